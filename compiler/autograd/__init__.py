@@ -1,0 +1,7 @@
+"""AOTAutograd, recorded: joint, forward and backward graphs, what is saved and why."""
+
+from __future__ import annotations
+
+from compiler.control.hooks import Hook
+
+HOOKS: tuple[Hook, ...] = ()

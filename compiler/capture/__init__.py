@@ -1,0 +1,7 @@
+"""TorchDynamo, recorded: frames, graphs, graph breaks, guards, recompiles, steps."""
+
+from __future__ import annotations
+
+from compiler.control.hooks import Hook
+
+HOOKS: tuple[Hook, ...] = ()

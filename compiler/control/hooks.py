@@ -1,0 +1,133 @@
+"""Hooks: one private or public place of torch each, checked before it is used.
+
+A hook lives in a module of its own. `check` looks for what it needs and `install` patches it,
+answering with the function that puts everything back. A torch without it is reported as
+"not available in torch X.Y", never a crash, never silent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from compiler.control.recorder import Recorder
+from compiler.trace.records import HookStatus, Stage
+
+Uninstall = Callable[[], None]
+
+
+class Missing(Exception):
+    """This torch lacks what a hook needs; the message says what."""
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One way into torch."""
+
+    name: str
+    """Short and stable: `graph breaks`."""
+    offers: str
+    """What is recorded through it, in words for `tcw doctor`."""
+    needs: tuple[str, ...]
+    """`module:Name.attribute`, each of which must exist; `(a, b)` after it names parameters."""
+    install: Callable[[Recorder], Uninstall]
+    stage: Stage
+    """The stage it records; a recording that ends before it never imports what it needs."""
+    tried_on: tuple[str, ...]
+    """torch versions on which a test of it passed."""
+
+    def check(self) -> HookStatus:
+        """Whether this torch has all that the hook needs. Imports torch."""
+        reason = ""
+        for need in self.needs:
+            try:
+                resolve(need)
+            except Missing as missing:
+                reason = str(missing)
+                break
+        return HookStatus(
+            name=self.name,
+            available=not reason,
+            offers=self.offers,
+            reason=reason,
+            tried_on=self.tried_on,
+        )
+
+
+def resolve(need: str) -> object:
+    """The object that `module:Name.attribute` names; `Missing` where it is not there.
+
+    `module:function(a, b)` also demands parameters `a` and `b`, unless the signature is unknown
+    or takes any keyword.
+    """
+    path, _, wanted = need.partition("(")
+    module_name, _, attributes = path.partition(":")
+    try:
+        found: object = importlib.import_module(module_name)
+    except ImportError as error:
+        raise Missing(f"not available in torch {torch_version()}: no {module_name}") from error
+    for attribute in filter(None, attributes.split(".")):
+        try:
+            found = getattr(found, attribute)
+        except AttributeError as error:
+            raise Missing(f"not available in torch {torch_version()}: no {path}") from error
+    if wanted:
+        _demand_parameters(found, path, [name.strip() for name in wanted.rstrip(")").split(",")])
+    return found
+
+
+def _demand_parameters(found: object, path: str, names: Sequence[str]) -> None:
+    try:
+        parameters = inspect.signature(found).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return
+    for name in names:
+        if name and name not in parameters:
+            raise Missing(
+                f"not available in torch {torch_version()}: {path} takes no parameter {name}"
+            )
+
+
+def torch_version() -> str:
+    """Version of the installed torch, `?` where there is none."""
+    try:
+        return str(importlib.import_module("torch").__version__)
+    except ImportError:
+        return "?"
+
+
+def install_all(hooks: Sequence[Hook], recorder: Recorder) -> tuple[list[HookStatus], Uninstall]:
+    """Install every hook that this torch offers, in order; answer their statuses and the undo."""
+    statuses: list[HookStatus] = []
+    undo: list[Uninstall] = []
+    for hook in hooks:
+        status = hook.check()
+        statuses.append(status)
+        if status.available:
+            undo.append(hook.install(recorder))
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return statuses, uninstall
+
+
+def patch(owner: object, name: str, replacement: object) -> Uninstall:
+    """Set `owner.name` and answer the undo, which restores exactly what was there."""
+    own = vars(owner) if hasattr(owner, "__dict__") else {}
+    had = name in own
+    before = own[name] if had else getattr(owner, name)
+    setattr(owner, name, replacement)
+
+    def undo() -> None:
+        if had:
+            setattr(owner, name, before)
+        else:
+            delattr(owner, name)
+
+    return undo

@@ -1,0 +1,52 @@
+"""The recorder: what every hook is given. It writes records and knows where the compile stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from compiler.trace.records import Record, Settings, Source, TextHash
+from compiler.trace.writer import TraceWriter
+
+
+@dataclass
+class Recorder:
+    """Shared by all hooks of one recording, all in the worker process."""
+
+    writer: TraceWriter
+    settings: Settings
+    call: int = 0
+    """Number of the call being made, from 1; 0 outside of calls."""
+    compile_id: str = ""
+    """torch's `frame/compile` of the frame being compiled, set by the frame hook."""
+    attempt: int = 0
+    compiled_in_call: list[str] = field(default_factory=list)
+    """Compile ids that the running call has finished, set by the frame hook."""
+    quiet: bool = False
+    """True while the tool itself makes torch work (timing, comparing): hooks record nothing."""
+    user_root: str = ""
+    """Folder of the user's file: its files, and those they import from it, are the user's own."""
+    _sources: set[str] = field(default_factory=set)
+    _kernels: int = 0
+
+    def emit(self, record: Record) -> None:
+        self.writer.emit(record)
+
+    def text(self, body: str) -> TextHash:
+        return self.writer.text(body)
+
+    def source(self, file: str) -> None:
+        """Store a source file that a record points into, once; an unreadable file is left out."""
+        if file in self._sources:
+            return
+        self._sources.add(file)
+        try:
+            with open(file, encoding="utf-8", errors="replace") as stream:
+                body = stream.read()
+        except (OSError, ValueError):
+            return
+        self.emit(Source(file=file, text=self.text(body)))
+
+    def next_kernel(self) -> str:
+        """A fresh kernel id: `k0`, `k1`, …"""
+        self._kernels += 1
+        return f"k{self._kernels - 1}"

@@ -1,0 +1,173 @@
+"""Everything that can be recorded: one tagged union, a file a stage."""
+
+from __future__ import annotations
+
+from compiler.trace.records.autograd import Partition, SavedValue
+from compiler.trace.records.base import (
+    SCHEMA_VERSION,
+    Advice,
+    Location,
+    Part,
+    Record,
+    Size,
+    TensorMeta,
+    Text,
+    TextHash,
+)
+from compiler.trace.records.capture import (
+    Bytecode,
+    Crossing,
+    EagerFallback,
+    FailedGuard,
+    FrameEnd,
+    FrameSkipped,
+    FrameStart,
+    GraphBreak,
+    Guard,
+    Guards,
+    Recompile,
+    StackValue,
+    Step,
+)
+from compiler.trace.records.graph import Graph, Node
+from compiler.trace.records.inductor import (
+    Buffer,
+    CacheLookup,
+    FusionGroup,
+    FusionGroups,
+    FusionPair,
+    FusionRound,
+    Kernel,
+    KernelBinary,
+    KernelLine,
+    Lowered,
+    MemoryPlan,
+    PassChange,
+    Phase,
+    SchedulerNode,
+    Wrapper,
+)
+from compiler.trace.records.measure import Numerics, OutputError, SetSpeed, Speed
+from compiler.trace.records.session import (
+    Argument,
+    CallEnd,
+    CallStart,
+    End,
+    Environment,
+    Failure,
+    HookStatus,
+    Output,
+    OutputCapped,
+    Progress,
+    Settings,
+    Source,
+    Stage,
+    Start,
+    Status,
+    Warned,
+)
+
+AnyRecord = (
+    Start
+    | Environment
+    | Source
+    | Text
+    | Progress
+    | CallStart
+    | CallEnd
+    | Output
+    | OutputCapped
+    | Failure
+    | Warned
+    | End
+    | FrameStart
+    | FrameEnd
+    | FrameSkipped
+    | Graph
+    | GraphBreak
+    | Guards
+    | Recompile
+    | EagerFallback
+    | Step
+    | Bytecode
+    | Partition
+    | PassChange
+    | Lowered
+    | SchedulerNode
+    | FusionPair
+    | FusionRound
+    | FusionGroups
+    | MemoryPlan
+    | Kernel
+    | KernelBinary
+    | Wrapper
+    | CacheLookup
+    | Phase
+    | Speed
+    | Numerics
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Advice",
+    "AnyRecord",
+    "Argument",
+    "Buffer",
+    "Bytecode",
+    "CacheLookup",
+    "CallEnd",
+    "CallStart",
+    "Crossing",
+    "EagerFallback",
+    "End",
+    "Environment",
+    "FailedGuard",
+    "Failure",
+    "FrameEnd",
+    "FrameSkipped",
+    "FrameStart",
+    "FusionGroup",
+    "FusionGroups",
+    "FusionPair",
+    "FusionRound",
+    "Graph",
+    "GraphBreak",
+    "Guard",
+    "Guards",
+    "HookStatus",
+    "Kernel",
+    "KernelBinary",
+    "KernelLine",
+    "Location",
+    "Lowered",
+    "MemoryPlan",
+    "Node",
+    "Numerics",
+    "Output",
+    "OutputCapped",
+    "OutputError",
+    "Part",
+    "Partition",
+    "PassChange",
+    "Phase",
+    "Progress",
+    "Recompile",
+    "Record",
+    "SavedValue",
+    "SchedulerNode",
+    "SetSpeed",
+    "Settings",
+    "Size",
+    "Source",
+    "Speed",
+    "StackValue",
+    "Stage",
+    "Start",
+    "Status",
+    "Step",
+    "TensorMeta",
+    "Text",
+    "TextHash",
+    "Warned",
+    "Wrapper",
+]

@@ -1,0 +1,40 @@
+"""AOTAutograd: what crosses from the forward to the backward graph, and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler.trace.records.base import Location, Part, Record, TensorMeta
+
+
+class SavedValue(Part):
+    """One value that the backward needs."""
+
+    node: str
+    """Its node in the joint graph."""
+    choice: Literal["saved", "recomputed", "input"]
+    """`input`: a forward input or parameter, kept alive by its owner anyway."""
+    tensor: TensorMeta | None = None
+    bytes: int | None = None
+    reason: str = ""
+    """Words of the rule: torch's ban reason, `cheaper than saving its inputs`, …"""
+    weight: float | None = None
+    """Capacity of its edge in the min-cut."""
+    location: Location | None = None
+    used_by: tuple[str, ...] = ()
+    """Nodes of the backward graph that read it."""
+
+
+class Partition(Record):
+    """The split of one joint graph."""
+
+    compile_id: str
+    joint: str
+    forward: str
+    backward: str
+    values: tuple[SavedValue, ...]
+    saved_bytes: int | None = None
+    recomputed: int = 0
+    """Operations of the forward that the backward runs again."""
+    partitioner: str = ""
+    cut_value: float | None = None

@@ -1,0 +1,203 @@
+"""TorchDynamo: frames, instruction steps, graph breaks, guards, recompiles."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler.trace.records.base import Advice, Location, Part, Record, TensorMeta, TextHash
+
+
+class FrameStart(Record):
+    """Dynamo starts on a frame. A restart (graph break) starts it again with the next attempt."""
+
+    compile_id: str
+    """torch's `frame/compile`: `0/1` is the second compile of frame 0."""
+    attempt: int
+    """0, then 1, 2 … for each restart of the same compile."""
+    function: str
+    location: Location
+    """First line of the function, to its last."""
+    call: int
+    resumes_at: int | None = None
+    """For a resume function: the user's line at which it goes on."""
+
+
+class FrameEnd(Record):
+    """Dynamo is done with a frame, after its last attempt."""
+
+    compile_id: str
+    status: Literal["compiled", "empty", "skipped", "failed"]
+    """`empty`: traced without a tensor operation, so nothing was compiled."""
+    seconds: float
+    cpu_seconds: float = 0.0
+    """CPU seconds of this process and of the children it waited for."""
+    attempts: int = 1
+    reason: str = ""
+    ops: int = 0
+    guards: int = 0
+
+
+class FrameSkipped(Record):
+    """A frame that Dynamo looked at and left to Python."""
+
+    function: str
+    location: Location
+    reason: str
+    compile_id: str = ""
+    call: int = 0
+    count: int = 1
+
+
+class Crossing(Part):
+    """A value that has to live across a graph break."""
+
+    name: str
+    tensor: TensorMeta | None = None
+    kind: str = ""
+    """Kind of a value that is no tensor, in words."""
+
+
+class GraphBreak(Record):
+    """Dynamo ended a graph in the middle of the user's function."""
+
+    compile_id: str
+    attempt: int
+    gb: str
+    """`GB0170`; "" where the registry of this torch has no code for the type."""
+    type: str
+    context: str
+    explanation: str
+    hints: tuple[str, ...]
+    location: Location
+    """The instruction's user line and column range."""
+    stack: tuple[Location, ...] = ()
+    """User frames, outermost first; the last is where it broke."""
+    opcode: str = ""
+    url: str = ""
+    source_line: str = ""
+    outcome: Literal["break", "skip-frame", "error"] = "break"
+    """`skip-frame`: no graph could be kept, the whole frame runs in Python."""
+    crossing: tuple[Crossing, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    call: int = 0
+    reason: str = ""
+    """First line of torch's own reason text."""
+
+
+class Guard(Part):
+    """One condition under which a compiled frame may be used again."""
+
+    kind: str
+    """`TENSOR_MATCH`, `CONSTANT_MATCH`, … as torch names it."""
+    name: str
+    """What it looks at, in the user's terms: `x`, `self.ln1.weight`."""
+    source: str
+    """torch's source expression: `L['x']`."""
+    code: tuple[str, ...] = ()
+    value: str = ""
+    """The value that is guarded, described; "" where there is none."""
+    location: Location | None = None
+    """The user's line that made Dynamo install it."""
+
+
+class Guards(Record):
+    """All guards of one compile, in torch's order."""
+
+    compile_id: str
+    guards: tuple[Guard, ...]
+    function: str = ""
+    tree_nodes: int = 0
+    """Nodes of the C++ guard tree that is run on each call."""
+    check_us: float | None = None
+    """Measured microseconds of one check of all of them, where torch can profile it."""
+
+
+class FailedGuard(Part):
+    """A cache entry that did not serve, and why."""
+
+    entry: str
+    """Compile id of the entry that was tried."""
+    guard: str
+    """torch's text of the condition that failed."""
+    kind: str = ""
+    source: str = ""
+    name: str = ""
+    expected: str = ""
+    seen: str = ""
+    tested: int = 0
+    """Guards that were run before it failed."""
+
+
+class Recompile(Record):
+    """A frame that was compiled before had to be compiled again."""
+
+    compile_id: str
+    call: int
+    failed: tuple[FailedGuard, ...]
+    """One per cache entry, the most recent entry first."""
+    location: Location | None = None
+    """The line that made Dynamo depend on the value; else the function's first line."""
+    source_line: str = ""
+    function: str = ""
+    reason: str = ""
+    """torch's own text, whole."""
+    advice: tuple[Advice, ...] = ()
+
+
+class EagerFallback(Record):
+    """A frame or graph that was given up and runs eagerly from here on."""
+
+    reason: str
+    """Which limit or error, as torch says it."""
+    kind: Literal["recompile-limit", "suppressed-error", "backend", "disabled", "other"]
+    compile_id: str = ""
+    function: str = ""
+    location: Location | None = None
+    call: int = 0
+    advice: tuple[Advice, ...] = ()
+
+
+class StackValue(Part):
+    """A symbolic value on Dynamo's stack or in its locals."""
+
+    kind: str
+    """Class of the variable tracker without its suffix: `Tensor`, `NNModule`, `Constant`."""
+    node: str = ""
+    """FX node that computes it."""
+    source: str = ""
+    value: str = ""
+
+
+class Step(Record):
+    """One bytecode instruction, before Dynamo runs it. Stack and locals are deltas."""
+
+    compile_id: str
+    attempt: int
+    step: int
+    """Counts from 0 within the attempt."""
+    depth: int
+    """0 in the frame itself, 1 in a function inlined into it, …"""
+    function: str
+    location: Location
+    ip: int
+    opcode: str
+    argument: str = ""
+    popped: int = 0
+    """How many entries left the stack since the step before in this depth …"""
+    pushed: tuple[StackValue, ...] = ()
+    """… and which came, bottom first."""
+    set_locals: dict[str, StackValue] = {}
+    deleted_locals: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """FX nodes added since the step before."""
+    guards: int = 0
+    """Guards installed so far."""
+
+
+class Bytecode(Record):
+    """The instructions of a function that Dynamo stepped through, once per code object."""
+
+    function: str
+    location: Location
+    text: TextHash
+    """One instruction a line, `ip opcode argument`."""

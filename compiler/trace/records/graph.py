@@ -1,0 +1,61 @@
+"""FX graphs: captured by Dynamo, made by AOTAutograd, or changed by Inductor's passes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler.trace.records.base import Location, Part, Record, TensorMeta, TextHash
+
+GraphKind = Literal[
+    "captured",  # Dynamo's output graph                 id `0/0`
+    "joint",  # AOTAutograd, forward and backward        id `0/0/joint`
+    "forward",  # its forward half                       id `0/0/forward`
+    "backward",  # its backward half                     id `0/0/backward`
+    "inference",  # AOTAutograd without a backward       id `0/0/inference`
+    "lowered",  # what Inductor lowers, after its passes id `0/0/forward/lowered`
+]
+
+
+class Node(Part):
+    """One FX node."""
+
+    name: str
+    op: str
+    """placeholder, get_attr, call_function, call_method, call_module, output."""
+    target: str
+    """`torch.nn.functional.gelu`, `aten.addmm.default`, `L_x_`, …"""
+    args: str = ""
+    """Arguments as they read in a call, nodes by name: `x, 8, dim=-1`."""
+    inputs: tuple[str, ...] = ()
+    """Names of the nodes read, in order, each once."""
+    value: TensorMeta | None = None
+    values: tuple[TensorMeta | None, ...] = ()
+    """The outputs of a node that has several."""
+    module: str = ""
+    """Path of the module it ran in: `layers.0.attention`."""
+    location: Location | None = None
+    """The user's line (deepest frame in the user's own files)."""
+    inferred: bool = False
+    """True: torch recorded no line; this one is that of the nodes it was made from."""
+    stack: tuple[Location, ...] = ()
+    """Outermost first; only where it holds more than `location`."""
+    origins: tuple[str, ...] = ()
+    """Nodes of `Graph.parent` that it was made from, as torch's provenance says."""
+    made_by: str = ""
+    """The pass that made it, where torch says so."""
+
+
+class Graph(Record):
+    """One FX graph, whole."""
+
+    id: str
+    kind: GraphKind
+    compile_id: str
+    nodes: tuple[Node, ...]
+    parent: str = ""
+    """The graph it was made from: `0/0` for `0/0/forward`."""
+    ops: int = 0
+    """Nodes that compute: call_function, call_method, call_module (torch's own `op_count`)."""
+    code: TextHash = ""
+    """torch's readable print (`print_readable`), where it was asked for."""
+    call: int = 0

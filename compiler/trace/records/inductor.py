@@ -1,0 +1,235 @@
+"""Inductor: passes, lowering, fusion, memory, generated code, caches, phases."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler.trace.records.base import Location, Part, Record, Size, TextHash
+
+
+class PassChange(Record):
+    """An FX pass that changed a graph; passes that changed nothing leave no record."""
+
+    graph: str
+    """`0/0/joint`, `0/0/forward`, …"""
+    name: str
+    subsystem: str
+    before: TextHash
+    after: TextHash
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    seconds: float = 0.0
+    parent: str = ""
+    """The pass that ran it, where passes nest."""
+
+
+class Lowered(Record):
+    """One FX node of the lowered graph, turned into Inductor IR."""
+
+    graph: str
+    node: str
+    target: str
+    ir: str
+    """IR class: `Pointwise`, `Reduction`, `ExternKernelOut`, `View`, …"""
+    operations: tuple[str, ...] = ()
+    """Operations it realised (`op3`); empty where it stays lazy until a reader needs it."""
+    fallback: str = ""
+    """Why it is a call into ATen, where it is one."""
+
+
+class SchedulerNode(Record):
+    """One node that the scheduler starts with."""
+
+    graph: str
+    name: str
+    """`op3`."""
+    kind: str
+    """`pointwise`, `reduction`, `extern`, `template`, `nop`, …"""
+    origins: tuple[str, ...]
+    """Nodes of the lowered graph that it computes."""
+    label: str
+    """Those in words: `amax`, `exp, sum`."""
+    domain: tuple[Size, ...] = ()
+    """Iteration sizes, then reduction sizes, flattened as the scheduler groups them."""
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    loops: TextHash = ""
+    """The loop body as Inductor prints it."""
+    device: str = "cpu"
+
+
+class FusionPair(Record):
+    """Two scheduler nodes considered once. A pair comes back in later rounds and at commit."""
+
+    id: str
+    """`inductor/0/0/forward/fuse#4`: numbered by distinct pair, in order of first test."""
+    graph: str
+    round: int
+    phase: Literal["screen", "commit"]
+    first: str
+    second: str
+    fused: bool
+    """can_fuse's answer; whether the pair was then fused is `FusionRound.fused`."""
+    rule: str = ""
+    """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`."""
+    reason: str = ""
+    """Inductor's own words, arguments filled in."""
+    kind: Literal["vertical", "horizontal"] = "vertical"
+    """`vertical`: the second reads what the first writes."""
+    score: tuple[float, ...] = ()
+    """Inductor's score of a pair that may fuse, in its own order of parts."""
+    score_text: str = ""
+    shared_bytes: int | None = None
+    cycle: bool = False
+
+
+class FusionRound(Record):
+    """One pass over all pairs."""
+
+    graph: str
+    round: int
+    nodes_before: int
+    nodes_after: int
+    fused: tuple[tuple[str, str, str], ...] = ()
+    """(first, second, name of the fused node)."""
+
+
+class FusionGroup(Part):
+    name: str
+    nodes: tuple[str, ...]
+    kind: str
+    label: str
+
+
+class FusionGroups(Record):
+    """The groups that fusion ended with: each becomes a loop nest or a call."""
+
+    graph: str
+    groups: tuple[FusionGroup, ...]
+
+
+class Buffer(Part):
+    """A buffer's life, in steps of the final schedule."""
+
+    name: str
+    bytes: int | None
+    first: int
+    last: int
+    """Last step that reads it; the last step of the graph for an output."""
+    kind: Literal["temporary", "input", "output", "saved"] = "temporary"
+    reuses: str = ""
+    """The buffer whose memory it takes over."""
+    inplace: bool = False
+    label: str = ""
+
+
+class MemoryPlan(Record):
+    """Allocation, reuse and lifetimes of one graph."""
+
+    graph: str
+    steps: tuple[str, ...]
+    """What runs at each step: `k2 softmax`, `extern addmm`."""
+    buffers: tuple[Buffer, ...]
+    peak_bytes: int | None = None
+    """Most bytes of temporaries and outputs alive at one step, with reuse."""
+    without_reuse_bytes: int | None = None
+
+
+class KernelLine(Part):
+    """Where a line of a kernel comes from."""
+
+    line: int
+    """Counts from 1 in the kernel's text."""
+    nodes: tuple[str, ...] = ()
+    locations: tuple[Location, ...] = ()
+    inferred: bool = False
+
+
+class Kernel(Record):
+    """One generated kernel, or one call into a library."""
+
+    id: str
+    """`k4`: counts through the trace."""
+    graph: str
+    name: str
+    """The generated function's name; `extern_kernels.addmm` for a call."""
+    label: str
+    """Words: `softmax`, `add + layer norm`."""
+    language: Literal["cpp", "triton", "aten"]
+    text: TextHash = ""
+    nodes: tuple[str, ...] = ()
+    """Scheduler nodes (`op3`) in it."""
+    origins: tuple[str, ...] = ()
+    """Nodes of the lowered graph that it computes."""
+    locations: tuple[Location, ...] = ()
+    """User lines, distinct, in file order."""
+    lines: tuple[KernelLine, ...] = ()
+    no_line: str = ""
+    """Why no user line exists, where none does."""
+    loop_nests: int = 0
+    predicted: bool = False
+    """True: generated for a GPU that was not there."""
+    step: int | None = None
+    """Its place in `MemoryPlan.steps`."""
+
+
+class KernelBinary(Record):
+    """A Triton kernel compiled for an architecture, with no GPU in reach where `predicted`."""
+
+    kernel: str
+    """`k4`."""
+    arch: str
+    configuration: str
+    """Block sizes, warps and stages that were chosen."""
+    ttir: TextHash = ""
+    ttgir: TextHash = ""
+    llir: TextHash = ""
+    ptx: TextHash = ""
+    sass: TextHash = ""
+    registers: int | None = None
+    shared_bytes: int | None = None
+    spill_bytes: int | None = None
+    """Local memory per thread that ptxas spilled to."""
+    stack_bytes: int | None = None
+    seconds: float = 0.0
+    predicted: bool = True
+    error: str = ""
+
+
+class Wrapper(Record):
+    """The Python (or C++) that calls the kernels of one graph."""
+
+    graph: str
+    language: Literal["python", "cpp"]
+    text: TextHash
+    predicted: bool = False
+
+
+class CacheLookup(Record):
+    """A compile cache was asked."""
+
+    cache: str
+    """`fx graph`, `aot autograd`, `dynamo bytecode`, `kernel build`, …"""
+    verdict: Literal["hit", "miss", "bypass"]
+    compile_id: str = ""
+    graph: str = ""
+    key: str = ""
+    missed: str = ""
+    """What was not there, or what changed since the nearest entry, or why it was bypassed."""
+    saved_seconds: float | None = None
+
+
+class Phase(Record):
+    """A timed phase that has ended. Children lie inside their parent in time."""
+
+    id: int
+    name: str
+    start: float
+    """Seconds since the recording started."""
+    seconds: float
+    parent: int | None = None
+    compile_id: str = ""
+    call: int = 0
+    thread: int = 0

@@ -1,0 +1,175 @@
+"""Records of the recording itself: start, environment, calls, output, failure, end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler.trace.records.base import Location, Part, Record, TensorMeta, TextHash
+
+Stage = Literal[
+    "load", "capture", "autograd", "lowering", "fusion", "memory", "codegen", "build", "run"
+]
+GradMode = Literal["grad", "no-grad", "inference", "train"]
+Status = Literal["ok", "failed", "timeout", "crashed", "interrupted", "exited", "incomplete"]
+
+
+class Settings(Part):
+    """What the user asked for; enough to make the same recording again."""
+
+    file: str
+    model: str = ""
+    """`--model` expression, "" for the file's `model`."""
+    inputs: tuple[str, ...] = ()
+    """`--inputs` expressions, one call each."""
+    engine: Literal["inductor"] = "inductor"
+    mode: str = ""
+    """torch.compile's mode; "" is its default."""
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    mark_dynamic: tuple[str, ...] = ()
+    """`NAME:DIM` each: argument name (or position) and dimension."""
+    grad: GradMode = "grad"
+    until: Stage = "run"
+    """The last stage to run."""
+    record: Literal["default", "steps"] = "default"
+    device: Literal["cpu", "cuda"] = "cpu"
+    arch: str = ""
+    """`sm_80`, `sm_90`, `sm_100`: the GPU to predict code for, with `device="cuda"`."""
+    timeout: float | None = None
+    """Seconds for the whole recording."""
+    arguments: tuple[str, ...] = ()
+    """`sys.argv[1:]` of a script."""
+
+
+class Start(Record):
+    """The first record of every trace."""
+
+    schema_version: int
+    tool_version: str
+    settings: Settings
+    python: str
+    platform: str
+    pid: int
+    time: float
+    """Unix time, seconds."""
+
+
+class HookStatus(Part):
+    """Whether this torch offers what one of our hooks needs."""
+
+    name: str
+    available: bool
+    offers: str
+    """What is recorded through it, in words."""
+    reason: str = ""
+    """Why it is not available, e.g. `torch 2.16 has no Scheduler.can_fuse`."""
+    tried_on: tuple[str, ...] = ()
+
+
+class Environment(Record):
+    """The machine and the versions, once torch is imported."""
+
+    torch: str
+    triton: str = ""
+    compiler: str = ""
+    """First line of `g++ --version`; "" where there is none."""
+    cpu: str = ""
+    vector: str = ""
+    """torch's CPU capability, e.g. `AVX512`."""
+    threads: int = 1
+    gpu: str = ""
+    hooks: tuple[HookStatus, ...] = ()
+
+
+class Source(Record):
+    """A source file that other records point into, whole, so that a trace reads elsewhere."""
+
+    file: str
+    text: TextHash
+
+
+class Progress(Record):
+    """What the recording is doing now, for the person who waits."""
+
+    stage: Stage
+    activity: str
+    """A few words: `capturing forward`, `building 12 kernels`."""
+
+
+class Argument(Part):
+    """One argument of a call, described."""
+
+    name: str
+    """Parameter name of forward; `args[2]` where there is none."""
+    tensor: TensorMeta | None = None
+    value: str = ""
+    """repr, cut at 200 characters, for what is not a tensor."""
+
+
+class CallStart(Record):
+    """The compiled model is about to be called; calls count from 1."""
+
+    call: int
+    arguments: tuple[Argument, ...] = ()
+
+
+class CallEnd(Record):
+    call: int
+    seconds: float
+    """Wall time, compilation included."""
+    compiled: tuple[str, ...] = ()
+    """Compile ids that this call made."""
+    hits: tuple[str, ...] = ()
+    """Compile ids whose cache entries served this call without compiling."""
+
+
+class Output(Record):
+    """What the user's program printed, as it came."""
+
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class OutputCapped(Record):
+    """No more of this stream is kept from here on."""
+
+    stream: Literal["stdout", "stderr"]
+    cap_bytes: int
+
+
+class Failure(Record):
+    """The user's model failed. Blame falls on torch.compile only after eager was tried."""
+
+    doing: str
+    """`loading`, `reading inputs`, `call 1, capture of 0/0`, `eager call 1`, …"""
+    type: str
+    """Name of the exception's class, or the signal."""
+    message: str
+    compile_id: str = ""
+    location: Location | None = None
+    """Deepest frame in the user's own files."""
+    source_line: str = ""
+    eager_fails: bool | None = None
+    """True: eager raises too. None: not tried."""
+    hint: str = ""
+    """What to do, e.g. what the file does hold where it holds no model."""
+    traceback: TextHash = ""
+    culprit: Literal["user", "torch", "tcw"] = "user"
+
+
+class Warned(Record):
+    """Something of the recording that is less than asked, said in words."""
+
+    message: str
+
+
+class End(Record):
+    """The last record of a trace that is whole."""
+
+    status: Status
+    seconds: float
+    records: int = 0
+    """Lines written before this one by the worker; 0 where the front end ended the trace."""
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""

@@ -1,0 +1,97 @@
+"""The append-only writer: a record is in the file when `emit` returns.
+
+Each record is one `write` of one whole line to a descriptor opened with O_APPEND, so a process
+that is killed loses at most the line it was writing, and two processes (the worker, and the front
+end that captures its output) may append to one trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from compiler.trace.records import Record, Text, TextHash
+
+Sink = Callable[[bytes], None]
+
+
+def text_hash(body: str) -> TextHash:
+    """The content hash that names a text in a trace: 96 bits of BLAKE2b, in hex."""
+    return hashlib.blake2b(body.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def clean(body: str) -> str:
+    """`body` with lone surrogates replaced: JSON in UTF-8 cannot carry them."""
+    try:
+        body.encode("utf-8")
+    except UnicodeEncodeError:
+        return body.encode("utf-8", "replace").decode("utf-8")
+    return body
+
+
+def file_sink(descriptor: int) -> Sink:
+    """A sink that writes whole lines to `descriptor`; OSError where the disk is full."""
+
+    def write(line: bytes) -> None:
+        view = memoryview(line)
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+    return write
+
+
+class TraceWriter:
+    """Stamps, encodes and writes records; stores each text once. Safe to call from any thread."""
+
+    def __init__(self, *sinks: Sink, started: float | None = None) -> None:
+        self.started = time.monotonic() if started is None else started
+        self.records = 0
+        self._sinks = sinks
+        self._encoder = msgspec.json.Encoder()
+        self._texts: set[TextHash] = set()
+        self._lock = threading.RLock()
+
+    def now(self) -> float:
+        """Seconds since the recording started."""
+        return time.monotonic() - self.started
+
+    def emit(self, record: Record) -> None:
+        """Write one record. Its `at` is set to now unless the caller has set it."""
+        if not record.at:
+            msgspec.structs.force_setattr(record, "at", round(self.now(), 6))
+        try:
+            line = self._encoder.encode(record) + b"\n"
+        except UnicodeEncodeError:
+            plain = msgspec.to_builtins(record)
+            line = self._encoder.encode(_without_surrogates(plain)) + b"\n"
+        with self._lock:
+            self.records += 1
+            for sink in self._sinks:
+                sink(line)
+
+    def text(self, body: str) -> TextHash:
+        """Store `body` unless this writer has stored it before; "" for an empty text."""
+        if not body:
+            return ""
+        body = clean(body)
+        key = text_hash(body)
+        with self._lock:
+            if key not in self._texts:
+                self._texts.add(key)
+                self.emit(Text(hash=key, body=body))
+        return key
+
+
+def _without_surrogates(value: object) -> object:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_surrogates(item) for item in value]
+    return value

@@ -1,0 +1,1 @@
+"""Small models that each show one thing that torch.compile does."""

@@ -1,0 +1,1 @@
+"""A trace, as something that a person reads. Pure functions of a trace: no torch."""

@@ -1,0 +1,114 @@
+"""A trace, indexed for reading: every viewer starts from a `Recording`.
+
+It can be fed while the trace still grows. Nothing here knows how anything is shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar, cast
+
+from compiler.trace.reader import Losses, read_trace
+from compiler.trace.records import (
+    AnyRecord,
+    End,
+    Environment,
+    Failure,
+    Graph,
+    Kernel,
+    Numerics,
+    Record,
+    Source,
+    Speed,
+    Start,
+    Text,
+    TextHash,
+)
+
+R = TypeVar("R", bound=Record)
+
+
+class Recording:
+    """The records of one trace, by kind and by name, in the order in which they were written."""
+
+    def __init__(self, records: Iterable[AnyRecord] = (), losses: Losses | None = None) -> None:
+        self.records: list[AnyRecord] = []
+        self.losses = losses or Losses()
+        self._by_kind: dict[type[Record], list[Record]] = defaultdict(list)
+        self._texts: dict[TextHash, str] = {}
+        self._sources: dict[str, list[str]] = {}
+        self.graphs: dict[str, Graph] = {}
+        self.kernels: dict[str, Kernel] = {}
+        self.feed(records)
+
+    @classmethod
+    def open(cls, path: Path) -> Recording:
+        """Read a trace file; raises `TraceError` and `OSError` as `read_trace` does."""
+        trace = read_trace(path)
+        return cls(trace.records, trace.losses)
+
+    def feed(self, records: Iterable[AnyRecord]) -> None:
+        for record in records:
+            self.records.append(record)
+            self._by_kind[type(record)].append(record)
+            if isinstance(record, Text):
+                self._texts[record.hash] = record.body
+            elif isinstance(record, Source):
+                self._sources[record.file] = self.text(record.text).splitlines()
+            elif isinstance(record, Graph):
+                self.graphs[record.id] = record
+            elif isinstance(record, Kernel):
+                self.kernels[record.id] = record
+
+    def all(self, kind: type[R]) -> list[R]:
+        """All records of one kind, in order."""
+        return cast(list[R], self._by_kind[kind])
+
+    def last(self, kind: type[R]) -> R | None:
+        found = self._by_kind[kind]
+        return cast(R, found[-1]) if found else None
+
+    def text(self, key: TextHash) -> str:
+        """The text with this hash; "" where the trace lost it."""
+        return self._texts.get(key, "")
+
+    def source(self, file: str) -> list[str]:
+        """The lines of a source file that the trace carries; empty where it does not."""
+        return self._sources.get(file, [])
+
+    def line(self, file: str, number: int) -> str:
+        """One source line, 1-based, without its end; "" where the trace does not carry it."""
+        lines = self._sources.get(file, [])
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    @property
+    def files(self) -> list[str]:
+        return list(self._sources)
+
+    @property
+    def start(self) -> Start | None:
+        return self.last(Start)
+
+    @property
+    def environment(self) -> Environment | None:
+        return self.last(Environment)
+
+    @property
+    def end(self) -> End | None:
+        return self.last(End)
+
+    @property
+    def failure(self) -> Failure | None:
+        """The first failure: later ones follow from it."""
+        found = self.all(Failure)
+        return found[0] if found else None
+
+    @property
+    def speed(self) -> Speed | None:
+        return self.last(Speed)
+
+    @property
+    def numerics(self) -> Numerics | None:
+        return self.last(Numerics)
