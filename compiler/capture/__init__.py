@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from compiler.capture import frames, graph_breaks, graphs
 from compiler.control.hooks import Hook
 
-HOOKS: tuple[Hook, ...] = ()
+HOOKS: tuple[Hook, ...] = (
+    frames.HOOK,
+    graphs.HOOK,
+    graph_breaks.HOOK,
+)
+"""In this order: `frames` says which compile the others are in."""
