@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
+from compiler.capture.messages import JOINED, first_line
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -40,6 +41,10 @@ class Frame:
     ops: int = 0
     guards: int = 0
     skip_reason: str = ""
+    """Why Dynamo raised `SkipFrame` while it traced."""
+    reason: str = ""
+    """Why nothing was compiled; set at the end."""
+    raises_on_break: bool = False
     graphs: set[int] = field(default_factory=set)
     """Attempts whose graph is recorded."""
     wall: float = field(default_factory=time.perf_counter)
@@ -70,14 +75,6 @@ def cpu_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def first_line(text: str) -> str:
-    """The first line with something on it."""
-    for line in text.splitlines():
-        if line.strip():
-            return line.strip()
-    return ""
-
-
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo import convert_frame
     from torch._dynamo.exc import SkipFrame
@@ -106,7 +103,8 @@ def install(recorder: Recorder) -> Uninstall:
             result = original_compile(*args, **kwargs)
         except BaseException as error:
             with safely(recorder, "the end of a frame"):
-                status, reason = _failed(frame, error, getattr(box, "error_on_graph_break", None))
+                frame.raises_on_break = bool(getattr(box, "error_on_graph_break", None))
+                status, reason = _failed(frame, error)
                 for listener in on_error:
                     listener(frame, error, status)
                 _end(recorder, frame, status, reason)
@@ -201,20 +199,25 @@ def _returned(frame: Frame, result: Any, guarded: bool) -> tuple[FrameStatus, st
     return ("empty" if empty.startswith(NO_OPS) else "skipped"), first_line(empty)
 
 
-def _failed(
-    frame: Frame, error: BaseException, raises_on_break: bool | None
-) -> tuple[FrameStatus, str]:
+def _failed(frame: Frame, error: BaseException) -> tuple[FrameStatus, str]:
     """A break that Dynamo cannot handle skips the frame, unless the user forbade breaks."""
     from torch._dynamo.exc import Unsupported, UserError
 
     soft = isinstance(error, (Unsupported, UserError))
-    reason = first_line(getattr(error, "msg", "") or str(error)) or type(error).__name__
-    if soft and not frame.one_graph and not raises_on_break:
-        return "skipped", reason
-    return "failed", reason
+    if soft and not frame.one_graph and not frame.raises_on_break:
+        return "skipped", _in_short(error)
+    return "failed", _in_short(error)
+
+
+def _in_short(error: BaseException) -> str:
+    """`graph break in loop: Failed to trace builtin operator`: last what happened, then why."""
+    text = str(getattr(error, "msg", "") or error)
+    parts = [first_line(part) for part in text.split(JOINED)]
+    return ": ".join(part for part in reversed(parts) if part) or type(error).__name__
 
 
 def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> None:
+    frame.reason = reason
     recorder.emit(
         FrameEnd(
             compile_id=frame.compile_id,

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any, Literal
 
 from compiler.capture.advice import Broken, advise
 from compiler.capture.code import source_line
 from compiler.capture.crossing import crossings
-from compiler.capture.frames import Frame, FrameStatus, current, first_line, on_error
-from compiler.capture.messages import Messages, codes, url
+from compiler.capture.frames import Frame, FrameStatus, current, on_error
+from compiler.capture.messages import MESSAGES, codes, first_line, url
 from compiler.capture.safely import safely
 from compiler.capture.traced import agreed, chain, locate
 from compiler.control.hooks import Hook, Uninstall, patch
@@ -22,6 +24,9 @@ from compiler.control.recorder import Recorder
 from compiler.trace.records import Crossing, GraphBreak, Location
 
 Outcome = Literal["break", "skip-frame", "error"]
+
+on_break: list[Callable[[Frame, GraphBreak], None]] = []
+"""Called with each graph break, after it is written."""
 
 RECOMPILE_LIMITS = ("Dynamo recompile limit exceeded", "Dynamo cache limit exceeded")
 """Types that are no break in the code; they are recorded as `EagerFallback`."""
@@ -32,7 +37,6 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.exc import Unsupported, UserError
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-    messages = Messages()
     original_format = exc.format_graph_break_message
     original_log = InstructionTranslatorBase.log_graph_break
 
@@ -44,7 +48,7 @@ def install(recorder: Recorder) -> Uninstall:
         text: str = original_format(gb_type, context, explanation, hints, *args, **kwargs)
         if not recorder.quiet:
             with safely(recorder, "a break's message"):
-                messages.keep(text, gb_type, context, explanation, hints)
+                MESSAGES.keep(text, gb_type, context, explanation, hints)
         return text
 
     @functools.wraps(original_log)
@@ -53,26 +57,29 @@ def install(recorder: Recorder) -> Uninstall:
     ) -> Any:
         frame = current()
         if frame is not None and not recorder.quiet and not getattr(exc, "logged", False):
+            # `run`: the frame is given up; `step`: the rest of it is left to Python
             caller = sys._getframe(1).f_code.co_name
             with safely(recorder, "a graph break"):
                 outcome: Outcome = "skip-frame" if caller == "run" else "break"
                 values: tuple[Crossing, ...] = ()
                 if caller not in ("run", "step"):
                     with safely(recorder, "what crosses a graph break"):
-                        values = crossings(self, jumps=caller == "handle_graph_break")
-                _record(recorder, messages, frame, self, exc, reason, outcome, values)
+                        values = crossings(self, _condition(sys._getframe(1)))
+                _record(recorder, frame, self, exc, reason, outcome, values)
                 exc._recorded = True
         return original_log(self, code_options, reason, exc, *args, **kwargs)
 
     def ended(frame: Frame, error: BaseException, status: FrameStatus) -> None:
-        if not isinstance(error, (Unsupported, UserError)) or hasattr(error, "_recorded"):
+        if hasattr(error, "_recorded") or not (
+            isinstance(error, (Unsupported, UserError)) or _no_fake_implementation(error)
+        ):
             return
-        if messages.parts(error)[0].type in RECOMPILE_LIMITS:
+        if MESSAGES.parts(error)[0].type in RECOMPILE_LIMITS:
             return
         with safely(recorder, "a graph break"):
             reason = str(getattr(error, "msg", error))
             outcome: Outcome = "error" if status == "failed" else "skip-frame"
-            _record(recorder, messages, frame, None, error, reason, outcome, ())
+            _record(recorder, frame, None, error, reason, outcome, ())
 
     undo = [
         patch(exc, "format_graph_break_message", format_graph_break_message),
@@ -89,9 +96,20 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
+def _condition(caller: FrameType) -> Any | None:
+    """The tensor that a jump depends on, while torch handles the break at the jump."""
+    if caller.f_code.co_name != "jump_graph_break":
+        return None
+    return caller.f_locals.get("value")
+
+
+def _no_fake_implementation(error: BaseException) -> bool:
+    """A custom operator that Dynamo cannot run: newer torch raises where older torch breaks."""
+    return type(error).__name__ == "TorchRuntimeError" and "fake impl" in str(error)
+
+
 def _record(
     recorder: Recorder,
-    messages: Messages,
     frame: Frame,
     tx: Any | None,
     error: Any,
@@ -99,7 +117,7 @@ def _record(
     outcome: Outcome,
     values: tuple[Crossing, ...],
 ) -> None:
-    parts = messages.parts(error)
+    parts = MESSAGES.parts(error)
     cause = parts[0]
     translators = chain(tx, error)
     stack = agreed(locate(translators), getattr(error, "real_stack", None))
@@ -109,32 +127,31 @@ def _record(
         recorder.source(place.file)
     line = source_line(location)
     code = codes().get(cause.type, "")
-    recorder.emit(
-        GraphBreak(
-            compile_id=frame.compile_id,
-            attempt=recorder.attempt,
-            gb=code,
-            type=cause.type,
-            context=cause.context,
-            explanation=cause.explanation,
-            hints=cause.hints,
-            location=location,
-            stack=stack,
-            opcode=opcode,
-            url=url(code),
-            source_line=line,
-            outcome=outcome,
-            crossing=values,
-            advice=advise(
-                Broken(
-                    code, cause.type, cause.context, cause.explanation, cause.hints, line, opcode
-                )
-            ),
-            call=recorder.call,
-            reason=first_line(reason),
-            then=tuple(part.type for part in parts[1:]),
-        )
+    record = GraphBreak(
+        compile_id=frame.compile_id,
+        attempt=recorder.attempt,
+        gb=code,
+        type=cause.type,
+        context=cause.context,
+        explanation=cause.explanation,
+        hints=cause.hints,
+        location=location,
+        stack=stack,
+        opcode=opcode,
+        url=url(code),
+        source_line=line,
+        outcome=outcome,
+        crossing=values,
+        advice=advise(
+            Broken(code, cause.type, cause.context, cause.explanation, cause.hints, line, opcode)
+        ),
+        call=recorder.call,
+        reason=first_line(reason),
+        then=tuple(part.type for part in parts[1:]),
     )
+    recorder.emit(record)
+    for listener in on_break:
+        listener(frame, record)
 
 
 HOOK = Hook(

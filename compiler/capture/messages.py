@@ -18,6 +18,14 @@ JOINED = "\n\n*** While handling this graph break, another graph break occurred:
 _KEPT = 20_000
 
 
+def first_line(text: str) -> str:
+    """The first line with something on it."""
+    for line in text.splitlines():
+        if line.strip():
+            return line.strip()
+    return ""
+
+
 @dataclass(frozen=True)
 class Message:
     """One graph break in torch's words."""
@@ -50,6 +58,10 @@ class Messages:
         ]
 
 
+MESSAGES = Messages()
+"""Those of this process: torch formats them in one place."""
+
+
 def _unknown(text: str, error: BaseException, own_type: str) -> Message:
     """An exception that torch made without that function, such as a `UserError`."""
     kind: Any = getattr(error, "error_type", None)
@@ -67,9 +79,7 @@ def codes() -> dict[str, str]:
     """Type of break -> `GB0170`, from the registry of the installed torch; empty without one."""
     import torch._dynamo
 
-    path = os.path.join(
-        os.path.dirname(torch._dynamo.__file__ or ""), "graph_break_registry.json"
-    )
+    path = os.path.join(os.path.dirname(torch._dynamo.__file__ or ""), "graph_break_registry.json")
     try:
         with open(path, encoding="utf-8") as stream:
             registry: dict[str, list[dict[str, Any]]] = json.load(stream)

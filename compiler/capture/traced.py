@@ -58,9 +58,7 @@ def user_frames(locations: list[Location]) -> tuple[Location, ...]:
     return tuple(item for item in locations if outside_torch(item.file)) or tuple(locations)
 
 
-def agreed(
-    locations: list[Location], stack: list[FrameSummary] | None
-) -> tuple[Location, ...]:
+def agreed(locations: list[Location], stack: list[FrameSummary] | None) -> tuple[Location, ...]:
     """The user's frames. torch's own stack has the last word on files and lines.
 
     An error that torch raised while it handled another keeps the stack of the first, which may be
