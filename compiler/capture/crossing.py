@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from compiler.capture import variables
+from compiler.capture.traced import outwards
 from compiler.trace.records import Crossing
 
 
@@ -17,23 +19,28 @@ def crossings(tx: Any, condition: Any | None) -> tuple[Crossing, ...]:
     """
     from torch._dynamo.bytecode_analysis import livevars_analysis
 
-    targets = [tx.next_instruction]
-    if condition is not None and tx.current_instruction.target is not None:
-        targets.append(tx.current_instruction.target)
-    live: set[str] = set()
-    for target in targets:
-        live |= livevars_analysis(tx.instructions, target)
-
     found: list[Crossing] = []
-    below = [variable for variable in tx.stack if variables.kind(variable) != "Null"]
-    for position, variable in enumerate(below):
-        name = variables.node(variables.unwrapped(variable)) or f"stack[{position}]"
-        found.append(variables.crossing(name, variable))
-    cells = {*tx.cellvars(), *tx.freevars()}
-    for name, variable in tx.symbolic_locals.items():
-        if name in live and name not in cells and variables.kind(variable) != "Null":
-            found.append(variables.crossing(name, variable))
+    for frame in outwards(tx):
+        # torch may break inside an inlined function; then its callers go on as well
+        targets = [frame.next_instruction]
+        if frame is tx and condition is not None and tx.current_instruction.target is not None:
+            targets.append(tx.current_instruction.target)
+        live: set[str] = set()
+        for target in targets:
+            live |= livevars_analysis(frame.instructions, target)
+        found += _values(frame, live)
     if condition is not None:
         name = variables.node(variables.unwrapped(condition)) or "condition"
         found.append(variables.crossing(name, condition, "condition"))
     return tuple(found)
+
+
+def _values(tx: Any, live: set[str]) -> Iterator[Crossing]:
+    below = [variable for variable in tx.stack if variables.kind(variable) != "Null"]
+    for position, variable in enumerate(below):
+        name = variables.node(variables.unwrapped(variable)) or f"stack[{position}]"
+        yield variables.crossing(name, variable)
+    cells = {*tx.cellvars(), *tx.freevars()}
+    for name, variable in tx.symbolic_locals.items():
+        if name in live and name not in cells and variables.kind(variable) != "Null":
+            yield variables.crossing(name, variable)

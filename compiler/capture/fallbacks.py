@@ -6,7 +6,7 @@ import re
 
 from compiler.capture.frames import Frame, FrameStatus, on_error
 from compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
-from compiler.capture.messages import MESSAGES, Message
+from compiler.capture.messages import MESSAGES, Message, in_short
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall
 from compiler.control.recorder import Recorder
@@ -76,11 +76,10 @@ def _limit(recorder: Recorder, frame: Frame, message: Message) -> EagerFallback:
 
 
 def _suppressed(recorder: Recorder, frame: Frame, error: Exception) -> EagerFallback:
-    """A compile whose error `suppress_errors` hides; a backend's error is on the second line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """A compile whose error `suppress_errors` hides."""
     backend = type(error).__name__ == "BackendCompilerFailed"
     return EagerFallback(
-        reason=" ".join(lines[: 2 if backend else 1]) or type(error).__name__,
+        reason=in_short(error),
         kind="backend" if backend else "suppressed-error",
         compile_id=frame.compile_id,
         function=frame.function,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
-from compiler.capture.messages import JOINED, first_line
+from compiler.capture.messages import first_line, in_short
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -205,15 +205,8 @@ def _failed(frame: Frame, error: BaseException) -> tuple[FrameStatus, str]:
 
     soft = isinstance(error, (Unsupported, UserError))
     if soft and not frame.one_graph and not frame.raises_on_break:
-        return "skipped", _in_short(error)
-    return "failed", _in_short(error)
-
-
-def _in_short(error: BaseException) -> str:
-    """`graph break in loop: Failed to trace builtin operator`: last what happened, then why."""
-    text = str(getattr(error, "msg", "") or error)
-    parts = [first_line(part) for part in text.split(JOINED)]
-    return ": ".join(part for part in reversed(parts) if part) or type(error).__name__
+        return "skipped", in_short(error)
+    return "failed", in_short(error)
 
 
 def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Literal
 
 from compiler.capture.advice import Broken, advise
-from compiler.capture.code import source_line
+from compiler.capture.code import function_location, source_line, user_name
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
-from compiler.capture.messages import MESSAGES, codes, first_line, url
+from compiler.capture.messages import MESSAGES, codes, first_line, in_short, url
 from compiler.capture.safely import safely
 from compiler.capture.traced import agreed, chain, locate
 from compiler.control.hooks import Hook, Uninstall, patch
@@ -34,10 +34,12 @@ RECOMPILE_LIMITS = ("Dynamo recompile limit exceeded", "Dynamo cache limit excee
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo import exc
+    from torch._dynamo.convert_frame import ConvertFrameAssert
     from torch._dynamo.exc import Unsupported, UserError
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
     original_format = exc.format_graph_break_message
+    original_assert = ConvertFrameAssert.__call__
     original_log = InstructionTranslatorBase.log_graph_break
 
     @functools.wraps(original_format)
@@ -80,8 +82,22 @@ def install(recorder: Recorder) -> Uninstall:
             reason = str(getattr(error, "msg", error))
             outcome: Outcome = "error" if status == "failed" else "skip-frame"
             _record(recorder, frame, None, error, reason, outcome, ())
+            error._recorded = True  # type: ignore[attr-defined]
+
+    @functools.wraps(original_assert)
+    def convert_frame_assert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original_assert(self, frame, *args, **kwargs)
+        except Unsupported as error:
+            if not recorder.quiet and not hasattr(error, "_recorded"):
+                with safely(recorder, "a graph break"):
+                    if getattr(self, "_one_graph", False):
+                        refused = _refused(frame.f_code)
+                        _record(recorder, refused, None, error, in_short(error), "error", ())
+            raise
 
     undo = [
+        patch(ConvertFrameAssert, "__call__", convert_frame_assert),
         patch(exc, "format_graph_break_message", format_graph_break_message),
         patch(InstructionTranslatorBase, "log_graph_break", log_graph_break),
     ]
@@ -94,6 +110,17 @@ def install(recorder: Recorder) -> Uninstall:
             restore()
 
     return uninstall
+
+
+def _refused(code: CodeType) -> Frame:
+    """A frame that Dynamo refuses before it gives it a compile id, such as a generator."""
+    return Frame(
+        compile_id="",
+        code=code,
+        function=user_name(code.co_name),
+        location=function_location(code),
+        one_graph=True,
+    )
 
 
 def _condition(caller: FrameType) -> Any | None:
@@ -160,6 +187,7 @@ HOOK = Hook(
     needs=(
         "torch._dynamo.exc:format_graph_break_message(gb_type, context, explanation, hints)",
         "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break(reason, exc)",
+        "torch._dynamo.convert_frame:ConvertFrameAssert.__call__",
         "torch._dynamo.exc:Unsupported",
         "torch._dynamo.exc:UserError",
         "torch._dynamo.bytecode_analysis:livevars_analysis",

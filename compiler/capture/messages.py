@@ -26,6 +26,21 @@ def first_line(text: str) -> str:
     return ""
 
 
+def in_short(error: BaseException) -> str:
+    """One line: last what happened, then what led to it.
+
+    `graph break in loop: Failed to trace builtin operator`, `backend='x' raised: ValueError: y`.
+    """
+    text = str(getattr(error, "msg", "") or error)
+    parts = [first_line(part) for part in text.split(JOINED)][::-1]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(parts) == 1 and parts[0].endswith(" raised:") and len(lines) > 1:
+        parts.append(lines[1])
+    elif type(error).__name__ == "FailOnRecompileLimitHit" and error.__cause__ is not None:
+        parts.append(in_short(error.__cause__))
+    return ": ".join(part.removesuffix(":") for part in parts if part) or type(error).__name__
+
+
 @dataclass(frozen=True)
 class Message:
     """One graph break in torch's words."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from compiler.capture.code import function_location, user_name
 from compiler.capture.frames import last_finished
-from compiler.capture.messages import first_line
+from compiler.capture.messages import in_short
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -58,8 +58,7 @@ def install(recorder: Recorder) -> Uninstall:
             return original_assert(self, frame, *args, **kwargs)
         except Exception as error:
             if last_finished() is before:
-                text = str(getattr(error, "msg", "") or error)
-                refused[frame.f_code] = first_line(text) or type(error).__name__
+                refused[frame.f_code] = in_short(error)
             raise
 
     @functools.wraps(original)

@@ -6,6 +6,7 @@ A lazy variable must stay lazy: looking at it the usual way would install guards
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
@@ -34,6 +35,8 @@ _WORDS = {
     "ConstDict": "dict",
     "Set": "set",
     "Cell": "cell",
+    "WithExitFunction": "context manager",
+    "GenericContextWrapping": "context manager",
     "PythonModule": "Python module",
 }
 
@@ -132,6 +135,8 @@ def _object_in_words(found: object) -> str:
         return "module"
     if found is None:
         return "None"
+    if isinstance(found, (FunctionType, BuiltinFunctionType)):
+        return "function"
     if type(found) in (bool, int, float):
         return f"{type(found).__name__} {found}"
     return type(found).__name__
