@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
+from compiler.inductor import phases
 
-HOOKS: tuple[Hook, ...] = ()
+HOOKS: tuple[Hook, ...] = (
+    phases.HOOK,
+)  # fmt: skip
