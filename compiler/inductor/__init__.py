@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
-from compiler.inductor import phases
+from compiler.inductor import caches, passes, phases
 
 HOOKS: tuple[Hook, ...] = (
     phases.HOOK,
-)  # fmt: skip
+    passes.HOOK,
+    caches.HOOK,
+)
