@@ -3,5 +3,10 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
+from compiler.inductor import caches, passes, phases
 
-HOOKS: tuple[Hook, ...] = ()
+HOOKS: tuple[Hook, ...] = (
+    phases.HOOK,
+    passes.HOOK,
+    caches.HOOK,
+)
