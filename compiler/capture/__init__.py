@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from compiler.capture import guards
 from compiler.control.hooks import Hook
 
-HOOKS: tuple[Hook, ...] = ()
+HOOKS: tuple[Hook, ...] = (
+    guards.HOOK,
+)  # fmt: skip
