@@ -1,4 +1,4 @@
-"""torch's source expressions in the user's terms: `L['self']._modules['ln1'].eps` -> `self.ln1.eps`.
+"""torch's source expressions in the user's terms: `L['self']._modules['ln'].eps` -> `self.ln.eps`.
 
 Sources are Python expressions over `L` (locals of the frame) and `G` (globals); see
 torch/_dynamo/source.py.

@@ -33,8 +33,22 @@ _MAX_LENGTH = 200
 _MAX_ITEMS = 8
 _MAX_DEPTH = 3
 
-_PRINTED = (int, float, complex, bool, type(None), torch.dtype, torch.device, torch.Size, slice)
-_PRINTED += (range, type(Ellipsis), torch.layout, torch.memory_format)
+_PRINTED: tuple[object, ...] = (
+    int,
+    float,
+    complex,
+    bool,
+    type(None),
+    type(Ellipsis),
+    slice,
+    range,
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    torch.layout,
+    torch.memory_format,
+)
+"""Types whose `__repr__` is Python's or torch's own, and short."""
 
 
 def describe_value(value: object) -> str:
@@ -81,8 +95,12 @@ def _describe(value: object, depth: int) -> str:
         return f"class {type_name(value)}"
     if kind is types.ModuleType:
         return f"module {types.ModuleType.__getattribute__(value, '__name__')}"
-    if kind in (types.FunctionType, types.BuiltinFunctionType):
-        return f"function {getattr(value, '__qualname__', '?')}"
+    if issubclass(kind, types.FunctionType):
+        code = value.__code__  # type: ignore[attr-defined]
+        file = code.co_filename.rpartition("/")[2]
+        return f"function {code.co_qualname} ({file}:{code.co_firstlineno})"
+    if kind is types.BuiltinFunctionType:
+        return f"function {value.__name__}"  # type: ignore[attr-defined]
     if kind is types.MethodType:
         return f"method {getattr(value, '__qualname__', '?')}"
     if kind is types.CodeType:
