@@ -7,12 +7,12 @@ itself; the hook only listens to that measurement.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.capture import guard_book
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
-from compiler.capture.shield import Shield
+from compiler.capture.safely import safely
 from compiler.capture.source_names import guard_name
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -23,7 +23,7 @@ from compiler.trace.records import DynamicSize, Guard, Guards, Location
 class _Build:
     """One `CheckFunctionManager` under construction."""
 
-    values: dict[int, str] | None = None
+    values: dict[int, str] = field(default_factory=dict)
     """Descriptions of the guarded values by id of the guard."""
     check_us: float | None = None
 
@@ -35,7 +35,6 @@ def install(recorder: Recorder) -> Uninstall:
     build_manager = manager_class.__init__
     compile_check = manager_class.compile_check_fn
     profile = getattr(torch_guards, "profile_guard_manager", None)
-    shield = Shield(recorder, "guards")
     builds: list[_Build] = []
 
     @functools.wraps(build_manager)
@@ -51,13 +50,15 @@ def install(recorder: Recorder) -> Uninstall:
             builds.pop()
         code = args[0] if args else kwargs.get("f_code")
         output_graph = args[1] if len(args) > 1 else kwargs.get("output_graph")
-        shield(_record, recorder, build, code, output_graph, self.guard_manager)
+        with safely(recorder, "a compile's guards"):
+            _record(recorder, build, code, output_graph, self.guard_manager)
 
     @functools.wraps(compile_check)
     def compiling_check(self: Any, builder: Any, guards: Any, *args: Any, **kwargs: Any) -> Any:
         result = compile_check(self, builder, guards, *args, **kwargs)
         if builds:
-            builds[-1].values = shield(_values, builder, guards)
+            with safely(recorder, "the values of guards"):
+                builds[-1].values = _values(builder, guards)
         return result
 
     undo = [
@@ -113,20 +114,21 @@ def _record(
 ) -> None:
     from torch._guards import CompileContext
 
+    from compiler.capture.code import user_name
+
     compile_id = str(CompileContext.current_compile_id() or recorder.compile_id)
     tree = walk_guard_tree(guard_manager.root)
     dynamic = dynamic_sizes(getattr(output_graph, "shape_env", None))
     symbols = {size.source: size.symbol for size in dynamic}
     state = tree.global_state()
-    values = build.values or {}
     described = []
     for guard in sorted(output_graph.guards, key=lambda guard: guard.sort_key()):
-        value = values.get(id(guard), "")
+        value = build.values.get(id(guard), "")
         described.append(_describe(guard, value, tree, state, symbols))
     record = Guards(
         compile_id=compile_id,
         guards=tuple(described),
-        function=code.co_qualname,
+        function=user_name(code.co_name),
         tree_nodes=tree.nodes,
         check_us=build.check_us,
         dynamic=dynamic,

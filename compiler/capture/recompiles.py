@@ -8,7 +8,6 @@ convert_frame.py) and `get_guard_fail_reason`, which it calls for each cache ent
 from __future__ import annotations
 
 import functools
-import linecache
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ from compiler.capture import guard_book
 from compiler.capture.failed_guard import Failure, guard_behind, take_apart
 from compiler.capture.guard_tree import parse_global_state
 from compiler.capture.recompile_advice import Changed, advise
-from compiler.capture.shield import Shield
+from compiler.capture.safely import safely
 from compiler.capture.source_names import SOURCE, readable
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -46,7 +45,6 @@ def install(recorder: Recorder) -> Uninstall:
 
     find_reasons = convert_frame.get_and_maybe_log_recompilation_reasons
     find_reason = torch_guards.get_guard_fail_reason
-    shield = Shield(recorder, "recompiles")
     searches: list[_Reasons] = []
 
     @functools.wraps(find_reasons)
@@ -61,7 +59,8 @@ def install(recorder: Recorder) -> Uninstall:
             return reasons
         finally:
             searches.pop()
-            shield(_record, recorder, search, frame.f_code, reasons)
+            with safely(recorder, "a recompile"):
+                _record(recorder, search, frame.f_code, reasons)
 
     @functools.wraps(find_reason)
     def finding_one(
@@ -69,9 +68,8 @@ def install(recorder: Recorder) -> Uninstall:
     ) -> Any:
         reason = find_reason(guard_manager, code, f_locals, compile_id, *args, **kwargs)
         if searches:
-            tried = shield(_try, guard_manager, f_locals, str(compile_id), reason)
-            if tried is not None:
-                searches[-1].tried.append(tried)
+            with safely(recorder, "the guard that failed"):
+                searches[-1].tried.append(_try(guard_manager, f_locals, str(compile_id), reason))
         return reason
 
     undo = [
@@ -89,7 +87,9 @@ def install(recorder: Recorder) -> Uninstall:
 def _record(recorder: Recorder, search: _Reasons, code: Any, reasons: Any) -> None:
     from torch._guards import CompileContext
 
-    location, source_line = _location(search.tried, code)
+    from compiler.capture.code import source_line, user_name
+
+    location = _location(search.tried, code)
     recorder.source(location.file)
     texts = [tried.failed.guard for tried in search.tried] if reasons is None else reasons
     recorder.emit(
@@ -98,8 +98,8 @@ def _record(recorder: Recorder, search: _Reasons, code: Any, reasons: Any) -> No
             call=recorder.call,
             failed=tuple(tried.failed for tried in search.tried),
             location=location,
-            source_line=source_line,
-            function=code.co_qualname,
+            source_line=source_line(location),
+            function=user_name(code.co_name),
             reason="\n".join(map(str, texts)),
             advice=advise([_changed(tried) for tried in search.tried], _settings()),
         )
@@ -129,20 +129,17 @@ def _settings() -> dict[str, object]:
     return {name: getattr(config, name, None) for name in names}
 
 
-def _location(tried: list[_Tried], code: Any) -> tuple[Location, str]:
-    """The line that made torch depend on the value, and its text; else the function's first.
+def _location(tried: list[_Tried], code: Any) -> Location:
+    """The line that made torch depend on the value; else the function's first line.
 
     The latest used entry decides, as for the advice.
     """
+    from compiler.capture.code import function_location
+
     guard = tried[0].guard if tried else None
     if guard is not None and guard.location is not None:
-        return guard.location, _line(guard.location)
-    location = Location(file=code.co_filename, line=code.co_firstlineno, function=code.co_qualname)
-    return location, _line(location)
-
-
-def _line(location: Location) -> str:
-    return linecache.getline(location.file, location.line).strip()
+        return guard.location
+    return function_location(code)
 
 
 def _try(guard_manager: Any, f_locals: Any, compile_id: str, reason: str) -> _Tried:

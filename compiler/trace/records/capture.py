@@ -82,6 +82,8 @@ class GraphBreak(Record):
     call: int = 0
     reason: str = ""
     """First line of torch's own reason text."""
+    then: tuple[str, ...] = ()
+    """Types of the breaks that torch met while it handled this one: `graph break in loop`."""
 
 
 class Guard(Part):
