@@ -61,7 +61,7 @@ def _target_name(target: object) -> str:
 def format_argument(value: object) -> str:
     """One argument as it reads in a call: nodes by name, long lists cut."""
     if isinstance(value, fx.Node):
-        return value.name
+        return str(value.name)
     if isinstance(value, (str, int, float, bool, type(None))):
         return repr(value) if len(str(value)) <= 80 else repr(str(value)[:80]) + "…"
     if isinstance(value, (list, tuple)):
