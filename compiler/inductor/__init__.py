@@ -5,9 +5,13 @@ from __future__ import annotations
 from compiler.control.hooks import Hook
 from compiler.inductor.fusion import HOOK as FUSION
 from compiler.inductor.fusion_cpp import HOOK as FUSION_CPP
+from compiler.inductor.lowering import HOOK as LOWERING
+from compiler.inductor.replacements import HOOK as REPLACEMENTS
 from compiler.inductor.scheduler_nodes import HOOK as SCHEDULER_NODES
 
 HOOKS: tuple[Hook, ...] = (
+    REPLACEMENTS,
+    LOWERING,
     SCHEDULER_NODES,
     FUSION,
     FUSION_CPP,
