@@ -34,7 +34,7 @@ class Node(Part):
     module: str = ""
     """Path of the module it ran in: `layers.0.attention`."""
     location: Location | None = None
-    """The user's line (deepest frame in the user's own files)."""
+    """The user's line: the deepest frame outside torch and the standard library."""
     inferred: bool = False
     """True: torch recorded no line; this one is that of the nodes it was made from."""
     stack: tuple[Location, ...] = ()

@@ -1,0 +1,227 @@
+"""FX nodes and graphs as records: cheap enough for every graph, since torch prints nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+import torch
+from torch import fx
+
+from compiler.control.recorder import Recorder
+from compiler.graphs.lines import parse_stack_trace
+from compiler.graphs.tensors import tensor_meta
+from compiler.trace.records import Graph, Location, Node, TensorMeta
+from compiler.trace.records.graph import GraphKind
+
+COMPUTING = ("call_function", "call_method", "call_module")
+"""The node operations that torch counts as ops (`count_calls` in torch/_dynamo/utils.py)."""
+
+_MAX_ARGS = 400
+_MAX_ITEMS = 16
+_targets: dict[object, str] = {}
+
+Origins = Callable[[fx.Node], tuple[str, ...]]
+
+
+def target_name(target: object) -> str:
+    """`aten.addmm.default`, `torch.softmax`, `operator.mul`, or the string of a string target."""
+    if isinstance(target, str):
+        return target
+    try:
+        known = _targets.get(target)
+    except TypeError:
+        return _target_name(target)
+    if known is None:
+        known = _target_name(target)
+        _targets[target] = known
+    return known
+
+
+def _target_name(target: object) -> str:
+    if isinstance(target, torch._ops.OpOverload):
+        return f"{target}"
+    name: str = getattr(target, "__name__", "") or type(target).__name__
+    module: str = getattr(target, "__module__", "") or ""
+    if module in ("_operator", "operator"):
+        return f"operator.{name}"
+    if module == "builtins":
+        return name
+    if not module:
+        # built-in methods of torch and of its _C modules carry no module
+        owner = getattr(target, "__self__", None)
+        module = "torch" if owner is None or "torch" in str(owner) else type(owner).__name__
+    if module.startswith("torch._C."):
+        module = module.replace("torch._C._nn", "torch.nn.functional").replace(
+            "torch._C.", "torch."
+        )
+    return f"{module}.{name}"
+
+
+def format_argument(value: object) -> str:
+    """One argument as it reads in a call: nodes by name, long lists cut."""
+    if isinstance(value, fx.Node):
+        return str(value.name)
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return repr(value) if len(str(value)) <= 80 else repr(str(value)[:80]) + "…"
+    if isinstance(value, (list, tuple)):
+        items = [format_argument(item) for item in value[:_MAX_ITEMS]]
+        if len(value) > _MAX_ITEMS:
+            items.append(f"… {len(value) - _MAX_ITEMS} more")
+        body = ", ".join(items)
+        if isinstance(value, list):
+            return f"[{body}]"
+        return f"({body},)" if len(value) == 1 else f"({body})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {format_argument(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+        return ":".join("" if part is None else format_argument(part) for part in parts)
+    if callable(value):
+        return target_name(value)
+    try:
+        return str(value)[:80]
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def format_arguments(node: fx.Node) -> str:
+    """`x, 8, dim=-1`, cut at 400 characters."""
+    parts = [format_argument(value) for value in node.args]
+    parts += [f"{name}={format_argument(value)}" for name, value in node.kwargs.items()]
+    text = ", ".join(parts)
+    return text if len(text) <= _MAX_ARGS else text[: _MAX_ARGS - 1] + "…"
+
+
+def node_value(node: fx.Node) -> object:
+    """What torch knows of a node's value: `val` after AOTAutograd, `example_value` before."""
+    meta = node.meta
+    return meta["val"] if "val" in meta else meta.get("example_value")
+
+
+def node_metas(node: fx.Node) -> tuple[TensorMeta | None, tuple[TensorMeta | None, ...]]:
+    """(the value, the values of a node that has several)."""
+    value = node_value(node)
+    if isinstance(value, (list, tuple)):
+        return None, tuple(tensor_meta(item) for item in value)
+    return tensor_meta(value), ()
+
+
+def module_path(node: fx.Node) -> str:
+    """Path of the innermost module that the node ran in: `layers.0.attention`; "" at the top."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return ""
+    entry = next(reversed(stack.values()))
+    return readable_path(str(entry[0] if isinstance(entry, tuple) else entry))
+
+
+_SUBSCRIPTS = (
+    (re.compile(r"\._modules\['([^']+)'\]"), r".\1"),
+    (re.compile(r"\['([^']+)'\]"), r".\1"),
+    (re.compile(r"\[(\d+)\]"), r".\1"),
+)
+
+
+def readable_path(path: str) -> str:
+    """`L['self']._modules['layers'][0].norm` -> `layers.0.norm`."""
+    path = re.sub(r"^[LG]\['(\w+)'\]", r"\1", path)
+    for pattern, replacement in _SUBSCRIPTS:
+        path = pattern.sub(replacement, path)
+    first, _, rest = path.partition(".")
+    return rest if first in ("self", "s", "model", "mod", "module", "fn") else path
+
+
+def node_stack(node: fx.Node) -> tuple[Location, ...]:
+    """The node's stack outside torch, outermost first."""
+    trace = node.meta.get("stack_trace")
+    return parse_stack_trace(trace) if isinstance(trace, str) else ()
+
+
+def describe_node(node: fx.Node, origins: tuple[str, ...] = (), made_by: str = "") -> Node:
+    """One FX node as a record part. Reads metadata only; installs no guard."""
+    stack = node_stack(node)
+    value, values = node_metas(node)
+    return Node(
+        name=node.name,
+        op=node.op,
+        target=target_name(node.target),
+        args=format_arguments(node),
+        inputs=tuple(source.name for source in node.all_input_nodes),
+        value=value,
+        values=values,
+        module=module_path(node),
+        location=stack[-1] if stack else None,
+        stack=stack if len(stack) > 1 else (),
+        origins=origins,
+        made_by=made_by,
+    )
+
+
+def describe_graph(
+    graph: fx.Graph,
+    *,
+    id: str,
+    kind: GraphKind,
+    compile_id: str,
+    recorder: Recorder,
+    parent: str = "",
+    origins: Origins | None = None,
+) -> Graph:
+    """A whole FX graph as a record; stores the source files that its nodes point into."""
+    nodes = tuple(
+        describe_node(node, origins(node) if origins is not None else ()) for node in graph.nodes
+    )
+    store_sources(recorder, nodes)
+    return Graph(
+        id=id,
+        kind=kind,
+        compile_id=compile_id,
+        nodes=nodes,
+        parent=parent,
+        ops=sum(node.op in COMPUTING for node in nodes),
+        call=recorder.call,
+    )
+
+
+def store_sources(recorder: Recorder, nodes: Iterable[Node]) -> None:
+    """Keep the source of every file that these nodes point into."""
+    for node in nodes:
+        if node.location is not None:
+            recorder.source(node.location.file)
+        for location in node.stack:
+            recorder.source(location.file)
+
+
+def origins_in(graph: fx.Graph) -> Origins:
+    """Origins by torch's own `from_node` provenance: names of nodes of `graph`.
+
+    Follows the chain of `NodeSource`s (torch/fx/traceback.py) to the first that lies in `graph`;
+    a node that only has a sequence number (the backward of a forward node) is linked through it.
+    """
+    graph_id = id(graph)
+    names = {node.name for node in graph.nodes}
+    by_sequence: dict[int, list[str]] = {}
+    for node in graph.nodes:
+        number = node.meta.get("seq_nr")
+        if isinstance(number, int) and node.op in COMPUTING:
+            by_sequence.setdefault(number, []).append(node.name)
+
+    def walk(sources: Iterable[object], found: dict[str, None], depth: int = 0) -> None:
+        for source in sources:
+            name = getattr(source, "name", "")
+            if getattr(source, "graph_id", None) == graph_id and name in names:
+                found[name] = None
+            elif depth < 16:
+                walk(getattr(source, "from_node", ()), found, depth + 1)
+
+    def origins(node: fx.Node) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        walk(node.meta.get("from_node", ()), found)
+        if not found:
+            for name in by_sequence.get(node.meta.get("seq_nr", -1), ()):
+                if name != node.name:
+                    found[name] = None
+        return tuple(found)
+
+    return origins

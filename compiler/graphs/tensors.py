@@ -1,0 +1,63 @@
+"""Tensors and sizes, described without their data."""
+
+from __future__ import annotations
+
+import torch
+
+from compiler.trace.records import Size, TensorMeta
+
+_SHORT_NAMES = {
+    dtype: str(dtype).removeprefix("torch.")
+    for dtype in vars(torch).values()
+    if isinstance(dtype, torch.dtype)
+}
+
+
+def size(value: object) -> Size:
+    """A size or stride as a number, or as torch prints its expression; adds no guard."""
+    if isinstance(value, int):
+        return value
+    node = getattr(value, "node", None)
+    expression = getattr(node, "expr", None)
+    if expression is None:
+        return str(value)
+    if getattr(expression, "is_Integer", False):
+        return int(expression)
+    return str(expression)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`torch.float32` -> `float32`."""
+    return _SHORT_NAMES.get(dtype) or str(dtype).removeprefix("torch.")
+
+
+def tensor_meta(value: object) -> TensorMeta | None:
+    """Describe a tensor (real, fake or subclass); None for anything else. Never raises."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    try:
+        shape = tuple(size(item) for item in value.shape)
+    except Exception:  # a subclass may refuse; then nothing is known of it
+        return None
+    try:
+        stride = tuple(size(item) for item in value.stride())
+    except Exception:  # sparse and other layouts have no strides
+        stride = None
+    return TensorMeta(
+        shape=shape,
+        dtype=dtype_name(value.dtype),
+        stride=stride,
+        device=str(value.device),
+        bytes=element_bytes(shape, value.dtype),
+        requires_grad=bool(value.requires_grad),
+    )
+
+
+def element_bytes(shape: tuple[Size, ...], dtype: torch.dtype) -> int | None:
+    """numel * itemsize; None where a size is symbolic."""
+    total = dtype.itemsize
+    for item in shape:
+        if not isinstance(item, int):
+            return None
+        total *= item
+    return int(total)

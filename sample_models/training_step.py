@@ -1,0 +1,29 @@
+"""A training step: what the forward keeps for the backward, and what is computed again.
+
+Run with `--train`. Look for: `--show autograd` lists every value that crosses, its bytes and why
+it was saved or recomputed; dropout's mask is recomputed from its seed, not saved.
+"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Classifier(nn.Module):
+    def __init__(self, width=64, classes=10):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Linear(width, 4 * width),
+            nn.GELU(),
+            nn.LayerNorm(4 * width),
+            nn.Dropout(0.1),
+            nn.Linear(4 * width, classes),
+        )
+
+    def forward(self, x, target):
+        return F.cross_entropy(self.body(x), target)
+
+
+torch.manual_seed(0)
+model = Classifier().train()
+example_inputs = (torch.randn(32, 64), torch.randint(0, 10, (32,)))
