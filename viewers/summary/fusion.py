@@ -9,7 +9,7 @@ from compiler.trace.records import FusionGroups, FusionPair, FusionRound, Schedu
 from viewers.recording import Recording
 
 RULES = {
-    "between": "something else sits between them",
+    "between": "something between",
     "no-shared-data": "no shared data",
     "unstated": "no reason given",
 }
@@ -103,7 +103,7 @@ def fusion_summary(recording: Recording) -> FusionSummary:
 
 
 def rule_words(rule: str) -> str:
-    """`between` -> `something else sits between them`."""
+    """`between` -> `something between`."""
     return RULES.get(rule, rule.replace("-", " "))
 
 

@@ -121,7 +121,9 @@ def _warnings(summary: Summary) -> list[Line]:
     messages = list(dict.fromkeys(warned.message for warned in summary.warnings))
     lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
     if len(messages) > 3:
-        lines.append(line((f"         … {number(len(messages) - 3)} more notes: --json", "dim")))
+        lines.append(
+            line((f"         … {number(len(messages) - 3)} more notes in the trace", "dim"))
+        )
     return lines
 
 

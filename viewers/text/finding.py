@@ -53,11 +53,11 @@ def finding_lines(
     if finding.place is not None:
         lines += place_lines(finding.place, names, column, width)
     if finding.fixes:
-        lines += advice_lines(finding.fixes[:1], column)
+        lines += advice_lines(finding.fixes[:1], column, width)
     return lines
 
 
-def advice_lines(advice: Sequence[Advice], indent: int) -> list[Line]:
+def advice_lines(advice: Sequence[Advice], indent: int, width: int) -> list[Line]:
     """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints say so."""
     lines = []
     for one in advice:
@@ -70,11 +70,20 @@ def advice_lines(advice: Sequence[Advice], indent: int) -> list[Line]:
                 line(" " * hang, (row, "won"), fixed=True) for row in code.splitlines() if row
             ]
         elif code:
-            gap = "   " if one.text else ""
-            lines.append(
-                line(" " * indent, (label, "dim"), (code, "won"), gap, (one.text, ""), hang=hang)
-            )
+            head = line(" " * indent, (label, "dim"), (code, "won"), hang=hang)
+            lines += _code_and_reason(head, one, width)
         else:
             role: Role = "won" if one.by == "tcw" else ""
             lines.append(line(" " * indent, (label, "dim"), (one.text, role), hang=hang))
     return lines
+
+
+def _code_and_reason(head: Line, advice: Advice, width: int) -> list[Line]:
+    """On one line where they fit, else the reason below the code."""
+    reason = advice.text.removesuffix(".")
+    if not reason:
+        return [head]
+    both = line(*((span.text, span.role) for span in head.spans), "   ", (reason, "dim"))
+    if cell_len(both.text) <= width:
+        return [both]
+    return [head, line(" " * head.hang, (reason, "dim"), hang=head.hang)]

@@ -72,18 +72,16 @@ def counts(summary: Summary) -> Line:
     if summary.kernels.by_language:
         parts.append(kernel_count(summary))
     if summary.kernels.predicted:
-        parts.append(f"{number(summary.kernels.predicted)} predicted for the GPU")
+        parts.append(f"{number(summary.kernels.predicted)} predicted")
     parts.append(_numerics(summary))
     return line(" · ".join(part for part in parts if part), hang=2)
 
 
 def kernel_count(summary: Summary) -> str:
-    """`12 kernels, 27 library calls`."""
+    """`39 kernels (27 library calls)`."""
     calls = summary.kernels.by_language.get("aten", 0)
-    made = summary.kernels.count - calls
-    if not calls:
-        return plural(made, "kernel")
-    return f"{plural(made, 'kernel')}, {plural(calls, 'library call')}"
+    count = plural(summary.kernels.count, "kernel")
+    return f"{count} ({plural(calls, 'library call')})" if calls else count
 
 
 def _numerics(summary: Summary) -> str:

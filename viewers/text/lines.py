@@ -7,6 +7,7 @@ A span's role says what it means; only `write` knows how that looks. All text pa
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TextIO
@@ -82,7 +83,7 @@ def fitted(lines: Iterable[Line], width: int) -> list[Line]:
     """The lines cut or wrapped to `width` cells."""
     done: list[Line] = []
     for one in lines:
-        if cell_len(one.text) <= width:
+        if cell_len(one.text.rstrip()) <= width:
             done.append(one)
         elif one.fixed:
             done.append(_cut(one, width))
@@ -121,68 +122,46 @@ def _light_terminal() -> bool:
 
 
 def _cut(one: Line, width: int) -> Line:
-    spans: list[Span] = []
-    left = width
-    for index, span in enumerate(one.spans):
-        size = cell_len(span.text)
-        last = index == len(one.spans) - 1
-        if size < left or (size == left and last):
-            spans.append(span)
-            left -= size
-            continue
-        spans.append(Span(cut(span.text + " ", left) if size == left else cut(span.text, left)))
-        spans[-1] = Span(spans[-1].text, span.role)
-        break
-    return Line(tuple(spans), one.hang, one.fixed)
+    shown = cut(one.text, width)
+    return Line((*_slice(one.spans, 0, len(shown) - 1), Span("›", "dim")), one.hang, True)
 
 
 def _wrap(one: Line, width: int) -> list[Line]:
     """Break between words; a word longer than a line is broken where the line ends."""
-    rows: list[list[Span]] = [[]]
-    used = 0
-    for word in _words(one.spans):
-        shown = sum(cell_len(span.text.rstrip()) for span in word[-1:]) + sum(
-            cell_len(span.text) for span in word[:-1]
-        )
-        if used + shown > width and used > one.hang:
-            rows.append([Span(" " * one.hang)])
-            used = one.hang
-        for span in word:
-            text = span.text
-            while used + cell_len(text.rstrip()) > width:
-                head, text = _split(text, max(1, width - used))
-                rows[-1].append(Span(head, span.role))
-                rows.append([Span(" " * one.hang)])
-                used = one.hang
-            rows[-1].append(Span(text, span.role))
-            used += cell_len(text)
-    return [Line(tuple(row), one.hang) for row in rows]
+    hang = min(one.hang, width // 2)
+    rows = [Line(_slice(one.spans, *span), one.hang) for span in _rows(one.text, width, hang)]
+    indent = Span(" " * hang)
+    return [rows[0], *(Line((indent, *row.spans), one.hang) for row in rows[1:])]
 
 
-def _words(spans: tuple[Span, ...]) -> list[list[Span]]:
-    """The spans cut after each run of spaces; a word may reach over spans."""
-    words: list[list[Span]] = [[]]
+def _rows(text: str, width: int, hang: int) -> list[tuple[int, int]]:
+    """(start, end) in characters of each row; all but the first have `hang` cells less."""
+    rows: list[tuple[int, int]] = []
+    start = used = 0
+    room = width
+    for word in re.finditer(r"^ *[^ ]+ *|[^ ]+ *", text):
+        size = cell_len(word[0].rstrip())
+        if used and used + size > room:
+            rows.append((start, word.start()))
+            start, used, room = word.start(), 0, width - hang
+        if not used:
+            for index in range(word.start(), word.end()):
+                if used + cell_len(text[index]) > room and text[index] != " ":
+                    rows.append((start, index))
+                    start, used, room = index, 0, width - hang
+                used += cell_len(text[index])
+        else:
+            used += cell_len(word[0])
+    return [*rows, (start, len(text))]
+
+
+def _slice(spans: tuple[Span, ...], start: int, end: int) -> tuple[Span, ...]:
+    """The characters from `start` to `end` of the spans, each with its role."""
+    found = []
+    at = 0
     for span in spans:
-        rest = span.text
-        while rest:
-            bare = len(rest) - len(rest.lstrip(" "))
-            end = rest.find(" ", bare)
-            if end < 0:
-                words[-1].append(Span(rest, span.role))
-                break
-            while end < len(rest) and rest[end] == " ":
-                end += 1
-            words[-1].append(Span(rest[:end], span.role))
-            words.append([])
-            rest = rest[end:]
-    return [word for word in words if word]
-
-
-def _split(text: str, width: int) -> tuple[str, str]:
-    """`text` cut after at most `width` cells, at least one character."""
-    used = 0
-    for index, character in enumerate(text):
-        used += cell_len(character)
-        if used > width and index:
-            return text[:index], text[index:]
-    return text, ""
+        piece = span.text[max(0, start - at) : max(0, end - at)]
+        if piece:
+            found.append(Span(piece, span.role))
+        at += len(span.text)
+    return tuple(found)

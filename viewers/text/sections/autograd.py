@@ -27,7 +27,7 @@ def _partition(view: View, partition: Partition) -> list[Line]:
     rows = [_row(view, value) for value in ranked]
     return [
         heading(f"autograd {partition.compile_id}", facts),
-        *table(rows, "llrll", 2, {0: 30, 4: 70}),
+        *table(rows, "elrlf", view.width, 2),
     ]
 
 

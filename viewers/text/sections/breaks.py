@@ -33,7 +33,7 @@ def _site(view: View, site: BreakSite) -> list[Line]:
         lines.append(line(("  from ", "dim"), f"{name}  {frame.function}", fixed=True))
     for value in record.crossing:
         what = tensor_text(value.tensor) if value.tensor else value.kind or "no tensor"
-        lines += table([[("crosses", "dim"), value.name, what]], "lll", indent=2)
+        lines += table([[("crosses", "dim"), value.name, what]], "llf", view.width, 2)
     if site.host_waits:
         lines.append(
             line(("  host     ", "dim"), "Python reads the tensor's data and waits for it")
@@ -44,7 +44,7 @@ def _site(view: View, site: BreakSite) -> list[Line]:
         lines.append(line(("  why      ", "dim"), record.explanation, hang=11))
     if record.context:
         lines.append(line(("  context  ", "dim"), record.context, hang=11))
-    lines += advice_lines(site.advice, 2)
+    lines += advice_lines(site.advice, 2, view.width)
     said = {one.text for one in site.advice}
     lines += [
         line(("  hint     ", "dim"), hint, hang=11) for hint in record.hints if hint not in said

@@ -22,12 +22,12 @@ def section(view: View) -> list[Line]:
     labels = {(node.graph, node.name): node.label for node in view.recording.all(SchedulerNode)}
     lines: list[Line] = []
     for graph in graphs:
-        lines += [*_graph(graph, labels), BLANK]
+        lines += [*_graph(graph, labels, view.width), BLANK]
     return lines[:-1]
 
 
 def fusion_line(fused: int, rejected: dict[str, int]) -> str:
-    """`9 fused, 12 pairs rejected: 9 something else sits between them, 3 no shared data`."""
+    """`9 fused, 12 pairs rejected: 9 something between, 3 no shared data`."""
     text = f"{number(fused)} fused"
     if not rejected:
         return f"{text}, no pairs rejected"
@@ -35,7 +35,7 @@ def fusion_line(fused: int, rejected: dict[str, int]) -> str:
     return f"{text}, {plural(sum(rejected.values()), 'pair')} rejected: {reasons}"
 
 
-def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str]) -> list[Line]:
+def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -> list[Line]:
     ended = f" → {plural(graph.groups, 'group')}" if graph.groups is not None else ""
     lines = [heading(f"fusion {graph.graph}", f"{plural(graph.nodes, 'node')}{ended}")]
     fused = [pair for pair in graph.pairs if pair.verdict == "fused"]
@@ -48,7 +48,7 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str]) -> list[Line]
         ]
         for pair in fused
     ]
-    lines += table(rows, "llrl", 2, {1: 60, 3: 40})
+    lines += table(rows, "lfrf", width, 2)
     passed = sum(pair.verdict == "passed" for pair in graph.pairs)
     if passed:
         lines.append(

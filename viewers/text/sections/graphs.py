@@ -49,9 +49,7 @@ def _piece(view: View, piece: Piece) -> list[Line]:
 
 def _graph(view: View, graph: Graph) -> list[Line]:
     lines = [heading(f"graph {graph.id}", plural(graph.ops, "op"))]
-    return lines + table(
-        [_row(view, node) for node in graph.nodes], "rlell", 2, {1: 24, 2: 56, 3: 24}
-    )
+    return lines + table([_row(view, node) for node in graph.nodes], "reffe", view.width, 2)
 
 
 def _row(view: View, node: Node) -> list[Cell]:

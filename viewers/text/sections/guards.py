@@ -10,6 +10,9 @@ from viewers.text.sections import View
 from viewers.text.table import Cell, heading, table
 from viewers.words import plural
 
+VALUES = ("TENSOR_MATCH", "SHAPE_ENV", "EQUALS_MATCH", "CONSTANT_MATCH", "SEQUENCE_LENGTH")
+"""Kinds of guard that look at sizes and values, not at the identity of code and modules."""
+
 
 def section(view: View) -> list[Line]:
     records = view.recording.all(Guards)
@@ -31,10 +34,14 @@ def _frame(view: View, record: Guards) -> list[Line]:
         ),
         line("  ", (", ".join(f"{n} {kind}" for kind, n in kinds.most_common()), "dim"), hang=2),
     ]
-    order = [kind for kind, _ in kinds.most_common()]
-    ranked = sorted(record.guards, key=lambda one: (order[::-1].index(one.kind), one.name))
-    lines += table([_row(view, guard) for guard in ranked], "lell", 2, {1: 44, 2: 60})
+    ranked = sorted(record.guards, key=lambda one: (_rank(one.kind), kinds[one.kind], one.kind))
+    lines += table([_row(view, guard) for guard in ranked], "lefl", view.width, 2)
     return lines
+
+
+def _rank(kind: str) -> int:
+    """The guards on what a caller may change come first."""
+    return VALUES.index(kind) if kind in VALUES else len(VALUES)
 
 
 def _row(view: View, guard: Guard) -> list[Cell]:

@@ -21,7 +21,7 @@ def section(view: View) -> list[Line]:
         mine = [row for row in rows if row.kernel.graph == graph]
         predicted = "  predicted" if mine[0].kernel.predicted else ""
         lines.append(heading(f"kernels {graph}", plural(len(mine), "kernel") + predicted))
-        lines += table([_row(row, view.names) for row in mine], "lllrrl", 2, {2: 44})
+        lines += table([_row(row, view.names) for row in mine], "llfrrf", view.width, 2)
         for row in mine:
             lines += _binaries(row)
         lines.append(BLANK)

@@ -16,17 +16,17 @@ def section(view: View) -> list[Line]:
         return [heading("memory", "no plan recorded: no graph reached memory planning")]
     lines: list[Line] = []
     for graph in graphs:
-        lines += [*_graph(graph), BLANK]
+        lines += [*_graph(graph, view.width), BLANK]
     return lines[:-1]
 
 
-def _graph(graph: GraphMemory) -> list[Line]:
+def _graph(graph: GraphMemory, width: int) -> list[Line]:
     facts = [f"peak {bytes_text(graph.peak_bytes)}"]
     if graph.without_reuse_bytes is not None:
         facts.append(f"{bytes_text(graph.without_reuse_bytes)} without reuse")
     facts.append(f"{plural(graph.reused, 'buffer')} reused")
     rows = [_row(buffer) for buffer in graph.largest]
-    return [heading(f"memory {graph.graph}", ", ".join(facts)), *table(rows, "lrlll", 2, {4: 50})]
+    return [heading(f"memory {graph.graph}", ", ".join(facts)), *table(rows, "lrllf", width, 2)]
 
 
 def _row(buffer: Buffer) -> list[Cell]:

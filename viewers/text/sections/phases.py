@@ -25,4 +25,7 @@ def section(view: View) -> list[Line]:
         ]
         for phase in phases
     ]
-    return [heading("phases", f"{seconds_text(total)} of own time"), *table(rows, "lrrr", 2)]
+    return [
+        heading("phases", f"{seconds_text(total)} of own time"),
+        *table(rows, "lrrr", view.width, 2),
+    ]

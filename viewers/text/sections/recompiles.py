@@ -42,7 +42,7 @@ def _cause(view: View, cause: RecompileCause) -> list[Line]:
                 (f"{plural(tested, 'guard')} held before it" if tested else "", "dim"),
             ]
         )
-    lines += table(rows, "lllelrl", indent=2, limits={3: 40, 4: 60})
+    lines += table(rows, "lllefrf", view.width, 2)
     if cause.place is not None:
         lines += place_lines(cause.place, view.names, 2, view.width)
     for failed in cause.frames[0].record.failed:
@@ -54,5 +54,5 @@ def _cause(view: View, cause: RecompileCause) -> list[Line]:
                 hang=6,
             )
         )
-    lines += advice_lines(cause.advice, 2)
+    lines += advice_lines(cause.advice, 2, view.width)
     return lines

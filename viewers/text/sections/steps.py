@@ -20,7 +20,7 @@ def section(view: View) -> list[Line]:
     for (compile_id, attempt), found in attempts.items():
         title = f"steps {compile_id} attempt {attempt + 1}"
         lines.append(heading(title, plural(len(found), "instruction")))
-        lines += table([_row(view, step) for step in found], "rlell", 2, {1: 44, 3: 40})
+        lines += table([_row(view, step) for step in found], "rfefl", view.width, 2)
         lines.append(BLANK)
     return lines[:-1]
 
