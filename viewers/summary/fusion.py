@@ -102,6 +102,16 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     )
 
 
+def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
+    """(graph, scheduler node) -> what it computes in words; fused nodes join their parts' words."""
+    labels = {(node.graph, node.name): node.label for node in recording.all(SchedulerNode)}
+    for round_ in recording.all(FusionRound):
+        for first, second, name in round_.fused:
+            parts = [labels.get((round_.graph, one), one) for one in (first, second)]
+            labels[round_.graph, name] = ", ".join(parts)
+    return labels
+
+
 def rule_words(rule: str) -> str:
     """`between` -> `something between`."""
     return RULES.get(rule, rule.replace("-", " "))

@@ -18,7 +18,10 @@ def failure_lines(
     if failure is None:
         verdict = summary.verdict
         detail = f": {verdict.detail}" if verdict.detail else ""
-        return [line((f"{file_name(summary)} {verdict.headline}", "lost"), detail, hang=2)]
+        lines = [line((f"{file_name(summary)} {verdict.headline}", "lost"), detail, hang=2)]
+        if summary.doing:
+            lines.append(line(("  last seen in ", "dim"), summary.doing, hang=2))
+        return lines
     blame = {
         True: ". Eager fails too: torch.compile is not the cause",
         False: ". Eager works: torch.compile is the cause",

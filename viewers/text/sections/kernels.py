@@ -19,8 +19,7 @@ def section(view: View) -> list[Line]:
     lines: list[Line] = []
     for graph in dict.fromkeys(row.kernel.graph for row in rows):
         mine = [row for row in rows if row.kernel.graph == graph]
-        predicted = "  predicted" if mine[0].kernel.predicted else ""
-        lines.append(heading(f"kernels {graph}", plural(len(mine), "kernel") + predicted))
+        lines.append(heading(f"kernels {graph}", plural(len(mine), "kernel")))
         lines += table([_row(row, view.names) for row in mine], "llfrrf", view.width, 2)
         for row in mine:
             lines += _binaries(row)
@@ -38,12 +37,13 @@ def lines_text(lines: tuple[tuple[str, int], ...], names: FileNames) -> str:
 
 def _row(row: KernelRow, names: FileNames) -> list[Cell]:
     kernel = row.kernel
+    language = LANGUAGES.get(kernel.language, kernel.language)
     nests = plural(kernel.loop_nests, "loop nest") if kernel.loop_nests else ""
     length = plural(row.text_lines, "line") if row.text_lines else ""
     where = lines_text(row.lines, names) or f"no user line: {kernel.no_line or 'not recorded'}"
     return [
         (kernel.id, "accent"),
-        (LANGUAGES.get(kernel.language, kernel.language), "dim"),
+        (language + (" predicted" if kernel.predicted else ""), "dim"),
         kernel.label or kernel.name,
         (nests, "dim"),
         (length, "dim"),
