@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
+from compiler.inductor.codegen import HOOK as CODEGEN
 from compiler.inductor.fusion import HOOK as FUSION
 from compiler.inductor.fusion_cpp import HOOK as FUSION_CPP
+from compiler.inductor.kernel_lines import HOOK as KERNEL_LINES
+from compiler.inductor.loop_origins import HOOK as LOOP_ORIGINS
 from compiler.inductor.lowering import HOOK as LOWERING
 from compiler.inductor.replacements import HOOK as REPLACEMENTS
 from compiler.inductor.scheduler_nodes import HOOK as SCHEDULER_NODES
@@ -12,7 +15,10 @@ from compiler.inductor.scheduler_nodes import HOOK as SCHEDULER_NODES
 HOOKS: tuple[Hook, ...] = (
     REPLACEMENTS,
     LOWERING,
+    LOOP_ORIGINS,
     SCHEDULER_NODES,
     FUSION,
     FUSION_CPP,
+    KERNEL_LINES,
+    CODEGEN,
 )
