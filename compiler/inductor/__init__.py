@@ -9,16 +9,20 @@ from compiler.inductor.fusion_cpp import HOOK as FUSION_CPP
 from compiler.inductor.kernel_lines import HOOK as KERNEL_LINES
 from compiler.inductor.loop_origins import HOOK as LOOP_ORIGINS
 from compiler.inductor.lowering import HOOK as LOWERING
+from compiler.inductor.memory import HOOK as MEMORY
 from compiler.inductor.replacements import HOOK as REPLACEMENTS
 from compiler.inductor.scheduler_nodes import HOOK as SCHEDULER_NODES
+from compiler.inductor.until import HOOK as UNTIL
 
 HOOKS: tuple[Hook, ...] = (
+    UNTIL,
     REPLACEMENTS,
     LOWERING,
     LOOP_ORIGINS,
     SCHEDULER_NODES,
     FUSION,
     FUSION_CPP,
+    MEMORY,
     KERNEL_LINES,
     CODEGEN,
 )

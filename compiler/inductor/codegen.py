@@ -22,6 +22,8 @@ from compiler.trace.records import Wrapper
 
 WHAT = "generated code"
 _LOOP = re.compile(r"\s*for\s*\(")
+_CALL_LINES = ("OutLine", "AllocLine", "FallbackLine", "KernelCallLine")
+"""Ends of the names of wrapper lines that call something."""
 _RESULTS = ("MultiOutput",)
 """IR of nodes that only name one result of the call before them."""
 
@@ -174,30 +176,47 @@ def loop_nests(text: str) -> int:
 
 def _extern(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
     def codegen_extern_call(self: Any, scheduler_node: Any, *args: Any, **kwargs: Any) -> Any:
-        draft: Draft | None = None
-        if opened.stack and not recorder.quiet:
-            try:
-                draft = _record_call(recorder, opened.stack[-1], scheduler_node)
-            except Exception as error:
-                failed(recorder, WHAT, error)
-        return original(self, scheduler_node, *args, **kwargs)
+        if not opened.stack or recorder.quiet:
+            return original(self, scheduler_node, *args, **kwargs)
+        from torch._inductor.virtualized import V
+
+        start = len(V.graph.wrapper_code.lines)
+        answer = original(self, scheduler_node, *args, **kwargs)
+        try:
+            _record_call(recorder, opened.stack[-1], scheduler_node, start)
+        except Exception as error:
+            failed(recorder, WHAT, error)
+        return answer
 
     return codegen_extern_call
 
 
-def _record_call(recorder: Recorder, generation: Generation, node: Any) -> Draft | None:
+def _record_call(recorder: Recorder, generation: Generation, node: Any, start: int) -> None:
     from torch._inductor.virtualized import V
 
     if any(base.__name__ in _RESULTS for base in type(node.node).__mro__):
-        return None
+        return
     lowering = lowering_of(recorder, V.graph)
     draft = Draft(recorder.next_kernel(), call_name(node.node), "aten", lowering)
     _add(draft, [node], lowering)
     draft.label = draft.label or draft.name.rpartition(".")[2]
     generation.drafts.append(draft)
     wrapper = V.graph.wrapper_code
-    generation.calls[id(wrapper), len(wrapper.lines)] = draft
-    return draft
+    place = call_line(wrapper.lines, start)
+    if place is not None:
+        generation.calls[id(wrapper), place] = draft
+
+
+def call_line(lines: list[Any], start: int) -> int | None:
+    """Index of the line, from `start` on, that makes the call: not an allocation, nor a comment."""
+    for place in range(start, len(lines)):
+        line = lines[place]
+        if isinstance(line, str):
+            if line.strip() and not line.lstrip().startswith("#"):
+                return place
+        elif type(line).__name__.endswith(_CALL_LINES):
+            return place
+    return None
 
 
 def call_name(ir: Any) -> str:

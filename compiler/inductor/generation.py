@@ -88,9 +88,12 @@ def kernel_record(draft: Draft, recorder: Recorder) -> Kernel:
 
 
 def kernel_line(number: int, found: Iterable[Origin], lowering: Lowering) -> KernelLine:
-    """One line of a kernel. Where only its scheduler node is known, it stands for all of that."""
+    """One line of a kernel. What no node's own function wrote (the final store, the reduction)
+    belongs to the node that was realised, or to all of its scheduler node where torch names none.
+    """
     names: dict[str, None] = {}
-    for name, operation in found:
+    for own, operation in found:
+        name = own or lowering.realised.get(operation, "")
         if name:
             names[name] = None
         else:

@@ -36,6 +36,8 @@ class Lowering:
     """Its nodes as recorded, by name; filled by the lowering hook."""
     operations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Origins of each scheduler node, by name: `op3` -> nodes of this graph, in its order."""
+    realised: dict[str, str] = field(default_factory=dict)
+    """The node that each scheduler node realises, by name, where torch names one."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label of each scheduler node, by name."""
 

@@ -104,6 +104,9 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
         text = f"copy for {text}" if any(found.op == "call_function" for found in nodes) else "copy"
     lowering.operations[name] = origins
     lowering.labels[name] = text
+    realised = node.node.get_origin_node() if getattr(node, "node", None) is not None else None
+    if realised is not None:
+        lowering.realised[name] = realised.name
     reads_writes = node.read_writes
     kind = kind_of(node)
     return SchedulerNode(
