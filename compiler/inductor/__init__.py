@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
+from compiler.inductor.cached import HOOK as CACHED
 from compiler.inductor.codegen import HOOK as CODEGEN
 from compiler.inductor.fusion import HOOK as FUSION
 from compiler.inductor.fusion_cpp import HOOK as FUSION_CPP
@@ -25,4 +26,5 @@ HOOKS: tuple[Hook, ...] = (
     MEMORY,
     KERNEL_LINES,
     CODEGEN,
+    CACHED,
 )
