@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
-from compiler.inductor.cached import HOOK as CACHED
-from compiler.inductor.codegen import HOOK as CODEGEN
-from compiler.inductor.fusion import HOOK as FUSION
-from compiler.inductor.fusion_cpp import HOOK as FUSION_CPP
-from compiler.inductor.kernel_lines import HOOK as KERNEL_LINES
-from compiler.inductor.loop_origins import HOOK as LOOP_ORIGINS
-from compiler.inductor.lowering import HOOK as LOWERING
-from compiler.inductor.memory import HOOK as MEMORY
-from compiler.inductor.replacements import HOOK as REPLACEMENTS
-from compiler.inductor.scheduler_nodes import HOOK as SCHEDULER_NODES
-from compiler.inductor.until import HOOK as UNTIL
+from compiler.inductor import (
+    cached,
+    caches,
+    codegen,
+    fusion,
+    fusion_cpp,
+    kernel_lines,
+    loop_origins,
+    lowering,
+    memory,
+    passes,
+    phases,
+    replacements,
+    scheduler_nodes,
+    until,
+)
 
 HOOKS: tuple[Hook, ...] = (
-    UNTIL,
-    REPLACEMENTS,
-    LOWERING,
-    LOOP_ORIGINS,
-    SCHEDULER_NODES,
-    FUSION,
-    FUSION_CPP,
-    MEMORY,
-    KERNEL_LINES,
-    CODEGEN,
-    CACHED,
+    phases.HOOK,
+    until.HOOK,
+    passes.HOOK,
+    caches.HOOK,
+    replacements.HOOK,
+    lowering.HOOK,
+    loop_origins.HOOK,
+    scheduler_nodes.HOOK,
+    fusion.HOOK,
+    fusion_cpp.HOOK,
+    memory.HOOK,
+    kernel_lines.HOOK,
+    codegen.HOOK,
+    cached.HOOK,
 )

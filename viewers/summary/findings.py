@@ -187,5 +187,4 @@ def crossing_text(crossings: Crossings) -> str:
     if not crossings.names:
         return ""
     verb = "crosses" if len(crossings.names) == 1 else "cross"
-    size = f" ({bytes_text(crossings.bytes)})" if crossings.bytes != 0 else ""
-    return f"{listed(crossings.names)} {verb}{size}"
+    return f"{listed(crossings.names)} {verb} ({bytes_text(crossings.bytes)})"

@@ -21,6 +21,8 @@ class PassChange(Record):
     seconds: float = 0.0
     parent: str = ""
     """The pass that ran it, where passes nest."""
+    patterns: tuple[str, ...] = ()
+    """The patterns that were replaced, as torch names them, each once."""
 
 
 class Lowered(Record):
