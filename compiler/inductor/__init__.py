@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
+from compiler.inductor import shadow
 
-HOOKS: tuple[Hook, ...] = ()
+HOOKS: tuple[Hook, ...] = (shadow.HOOK,)
