@@ -18,6 +18,8 @@ from torch.fx.node import map_aggregate
 from torch.utils._pytree import tree_map
 
 DEVICE = torch.device("cuda", 0)
+LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
+"""The operations by which a constant enters a graph."""
 
 
 def retarget(module: Any, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
@@ -99,10 +101,23 @@ def _move_attribute(module: Any, node: Any, mode: Any) -> None:
     value = getattr(owner, name)
     if isinstance(value, GraphModule):
         setattr(owner, name, _copied(value, mode))
-    elif isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.dim() > 0:
-        with module.graph.inserting_after(node):
-            moved = module.graph.call_function(
-                torch.ops.prims.device_put.default, (node, DEVICE), {}
-            )
-        moved.meta.update(node.meta)
-        node.replace_all_uses_with(moved, delete_user_cb=lambda user: user is not moved)
+    elif isinstance(value, torch.Tensor) and value.device.type == "cpu":
+        for user in list(node.users):
+            lifted = user if user.target in LIFTS else _lifted(module.graph, node, user)
+            _put_on_device(module.graph, lifted)
+
+
+def _lifted(graph: Any, node: Any, user: Any) -> Any:
+    """The constant as `user` reads it, lifted: only so may fake tensors meet a real one."""
+    with graph.inserting_before(user):
+        lifted = graph.call_function(torch.ops.aten.lift_fresh_copy.default, (node,), {})
+    lifted.meta.update(node.meta)
+    user.replace_input_with(node, lifted)
+    return lifted
+
+
+def _put_on_device(graph: Any, node: Any) -> None:
+    with graph.inserting_after(node):
+        moved = graph.call_function(torch.ops.prims.device_put.default, (node, DEVICE), {})
+    moved.meta.update(node.meta)
+    node.replace_all_uses_with(moved, delete_user_cb=lambda user: user is not moved)
