@@ -16,7 +16,7 @@ from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow import compile as shadow
 from compiler.inductor.shadow.architectures import ARCHITECTURES
-from compiler.trace.records import KernelBinary, Record, Settings, Text, Warned
+from compiler.trace.records import KernelBinary, Record, Settings, Warned
 from compiler.trace.writer import TraceWriter
 
 

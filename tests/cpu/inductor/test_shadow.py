@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -51,10 +50,10 @@ MODELS = {each.__name__: each for each in (softmax_and_norm, reductions, dynamic
 
 
 @pytest.fixture(scope="module")
-def training() -> Iterator[Prediction]:
+def training() -> Prediction:
     with predicted(tuple(ARCHITECTURES)) as prediction:
         transformer_training()
-    yield prediction
+    return prediction
 
 
 def check(prediction: Prediction) -> None:

@@ -1,4 +1,4 @@
-"""The real compile is the same with and without the shadow: code, guards, counters, torch itself."""
+"""The real compile is the same with and without the shadow: code, guards, counters, torch."""
 
 from __future__ import annotations
 
