@@ -17,6 +17,7 @@ from compiler.inductor import (
     phases,
     replacements,
     scheduler_nodes,
+    shadow,
     until,
 )
 
@@ -35,4 +36,5 @@ HOOKS: tuple[Hook, ...] = (
     kernel_lines.HOOK,
     codegen.HOOK,
     cached.HOOK,
+    shadow.HOOK,
 )
