@@ -135,7 +135,7 @@ def summarise(
         speedup=speedup,
         noise=noise,
         pairs=len(ratios),
-        in_noise=abs(speedup - 1) <= noise,
+        in_noise=abs(speedup - 1) <= noise * speedup,
         compile_seconds=beyond,
         compile_cpu_seconds=cpu_seconds,
         sets=tuple(

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import compile as torch_compile  # before the user's file can replace it
 
 from compiler.trace.records import Settings
+
+torch_compile = torch.compile
+"""torch's own, kept before the user's file can replace it."""
 
 Backend = str | Callable[[Any, Sequence[Any]], Any]
 

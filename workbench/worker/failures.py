@@ -129,3 +129,21 @@ def _formatted(error: BaseException) -> str:
     except BaseException as second:  # the user's __str__ runs here
         return f"(the traceback could not be formatted: {class_name(second)})"
     return text if len(text) <= _TRACEBACK_LIMIT else text[-_TRACEBACK_LIMIT:]
+
+
+def doing_of(error: BaseException, call: int, compile_id: str) -> str:
+    """`call 1, capture of 0/0`: the part of torch.compile whose own exception this is."""
+    if not any(
+        kind.__module__.startswith(("torch._dynamo.", "torch._inductor."))
+        for kind in type(error).__mro__
+    ):
+        return f"call {call}"
+    wraps = isinstance(vars(error).get("inner_exception"), BaseException)
+    return f"call {call}, {'compiling' if wraps else 'capture of'} {compile_id or 'a frame'}"
+
+
+def culprit_of(error: BaseException) -> Culprit:
+    """Whose fault it is where eager succeeds: a missing C++ compiler is not torch's."""
+    if isinstance(error, UserError) or class_name(cause(error)) == "InvalidCxxCompiler":
+        return "user"
+    return "torch"

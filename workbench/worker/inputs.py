@@ -135,7 +135,7 @@ def _line_of(name: str, file: str) -> int:
 
 
 def generated(calls: list[CallSpecification]) -> list[InputSet]:
-    """Draw the tensors of `--inputs`, always the same ones; the global generator stays untouched."""
+    """Draw the tensors of `--inputs`, always alike; the global generator stays as it is."""
     generator = torch.Generator().manual_seed(0)
 
     def value(argument: SpecifiedArgument) -> Any:

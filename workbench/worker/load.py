@@ -129,8 +129,9 @@ def _place(code: UserCode, name: str, settings: Settings) -> Location | None:
         tree = ast.parse(stream.read(), code.file)
     for wanted in ("model", name):
         for node in ast.walk(tree):
-            targets = node.targets if isinstance(node, ast.Assign) else []
-            if any(isinstance(target, ast.Name) and target.id == wanted for target in targets):
+            if isinstance(node, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id == wanted for target in node.targets
+            ):
                 return Location(
                     file=code.file,
                     line=node.lineno,

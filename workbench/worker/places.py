@@ -19,7 +19,7 @@ _OURS = tuple(
 
 
 def users_own(file: str, root: str) -> bool:
-    """Whether `file` lies in the user's folder and belongs neither to an installed package nor us."""
+    """Whether `file` lies in the user's folder and is neither an installed package nor ours."""
     if not root or not file.startswith(os.path.join(root, "")):
         return False
     return not _INSTALLED.search(file) and not file.startswith(_OURS) and outside_torch(file)
@@ -31,7 +31,7 @@ def not_ours(file: str) -> bool:
 
 
 def deepest(frames: Sequence[Location], root: str) -> Location | None:
-    """Of frames, outermost first: the deepest in the user's own files, else in another's library."""
+    """Of frames, outermost first: the deepest in the user's own files, else in a library."""
     for wanted in (lambda file: users_own(file, root), not_ours):
         for frame in reversed(frames):
             if wanted(frame.file):

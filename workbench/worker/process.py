@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 from workbench.worker.guardian import fork_worker
 from workbench.worker.pipes import Pipes
@@ -21,9 +22,7 @@ def run(argv: list[str]) -> None:
 
         record(pipes)
     elif verb == "doctor":
-        from workbench.worker.doctor import report
-
-        report()
+        import_module("workbench.worker.doctor").report()
     else:
         sys.stderr.write(f"the worker knows no {verb!r}\n")
         os._exit(2)

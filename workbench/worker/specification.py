@@ -1,7 +1,7 @@
 """The language of `--inputs`: `f32[8,64], i64[8,16](0,50257), scale=0.5, causal=True`. No torch.
 
     call      arguments separated by commas; `name=` makes one a keyword
-    argument  a tensor, a number, a string in quotes, True, False, None, or (a, b) and [a, b] of those
+    argument  a tensor, a number, a string in quotes, True, False, None; (a, b) or [a, b]
     tensor    dtype[sizes], then optionally (high) or (low,high) for its values
 
 Values of a tensor are drawn from the normal distribution, or uniformly from low to high where

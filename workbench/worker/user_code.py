@@ -1,4 +1,4 @@
-"""The user's file, read and parsed before torch is imported: what is wrong with it, what it binds."""
+"""The user's file, read and parsed before torch is imported: its errors and what it binds."""
 
 from __future__ import annotations
 
