@@ -32,10 +32,11 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 def _stay_tensor(broken: Broken) -> Advice:
     """`y.sum().item()` -> `y.sum()`: right wherever the result only meets tensors."""
-    line, expression = broken.line, broken.expression
-    code = ""
-    if expression.endswith(".item()") and line.count(expression) == 1:
-        code = line.replace(expression, expression.removesuffix(".item()"))
+    expression, code = broken.expression, ""
+    if expression.endswith(".item()") and broken.end_column is not None:
+        line = broken.lines[0].encode()
+        end = broken.end_column
+        code = (line[: end - len(b".item()")] + line[end:]).decode(errors="replace").strip()
     return Advice(
         text="Keep it a tensor where it only meets tensors: one without dimensions calculates like"
         " a number",
