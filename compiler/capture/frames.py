@@ -27,7 +27,7 @@ NO_OPS = ("No ops traced for the FX graph", "because no content in function call
 """How torch's reason begins when it skips a frame in which it traced no tensor operation."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Frame:
     """A frame that is being compiled."""
 
