@@ -33,6 +33,8 @@ def users_own(file: str, root: str) -> bool:
     packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     if any(file.startswith(os.path.join(folder, "")) for folder in packages):
         return False
+    if any(f"{os.sep}{name}{os.sep}" in file for name in ("site-packages", "dist-packages")):
+        return False
     return not root or file.startswith(os.path.join(root, ""))
 
 

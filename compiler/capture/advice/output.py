@@ -18,15 +18,15 @@ _ARGUMENT = re.compile(r"<class '[\w.]*\.(\w+)'>")
 
 PRINTED_LATER = {"TensorVariable", "ConstantVariable", "StringFormatVariable"}
 
-FILES = {
+HOST = {
     ("torch.serialization", "save"),
     ("torch.serialization", "load"),
-    ("pickle", "dump"),
-    ("pickle", "dumps"),
-    ("json", "dump"),
+    ("torch.random", "manual_seed"),
     ("numpy", "save"),
     ("numpy", "savez"),
 }
+LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+NOW = ("datetime.now", "datetime.utcnow", "date.today", "datetime.today")
 CLOCKS = {
     "time",
     "perf_counter",
@@ -49,6 +49,11 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     logger = _LOGGER.search(broken.context)
     if logger and "logging" in broken.type:
         return _logger(broken, logger["method"])
+    module, _, method = broken.expression.partition("(")[0].strip().partition(".")
+    if module == "logging" and method in LEVELS:
+        return _logger(broken, method)
+    if broken.expression.partition("(")[0].endswith(NOW):
+        return _host_clock(broken.expression)
     skipped = _SKIPPED.match(broken.context)
     if skipped:
         return _skipped(broken, skipped["module"], skipped["name"])
@@ -122,16 +127,22 @@ def _skipped(broken: Broken, module: str, name: str) -> tuple[Advice, ...]:
             effect = "torch warns after the graph instead of cutting it"
             return (_reorder("warnings.warn", effect),)
         return (Advice(text="Warn outside the compiled function, before or after the call"),)
-    if (module, name) in FILES:
-        return (_outside(f"{module.replace('torch.serialization', 'torch')}.{name}"),)
+    if (module, name) in HOST:
+        return (_outside(f"{_public(module)}.{name}"),)
     if module == "time" and name in CLOCKS:
-        return (
-            Advice(
-                text=f"time.{name} runs on the host: call it outside the compiled function, around"
-                " the call"
-            ),
-        )
+        return _host_clock(f"time.{name}")
     return ()
+
+
+def _host_clock(call: str) -> tuple[Advice, ...]:
+    name = call.partition("(")[0]
+    return (
+        Advice(text=f"{name} runs on the host: call it outside the compiled function, around it"),
+    )
+
+
+def _public(module: str) -> str:
+    return "torch" if module in ("torch.serialization", "torch.random") else module
 
 
 def _reorder(function: str, effect: str) -> Advice:

@@ -92,6 +92,7 @@ def test_whose_file_it_is() -> None:
     assert users_own("/home/me/model.py", "/home/me")
     assert not users_own("/home/you/model.py", "/home/me")
     assert not users_own("/home/meteor/model.py", "/home/me")
+    assert not users_own("/home/me/env/lib/python3.12/site-packages/lib.py", "/home/me")
     assert not users_own(os.__file__, "")
     assert not users_own(torch.__file__, os.path.dirname(os.path.dirname(torch.__file__)))
     assert not users_own("<string>", "")
