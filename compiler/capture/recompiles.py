@@ -8,7 +8,6 @@ convert_frame.py) and `get_guard_fail_reason`, which it calls for each cache ent
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.capture.code import function_location, resumes_at, source_line, user_name
@@ -20,27 +19,21 @@ from compiler.control.recorder import Recorder
 from compiler.trace.records import Location, Recompile
 
 
-@dataclass
-class _Reasons:
-    """What is collected while torch looks for the reasons of one recompile."""
-
-    tried: list[Tried] = field(default_factory=list)
-
-
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo import convert_frame
     from torch._dynamo import guards as torch_guards
 
     find_reasons = convert_frame.get_and_maybe_log_recompilation_reasons
     find_reason = torch_guards.get_guard_fail_reason
-    searches: list[_Reasons] = []
+    searches: list[list[Tried]] = []
+    """The entries that did not serve, for each recompile whose reasons torch looks for now."""
 
     @functools.wraps(find_reasons)
     def finding(cache_entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.quiet:
             return find_reasons(cache_entries, frame, *args, **kwargs)
-        search = _Reasons()
-        searches.append(search)
+        tried: list[Tried] = []
+        searches.append(tried)
         reasons: Any = None
         try:
             reasons = find_reasons(cache_entries, frame, *args, **kwargs)
@@ -48,7 +41,7 @@ def install(recorder: Recorder) -> Uninstall:
         finally:
             searches.pop()
             with safely(recorder, "a recompile"):
-                _record(recorder, search, frame.f_code, reasons)
+                _record(recorder, tried, frame.f_code, reasons)
 
     @functools.wraps(find_reason)
     def finding_one(
@@ -57,7 +50,7 @@ def install(recorder: Recorder) -> Uninstall:
         reason = find_reason(guard_manager, code, f_locals, compile_id, *args, **kwargs)
         if searches:
             with safely(recorder, "the guard that failed"):
-                searches[-1].tried.append(why_not(guard_manager, f_locals, str(compile_id), reason))
+                searches[-1].append(why_not(guard_manager, f_locals, str(compile_id), reason))
         return reason
 
     undo = [
@@ -72,23 +65,23 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
-def _record(recorder: Recorder, search: _Reasons, code: Any, reasons: Any) -> None:
+def _record(recorder: Recorder, tried: list[Tried], code: Any, reasons: Any) -> None:
     from torch._guards import CompileContext
 
-    location = _location(search.tried, code)
+    location = _location(tried, code)
     resumed = resumes_at(code) is not None
     recorder.source(location.file)
-    texts = [tried.failed.guard for tried in search.tried] if reasons is None else reasons
+    texts = [entry.failed.guard for entry in tried] if reasons is None else reasons
     recorder.emit(
         Recompile(
             compile_id=str(CompileContext.current_compile_id() or recorder.compile_id),
             call=recorder.call,
-            failed=tuple(tried.failed for tried in search.tried),
+            failed=tuple(entry.failed for entry in tried),
             location=location,
             source_line=source_line(location),
             function=user_name(code.co_name),
             reason="\n".join(map(str, texts)),
-            advice=advise([_changed(tried, resumed) for tried in search.tried], _settings()),
+            advice=advise([_changed(entry, resumed) for entry in tried], _settings()),
         )
     )
 
