@@ -1,4 +1,4 @@
-"""A synthetic trace of `data/block.py`, for tests of everything that reads traces.
+"""A synthetic trace of `data/block.py.txt`, for tests of everything that reads traces.
 
 Graphs, loops, kernels, fusion pairs and guards are those of a real run (`data/block.json`); times
 and measurements are made up. The same records every time.
@@ -58,7 +58,7 @@ DATA = Path(__file__).parent / "data"
 FILE = "/home/ada/block.py"
 ITEM_BYTES = {"float32": 4, "float64": 8, "bool": 1, "int64": 8}
 RESUMES = {"1/0": 24, "2/0": 26, "1/1": 24, "2/1": 26}
-LINES = (DATA / "block.py").read_text().splitlines()
+LINES = (DATA / "block.py.txt").read_text().splitlines()
 LIKE = {"0/1": "0/0", "0/2": "0/0", "1/1": "1/0", "2/1": "2/0"}
 """Compiles whose lowering is taken from another's: the real run recorded those of call 1."""
 
