@@ -15,7 +15,6 @@ from compiler.inductor import (
     memory,
     passes,
     phases,
-    replacements,
     scheduler_nodes,
     until,
 )
@@ -25,7 +24,6 @@ HOOKS: tuple[Hook, ...] = (
     until.HOOK,
     passes.HOOK,
     caches.HOOK,
-    replacements.HOOK,
     lowering.HOOK,
     loop_origins.HOOK,
     scheduler_nodes.HOOK,

@@ -139,7 +139,7 @@ def _add(draft: Draft, members: Iterable[Any], lowering: Lowering) -> None:
     nodes = sorted_nodes(list(found), lowering)
     draft.origins.update(dict.fromkeys(node.name for node in nodes))
     if not draft.label:
-        draft.label = user_label(nodes)
+        draft.label = user_label(nodes, lowering.originals)
 
 
 def final_text(source: str, name: str, language: str) -> str:

@@ -11,7 +11,7 @@ import torch
 
 from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
-from compiler.inductor import HOOKS
+from compiler.pipeline import HOOKS
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper
 from compiler.trace.writer import TraceWriter
