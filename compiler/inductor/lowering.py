@@ -26,9 +26,8 @@ _MAX_NAMES = 8
 
 
 def install(recorder: Recorder) -> Uninstall:
-    from torch._inductor.graph import GraphLowering
-
     from torch._inductor import compile_fx
+    from torch._inductor.graph import GraphLowering
 
     undo = [
         *(patch(compile_fx, name, _keep_names(getattr(compile_fx, name))) for name in _PASSES),

@@ -81,11 +81,11 @@ def test_every_operation_belongs_to_one_node(transformer: Watched) -> None:
 
 def test_library_calls_say_why(transformer: Watched) -> None:
     records = transformer.recorded.all(Lowered)
-    products = [record for record in records if record.target.startswith(("aten.addmm", "aten.bmm"))]
+    products = [found for found in records if found.target.startswith(("aten.addmm", "aten.bmm"))]
     assert products
-    for record in products:
-        assert "library" in record.fallback
-    assert all(not record.fallback for record in records if record.ir == "Pointwise")
+    for product in products:
+        assert "library" in product.fallback
+    assert all(not found.fallback for found in records if found.ir == "Pointwise")
 
 
 def test_a_custom_operator_falls_back_and_says_so() -> None:

@@ -13,7 +13,9 @@ from tests.cpu.inductor.recorded import Recorded
 _ALLOCATION = re.compile(r"^\s+(\w+) = empty_strided_\w+\(")
 _REUSE = re.compile(r"^\s+(\w+) = (?:reinterpret_tensor\()?(\w+).*?; *(?:del (\w+))?\s*# reuse")
 _FREE = re.compile(r"^\s+del ([\w, ]+)$")
-_CALL = re.compile(r"^\s+(?:\w+ = )?(cpp_fused\w*|extern_kernels\.\w+|(?:torch\.ops|aten)\.[\w.]+)\(")
+_CALL = re.compile(
+    r"^\s+(?:\w+ = )?(cpp_fused\w*|extern_kernels\.\w+|(?:torch\.ops|aten)\.[\w.]+)\("
+)
 
 
 @dataclass
@@ -94,7 +96,9 @@ def test_reuse_in_place_is_told_from_reuse_after_the_end(recorded: Recorded) -> 
         for buffer in plan.buffers:
             if buffer.reuses:
                 former = buffers[buffer.reuses]
-                assert former.last >= buffer.first if buffer.inplace else former.last <= buffer.first
+                assert (
+                    former.last >= buffer.first if buffer.inplace else former.last <= buffer.first
+                )
 
 
 def test_outputs_live_to_the_end_and_saved_values_are_told_apart(recorded: Recorded) -> None:
