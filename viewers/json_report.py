@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from compiler.trace.records import Advice, End, Recompile
+from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
@@ -23,7 +23,7 @@ ReportStatus = Literal[
 ]
 
 
-class Item(msgspec.Struct, kw_only=True, frozen=True):
+class Item(msgspec.Struct, kw_only=True):
     """A part of the report; every key is always there."""
 
 
@@ -170,7 +170,6 @@ class Report(Item):
 def report(recording: Recording) -> Report:
     """The report of a recording, whole or cut off."""
     summary = summarise(recording)
-    speed, numerics = summary.speed, summary.numerics
     return Report(
         version=VERSION,
         status=_status(summary),
@@ -204,15 +203,8 @@ def report(recording: Recording) -> Report:
             )
             for one in summary.phases
         ],
-        speed=speed
-        and SpeedItem(
-            eager_ms=speed.eager_ms,
-            compiled_ms=speed.compiled_ms,
-            speedup=speed.speedup,
-            noise=speed.noise,
-            compile_s=speed.compile_seconds,
-        ),
-        numerics=numerics and NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel),
+        speed=_speed(summary.speed) if summary.speed else None,
+        numerics=_numerics(summary.numerics) if summary.numerics else None,
     )
 
 
@@ -300,6 +292,20 @@ def _ending(end: End | None) -> str:
     if end is None:
         return "the recording has no end: it was cut off, or is still being written"
     return end.reason or f"{end.status} after {end.seconds:.1f} s"
+
+
+def _speed(speed: Speed) -> SpeedItem:
+    return SpeedItem(
+        eager_ms=speed.eager_ms,
+        compiled_ms=speed.compiled_ms,
+        speedup=speed.speedup,
+        noise=speed.noise,
+        compile_s=speed.compile_seconds,
+    )
+
+
+def _numerics(numerics: Numerics) -> NumericsItem:
+    return NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel)
 
 
 def _fix(advice: tuple[Advice, ...]) -> str:

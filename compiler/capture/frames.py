@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
+from compiler.capture.code import function_location, resumes_at, user_name
 from compiler.capture.messages import first_line, in_short
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
@@ -63,6 +64,11 @@ _finished: list[Frame] = []
 def current() -> Frame | None:
     """The frame being compiled; the innermost one where compiles nest."""
     return _stack[-1] if _stack else None
+
+
+def nesting() -> int:
+    """How many frames are being compiled: 1, or more where a compile starts another."""
+    return len(_stack)
 
 
 def last_finished() -> Frame | None:
@@ -162,8 +168,6 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
-    from compiler.capture.code import function_location, resumes_at, user_name
-
     code: CodeType = bound["code"]
     frame = Frame(
         compile_id=str(bound["compile_id"]),

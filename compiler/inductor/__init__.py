@@ -16,6 +16,7 @@ from compiler.inductor import (
     passes,
     phases,
     scheduler_nodes,
+    shadow,
     until,
 )
 
@@ -33,4 +34,5 @@ HOOKS: tuple[Hook, ...] = (
     kernel_lines.HOOK,
     codegen.HOOK,
     cached.HOOK,
+    shadow.HOOK,
 )

@@ -4,7 +4,8 @@ While an operation of a loop body is turned into code, torch's `InterpreterShim`
 (torch/_inductor/loop_body.py) says which one, and `V.kernel.current_node` of which scheduler node.
 Before each line that is written into a kernel's own buffers then, a `Mark` is put: an entry of the
 buffer that prints nothing, so that the generated text stays as it is, and that moves with its line
-when buffers are spliced. Printing the buffer of a whole kernel reads the marks back as line numbers.
+when buffers are spliced. Printing the buffer of a whole kernel reads the marks back as line
+numbers.
 """
 
 from __future__ import annotations
