@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 from torch import fx
 
-from compiler.graphs.nodes import COMPUTING, node_stack
+from compiler.graphs.nodes import COMPUTING, node_stack, target_name
 from compiler.trace.records import Graph, Location, Node
 
 Origins = Callable[[fx.Node], tuple[str, ...]]
@@ -125,8 +125,8 @@ def with_inferred_lines(
 ) -> Graph:
     """The graph, with the line of what a node was made from where torch recorded none for it.
 
-    `lines`: of the parent's nodes, by name. The last of several is taken: a replacement computes
-    what the last replaced node did.
+    `lines`: of the parent's nodes, by name. Of several, that of the node with the same target is
+    taken, else the last: a replacement computes what the last replaced node did.
     """
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -135,7 +135,8 @@ def with_inferred_lines(
         if made is not None:
             changes["made_by"] = made.by
         if node.location is None and node.op != "output":
-            line = _last_line(made) if made is not None else None
+            old = None if made is None else replaced_node(made, node.target, graph_made)
+            line = None if old is None else node_stack(old)[-1]
             if line is None:
                 line = next((lines[o] for o in reversed(node.origins) if o in lines), None)
             if line is not None:
@@ -144,12 +145,42 @@ def with_inferred_lines(
     return msgspec.structs.replace(graph, nodes=tuple(nodes))
 
 
-def _last_line(made: Made) -> Location | None:
-    for old in reversed(made.instead_of):
-        stack = node_stack(old)
-        if stack:
-            return stack[-1]
-    return None
+def replaced_node(made: Made, target: str, made_by_name: dict[str, Made]) -> fx.Node | None:
+    """Of the nodes that a pass replaced, the one whose line a node put in their place takes: that
+    with the same target, else the last one that has a line; None where none has.
+
+    A replaced node that a pass had made itself stands for what that pass replaced.
+    """
+    candidates: list[fx.Node] = []
+
+    def collect(found: Made, depth: int) -> None:
+        for old in found.instead_of:
+            if node_stack(old):
+                candidates.append(old)
+            elif old.name in made_by_name and depth < 32:
+                collect(made_by_name[old.name], depth + 1)
+
+    collect(made, 0)
+    for old in candidates:
+        if target_name(old.target) == target:
+            return old
+    return candidates[-1] if candidates else None
+
+
+def replaced_names(made: Made, made_by_name: dict[str, Made]) -> tuple[str, ...]:
+    """Names of the nodes that a pass replaced, those that passes had made followed to theirs."""
+    found: dict[str, None] = {}
+
+    def collect(item: Made, depth: int) -> None:
+        for old in item.instead_of:
+            inner = made_by_name.get(old.name)
+            if inner is not None and inner.instead_of and depth < 32:
+                collect(inner, depth + 1)
+            else:
+                found[old.name] = None
+
+    collect(made, 0)
+    return tuple(found)
 
 
 def lines_of(graph: Graph) -> dict[str, Location]:
