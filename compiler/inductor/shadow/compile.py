@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from torch._dynamo.utils import dynamo_timed
 from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
@@ -96,6 +97,7 @@ class Shadow:
         with ExitStack() as around:
             seen = around.enter_context(_kernels_seen(self.recorder))
             around.enter_context(undisturbed(inputs))
+            around.enter_context(dynamo_timed(f"predict {arch}"))
             around.enter_context(pretending(self.architecture))
             self._tell_of_cpu_calls(module)
             code = _generated(compile_graph, module, inputs, rest, kwargs)
