@@ -1,0 +1,147 @@
+"""What a recording says, worked out once for the text, the JSON and the terminal workbench.
+
+Pure functions of a `Recording`; one file a thing. Texts in a summary may hold the user's own
+words: whoever shows them makes them safe (`viewers.plain`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.trace.records import (
+    End,
+    Environment,
+    Failure,
+    FrameSkipped,
+    Numerics,
+    Progress,
+    Settings,
+    Speed,
+    Warned,
+)
+from viewers.recording import Recording
+from viewers.summary.breaks import BreakSite, Crossings, break_sites
+from viewers.summary.caches import CacheUse, cache_uses
+from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
+from viewers.summary.findings import Finding, findings_of
+from viewers.summary.fusion import FusionSummary, GraphFusion, Pair, fusion_summary, rule_words
+from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
+from viewers.summary.memory import GraphMemory, MemorySummary, memory_summary
+from viewers.summary.phases import PhaseTime, phase_times
+from viewers.summary.place import Place, place_of
+from viewers.summary.recompiles import Change, RecompileCause, RecompiledFrame, recompile_causes
+from viewers.summary.verdict import Verdict, verdict_of
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that the overview and `tcw explain` show."""
+
+    settings: Settings | None
+    environment: Environment | None
+    status: str
+    """How the recording ended; `incomplete` where it has no end record (yet)."""
+    verdict: Verdict
+    calls: tuple[Call, ...]
+    cut: Call | None
+    """The call that shows how the model is cut into graphs: the first that compiled anything."""
+    findings: tuple[Finding, ...]
+    """Ranked by measured cost."""
+    graphs: int
+    """Frames that captured a graph; a frame compiled three times is one."""
+    compiles: int
+    """Captured graphs, recompiles included."""
+    guards: int
+    """Guards of the first compile of each frame."""
+    breaks: tuple[BreakSite, ...]
+    recompiles: tuple[RecompileCause, ...]
+    skipped: tuple[FrameSkipped, ...]
+    fusion: FusionSummary
+    kernels: KernelSummary
+    memory: MemorySummary
+    phases: tuple[PhaseTime, ...]
+    caches: tuple[CacheUse, ...]
+    speed: Speed | None
+    numerics: Numerics | None
+    failure: Failure | None
+    warnings: tuple[Warned, ...]
+    end: End | None
+    doing: str
+    """The last stage and activity that were reported: `build: building 12 kernels`."""
+
+    @property
+    def recompile_seconds(self) -> float | None:
+        """Seconds of all recompiles; None where there is none, or none has ended."""
+        known = [cause.seconds for cause in self.recompiles if cause.seconds is not None]
+        return sum(known) if known else None
+
+
+def summarise(recording: Recording) -> Summary:
+    """Sum up a recording, whole or still growing."""
+    breaks = break_sites(recording)
+    causes = recompile_causes(recording)
+    calls = calls_of(recording)
+    pieces = [piece for call in calls for piece in call.pieces]
+    captured = [graph for graph in recording.graphs.values() if graph.kind == "captured"]
+    frames = {graph.compile_id.partition("/")[0] for graph in captured}
+    start, end = recording.start, recording.end
+    return Summary(
+        settings=start.settings if start else None,
+        environment=recording.environment,
+        status=end.status if end else "incomplete",
+        verdict=verdict_of(recording, len(frames)),
+        calls=calls,
+        cut=first_cut_call(calls),
+        findings=findings_of(recording, breaks, causes),
+        graphs=len(frames),
+        compiles=len(captured),
+        guards=sum(piece.guards for piece in pieces if not piece.recompiles),
+        breaks=breaks,
+        recompiles=causes,
+        skipped=tuple(recording.all(FrameSkipped)),
+        fusion=fusion_summary(recording),
+        kernels=kernel_summary(recording),
+        memory=memory_summary(recording),
+        phases=phase_times(recording),
+        caches=cache_uses(recording),
+        speed=recording.speed,
+        numerics=recording.numerics,
+        failure=recording.failure,
+        warnings=tuple(recording.all(Warned)),
+        end=end,
+        doing=_doing(recording),
+    )
+
+
+def _doing(recording: Recording) -> str:
+    progress = recording.last(Progress)
+    return f"{progress.stage}: {progress.activity}" if progress else ""
+
+
+__all__ = [
+    "BreakSite",
+    "CacheUse",
+    "Call",
+    "Change",
+    "Crossings",
+    "Cut",
+    "Finding",
+    "FusionSummary",
+    "GraphFusion",
+    "GraphMemory",
+    "KernelRow",
+    "KernelSummary",
+    "MemorySummary",
+    "Pair",
+    "PhaseTime",
+    "Piece",
+    "Place",
+    "RecompileCause",
+    "RecompiledFrame",
+    "Summary",
+    "Verdict",
+    "calls_of",
+    "place_of",
+    "rule_words",
+    "summarise",
+]

@@ -1,0 +1,142 @@
+"""Graph breaks: each compile's cut, and the sites that they group into."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from compiler.trace.records import Advice, FrameStart, Graph, GraphBreak
+from viewers.recording import Recording
+from viewers.summary.place import Place, place_of
+
+HOST_WAITS = ("data-dependent", "data dependent", "tensor.item(", "tensor.numpy(")
+"""Types of break at which Python needs a tensor's data, so the host waits for the device."""
+
+TITLES = {
+    "Data-dependent branching": "branch on tensor data",
+    "Data-dependent branching with non-constant __bool__": "branch on tensor data",
+    "Data-dependent assertion failed (cannot compile partial graph)": "assertion on tensor data",
+    "Data dependent operator": "operator whose result depends on tensor data",
+    "Unsupported Tensor.item() call with capture_scalar_outputs=False": "Tensor.item()",
+    "Tensor.numpy() with trace_numpy=False": "Tensor.numpy()",
+    "Skip calling `torch.compiler.disable()`d function": "call of a disabled function",
+    "Skip inlining `torch.compiler.disable()`d function": "call of a disabled function",
+    "logging.Logger method not supported for non-export cases": "logging call",
+}
+"""Shorter words than torch's for the commonest types; all others keep torch's."""
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """What has to live across a break."""
+
+    names: tuple[str, ...]
+    """Of the tensors; other values are in the record."""
+    bytes: int | None
+    """Bytes of all crossing tensors; None where the size of one is symbolic or unknown."""
+
+
+@dataclass(frozen=True)
+class BreakSite:
+    """One place and reason at which a graph ended, in however many compiles."""
+
+    gb: str
+    type: str
+    title: str
+    reason: str
+    """torch's own words, first line."""
+    place: Place
+    outcome: str
+    """`break`, `skip-frame` (the whole frame runs in Python) or `error` (fullgraph)."""
+    records: tuple[GraphBreak, ...]
+    compile_ids: tuple[str, ...]
+    extra_graphs: int | None
+    """Graphs that one call runs because of it: the compiled pieces that resume after it.
+    None where the recording ended before that was known."""
+    crossings: Crossings
+    host_waits: bool
+    """Python needs a tensor's data here, so it waits until the device has computed it."""
+    advice: tuple[Advice, ...]
+    """Ours first, then torch's hints."""
+
+    @property
+    def count(self) -> int:
+        """Compiles in which it happened."""
+        return len(self.compile_ids)
+
+
+def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
+    """Distinct sites, by file, line and code, in the order in which they were first met."""
+    grouped: dict[tuple[str, int, str], list[GraphBreak]] = defaultdict(list)
+    for record in recording.all(GraphBreak):
+        grouped[record.location.file, record.location.line, record.gb or record.type].append(record)
+    resumed = _resumed_frames(recording)
+    return tuple(_site(recording, records, resumed) for records in grouped.values())
+
+
+def break_title(record: GraphBreak) -> str:
+    """The reason in a few words: ours for the commonest types, else torch's type."""
+    name = record.context.split() if record.context else []
+    if record.type == "Failed to trace builtin operator" and name[:1] == ["builtin"] and name[1:]:
+        return f"{name[1]}()"
+    return TITLES.get(record.type, record.type)
+
+
+def host_waits(record: GraphBreak) -> bool:
+    """Whether Python needs a tensor's data at this break."""
+    kind = record.type.lower()
+    return any(words in kind for words in HOST_WAITS)
+
+
+def crossings_of(record: GraphBreak) -> Crossings:
+    """Names and bytes of the tensors that cross."""
+    total: int | None = 0
+    names = []
+    for value in record.crossing:
+        if value.tensor is not None:
+            names.append(value.name)
+            size = value.tensor.bytes
+            total = None if size is None or total is None else total + size
+    return Crossings(names=tuple(names), bytes=total)
+
+
+def ordered_advice(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
+    """Ours before torch's, otherwise as recorded."""
+    return tuple(sorted(advice, key=lambda one: one.by != "tcw"))
+
+
+def _site(
+    recording: Recording, records: list[GraphBreak], resumed: dict[tuple[str, int], set[str]]
+) -> BreakSite:
+    first = records[0]
+    place = place_of(recording, first.location, first.source_line)
+    assert place is not None
+    lines = {(first.location.file, first.location.line)}
+    lines.update((frame.file, frame.line) for frame in first.stack)
+    frames = set().union(*(resumed.get(line, set()) for line in lines))
+    ended = first.outcome != "break"
+    return BreakSite(
+        gb=first.gb,
+        type=first.type,
+        title=break_title(first),
+        reason=first.reason,
+        place=place,
+        outcome=first.outcome,
+        records=tuple(records),
+        compile_ids=tuple(dict.fromkeys(record.compile_id for record in records)),
+        extra_graphs=0 if ended else len(frames) if frames or recording.end else None,
+        crossings=crossings_of(first),
+        host_waits=host_waits(first),
+        advice=ordered_advice(first.advice),
+    )
+
+
+def _resumed_frames(recording: Recording) -> dict[tuple[str, int], set[str]]:
+    """(file, line at which a resume function goes on) -> frames that then captured a graph."""
+    captured = {graph.compile_id for graph in recording.all(Graph) if graph.kind == "captured"}
+    found: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for start in recording.all(FrameStart):
+        if start.resumes_at is not None and start.compile_id in captured:
+            frame = start.compile_id.partition("/")[0]
+            found[start.location.file, start.resumes_at].add(frame)
+    return found

@@ -1,0 +1,42 @@
+"""What the compile caches answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.trace.records import CacheLookup
+from viewers.recording import Recording
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """One cache."""
+
+    cache: str
+    hits: int
+    misses: int
+    bypasses: int
+    missed: tuple[str, ...]
+    """Distinct reasons of misses and bypasses, in the order in which they came."""
+    saved_seconds: float | None
+
+
+def cache_uses(recording: Recording) -> tuple[CacheUse, ...]:
+    """One entry a cache, in the order in which they were first asked."""
+    by_cache: dict[str, list[CacheLookup]] = {}
+    for lookup in recording.all(CacheLookup):
+        by_cache.setdefault(lookup.cache, []).append(lookup)
+    uses = []
+    for cache, lookups in by_cache.items():
+        saved = [one.saved_seconds for one in lookups if one.saved_seconds is not None]
+        uses.append(
+            CacheUse(
+                cache=cache,
+                hits=sum(one.verdict == "hit" for one in lookups),
+                misses=sum(one.verdict == "miss" for one in lookups),
+                bypasses=sum(one.verdict == "bypass" for one in lookups),
+                missed=tuple(dict.fromkeys(one.missed for one in lookups if one.missed)),
+                saved_seconds=sum(saved) if saved else None,
+            )
+        )
+    return tuple(uses)

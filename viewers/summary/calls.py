@@ -1,0 +1,163 @@
+"""How each call was cut into compiled pieces."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from compiler.trace.records import (
+    CallEnd,
+    CallStart,
+    FrameEnd,
+    FrameStart,
+    Graph,
+    GraphBreak,
+    Guards,
+)
+from viewers.recording import Recording
+from viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
+from viewers.summary.place import Place, place_of
+from viewers.words import tensor_text
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where one compile's graph ended before its function did."""
+
+    gb: str
+    title: str
+    place: Place
+    crossings: Crossings
+    host_waits: bool
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One compile of one frame."""
+
+    compile_id: str
+    function: str
+    call: int
+    place: Place | None
+    resumes_at: int | None
+    """The user's line at which a resume function goes on."""
+    status: str
+    """`compiled`, `empty`, `skipped`, `failed`, or `open` where its end is not recorded."""
+    ops: int
+    guards: int
+    kernels: int
+    seconds: float | None
+    attempts: int
+    recompiles: bool
+    """Its frame had been compiled before."""
+    cuts: tuple[Cut, ...]
+
+    @property
+    def frame(self) -> str:
+        return self.compile_id.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the compiled model; number 0 holds what was compiled outside of calls."""
+
+    number: int
+    pieces: tuple[Piece, ...]
+    """What was compiled in it, in order."""
+    hits: tuple[str, ...]
+    """Compile ids that served it without compiling."""
+    seconds: float | None
+    arguments: tuple[str, ...]
+    """`x f32 4×128×256`, `temperature 0.125`."""
+    changed: tuple[str, ...]
+    """Arguments that differ from the call before: `x 4×128×256 → 6×128×256`."""
+
+
+def calls_of(recording: Recording) -> tuple[Call, ...]:
+    """All calls in order; compiles outside of any call come first, as call 0."""
+    starts = {start.call: start for start in recording.all(CallStart)}
+    ends = {end.call: end for end in recording.all(CallEnd)}
+    pieces: dict[int, list[Piece]] = defaultdict(list)
+    for piece in _pieces(recording):
+        pieces[piece.call].append(piece)
+    calls = []
+    before: dict[str, str] = {}
+    for number in sorted({*starts, *ends, *pieces}):
+        arguments = _arguments(starts[number]) if number in starts else {}
+        changed = [
+            f"{name} {before[name]} → {value}"
+            for name, value in arguments.items()
+            if name in before and before[name] != value
+        ]
+        end = ends.get(number)
+        calls.append(
+            Call(
+                number=number,
+                pieces=tuple(pieces.get(number, ())),
+                hits=end.hits if end else (),
+                seconds=end.seconds if end else None,
+                arguments=tuple(f"{name} {value}" for name, value in arguments.items()),
+                changed=tuple(changed),
+            )
+        )
+        before = arguments or before
+    return tuple(calls)
+
+
+def first_cut_call(calls: tuple[Call, ...]) -> Call | None:
+    """The call that shows best how the model is cut: the first that compiled anything."""
+    return next((call for call in calls if call.pieces), None)
+
+
+def _pieces(recording: Recording) -> list[Piece]:
+    ends = {end.compile_id: end for end in recording.all(FrameEnd)}
+    ops = {g.compile_id: g.ops for g in recording.all(Graph) if g.kind == "captured"}
+    guards = {record.compile_id: len(record.guards) for record in recording.all(Guards)}
+    cuts: dict[str, dict[tuple[str, int, str], Cut]] = defaultdict(dict)
+    for record in recording.all(GraphBreak):
+        place = place_of(recording, record.location, record.source_line)
+        assert place is not None
+        cuts[record.compile_id][place.file, place.line, record.gb or record.type] = Cut(
+            gb=record.gb,
+            title=break_title(record),
+            place=place,
+            crossings=crossings_of(record),
+            host_waits=host_waits(record),
+            outcome=record.outcome,
+        )
+    kernels: dict[str, int] = defaultdict(int)
+    for kernel in recording.kernels.values():
+        if not kernel.predicted:
+            kernels["/".join(kernel.graph.split("/")[:2])] += 1
+    starts: dict[str, FrameStart] = {}
+    for start in recording.all(FrameStart):
+        starts.setdefault(start.compile_id, start)
+    pieces = []
+    for compile_id, start in starts.items():
+        end = ends.get(compile_id)
+        pieces.append(
+            Piece(
+                compile_id=compile_id,
+                function=start.function,
+                call=start.call,
+                place=place_of(recording, start.location),
+                resumes_at=start.resumes_at,
+                status=end.status if end else "open",
+                ops=ops.get(compile_id, end.ops if end else 0),
+                guards=guards.get(compile_id, end.guards if end else 0),
+                kernels=kernels.get(compile_id, 0),
+                seconds=end.seconds if end else None,
+                attempts=end.attempts if end else start.attempt + 1,
+                recompiles=not compile_id.endswith("/0"),
+                cuts=tuple(cuts.get(compile_id, {}).values()),
+            )
+        )
+    return pieces
+
+
+def _arguments(start: CallStart) -> dict[str, str]:
+    return {
+        argument.name: tensor_text(argument.tensor) if argument.tensor else argument.value
+        for argument in start.arguments
+    }

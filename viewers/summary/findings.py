@@ -1,0 +1,190 @@
+"""What needs attention, grouped by cause, then site, and ranked by what it was measured to cost.
+
+The order: wrong results, then code that runs eagerly although it was to be compiled, then seconds
+of recompiling, then cuts in the graph by the graphs and bytes that they add to each call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace import refs
+from compiler.trace.records import Advice, EagerFallback, Numerics
+from viewers.recording import Recording
+from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
+from viewers.summary.place import Place, place_of
+from viewers.summary.recompiles import RecompileCause
+from viewers.words import bytes_text, error_text, listed, numbers_text, plural, seconds_text
+
+Kind = Literal["numerics", "fallback", "recompile", "break"]
+GLYPHS: dict[Kind, str] = {"numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that needs attention. All texts may hold the user's words: show them as data."""
+
+    kind: Kind
+    cost: str
+    """Measured, in at most nine cells: `12.8 s`, `+1 graph`, `eager`."""
+    title: str
+    place: Place | None
+    fixes: tuple[Advice, ...]
+    """Best first; ours before torch's."""
+    refs: tuple[refs.Ref, ...]
+    compile_ids: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """Further facts, a phrase each."""
+    source: BreakSite | RecompileCause | EagerFallback | Numerics | None = None
+    """What the finding was made from."""
+
+    @property
+    def glyph(self) -> str:
+        return GLYPHS[self.kind]
+
+    @property
+    def code(self) -> str:
+        """A fix that can be pasted; "" where there is none."""
+        return next((fix.code for fix in self.fixes if fix.code), "")
+
+
+def findings_of(
+    recording: Recording,
+    breaks: tuple[BreakSite, ...],
+    causes: tuple[RecompileCause, ...],
+) -> tuple[Finding, ...]:
+    """All findings, the costliest first."""
+    found = [*_numerics(recording), *_fallbacks(recording)]
+    found.extend(_recompile(cause) for cause in causes)
+    ranked = sorted(
+        breaks,
+        key=lambda site: (-(site.extra_graphs or 0), -(site.crossings.bytes or 0)),
+    )
+    found.extend(_break(site) for site in ranked)
+    return tuple(found)
+
+
+def _numerics(recording: Recording) -> list[Finding]:
+    numerics = recording.numerics
+    if numerics is None or numerics.within is not False:
+        return []
+    worst = numerics.worst[0] if numerics.worst else None
+    where = f" in {worst.path} of call {worst.call}" if worst else ""
+    note = f" ({worst.note})" if worst and worst.note else ""
+    return [
+        Finding(
+            kind="numerics",
+            cost="results",
+            title=f"compiled results differ from eager{where}: "
+            f"max error {error_text(numerics.max_abs)}{note}",
+            place=None,
+            fixes=(),
+            refs=(),
+            compile_ids=(),
+            notes=("outside of torch.testing.assert_close's defaults",),
+            source=numerics,
+        )
+    ]
+
+
+def _fallbacks(recording: Recording) -> list[Finding]:
+    grouped: dict[tuple[str, str, str], list[EagerFallback]] = {}
+    for record in recording.all(EagerFallback):
+        grouped.setdefault((record.kind, record.function, record.reason), []).append(record)
+    found = []
+    for (kind, function, reason), records in grouped.items():
+        first = records[0]
+        what = function or first.compile_id or "a frame"
+        when = f" from call {first.call} on" if first.call else ""
+        why = "the recompile limit was reached" if kind == "recompile-limit" else reason
+        place = place_of(recording, first.location)
+        ids = tuple(dict.fromkeys(record.compile_id for record in records if record.compile_id))
+        found.append(
+            Finding(
+                kind="fallback",
+                cost="eager",
+                title=f"{what} runs eagerly{when}: {why.splitlines()[0] if why else kind}",
+                place=place,
+                fixes=ordered_advice(first.advice),
+                refs=(place.ref,) if place else (),
+                compile_ids=ids,
+                source=first,
+            )
+        )
+    return found
+
+
+def _recompile(cause: RecompileCause) -> Finding:
+    place = cause.place
+    return Finding(
+        kind="recompile",
+        cost=seconds_text(cause.seconds) if cause.seconds is not None else "not done",
+        title=recompile_title(cause),
+        place=place,
+        fixes=cause.advice,
+        refs=(place.ref,) if place else (),
+        compile_ids=cause.compile_ids,
+        source=cause,
+    )
+
+
+def recompile_title(cause: RecompileCause) -> str:
+    """`call 4 recompiled 3 frames: x.size(0) 4 → 6`."""
+    calls = [call for call in cause.calls if call]
+    who = ""
+    if calls:
+        who = f"{'call' if len(calls) == 1 else 'calls'} {numbers_text(calls)} recompiled "
+    distinct = dict.fromkeys(frame.compile_id.partition("/")[0] for frame in cause.frames)
+    if len(distinct) == 1:
+        what = cause.functions[0] or f"frame {next(iter(distinct))}"
+        times = "" if len(cause.frames) == 1 else f" {len(cause.frames)} times"
+        what += times
+    else:
+        what = plural(len(distinct), "frame")
+    subject = f"{who}{what}" if who else f"{what} recompiled"
+    if len(cause.values) > 2:
+        shown = cause.values if len(cause.values) <= 4 else (*cause.values[:3], "…")
+        return f"{subject}: {cause.change.name} {' → '.join(shown)}"
+    return f"{subject}: {cause.change.text}"
+
+
+def _break(site: BreakSite) -> Finding:
+    if site.outcome == "skip-frame":
+        cost = "eager"
+    elif site.outcome == "error":
+        cost = "stops"
+    elif site.extra_graphs is None:
+        cost = "cut"
+    else:
+        cost = f"+{plural(site.extra_graphs, 'graph').replace('no ', '0 ')}"
+    code = f" ({site.gb})" if site.gb else ""
+    notes = []
+    if site.outcome == "skip-frame":
+        notes.append("the whole function runs in Python")
+    crossing = crossing_text(site.crossings)
+    if crossing:
+        notes.append(crossing)
+    if site.host_waits and site.outcome == "break":
+        notes.append("the host waits")
+    if site.count > 1:
+        notes.append(f"in {site.count} compiles")
+    return Finding(
+        kind="break",
+        cost=cost,
+        title=f"{site.title}{code}",
+        place=site.place,
+        fixes=site.advice,
+        refs=(site.place.ref,),
+        compile_ids=site.compile_ids,
+        notes=tuple(notes),
+        source=site,
+    )
+
+
+def crossing_text(crossings: Crossings) -> str:
+    """`x, h cross (1.0 MB)`; "" where nothing crosses."""
+    if not crossings.names:
+        return ""
+    verb = "crosses" if len(crossings.names) == 1 else "cross"
+    return f"{listed(crossings.names)} {verb} ({bytes_text(crossings.bytes)})"

@@ -1,0 +1,140 @@
+"""Fusion decisions, counted by distinct pair: a pair that is tested again each round is one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from compiler.trace.records import FusionGroups, FusionPair, FusionRound, SchedulerNode
+from viewers.recording import Recording
+
+RULES = {
+    "between": "something between",
+    "no-shared-data": "no shared data",
+    "unstated": "no reason given",
+}
+"""Words for the rules' short names; a rule without words here is shown by its name."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two scheduler nodes, with the last word on them."""
+
+    id: str
+    graph: str
+    first: str
+    second: str
+    verdict: str
+    """`fused`, `rejected`, or `passed`: it may fuse, and one of the two fused elsewhere first."""
+    rule: str
+    reason: str
+    tests: int
+    """How often it was considered, over all rounds."""
+    shared_bytes: int | None
+    score: tuple[float, ...]
+    score_text: str
+    records: tuple[FusionPair, ...]
+
+
+@dataclass(frozen=True)
+class GraphFusion:
+    """The decisions in one graph."""
+
+    graph: str
+    nodes: int
+    """Scheduler nodes at the start."""
+    groups: int | None
+    """Groups at the end; None where they were not recorded."""
+    pairs: tuple[Pair, ...]
+    rejected: dict[str, int]
+    """Rule -> distinct pairs, most first."""
+
+    @property
+    def fused(self) -> int:
+        return sum(pair.verdict == "fused" for pair in self.pairs)
+
+    @property
+    def rejected_pairs(self) -> int:
+        return sum(self.rejected.values())
+
+
+@dataclass(frozen=True)
+class FusionSummary:
+    """All graphs together."""
+
+    graphs: tuple[GraphFusion, ...]
+    fused: int
+    rejected: dict[str, int]
+    """Rule -> distinct pairs, most first."""
+
+
+def fusion_summary(recording: Recording) -> FusionSummary:
+    """Every pair once, with its last verdict."""
+    pairs: dict[str, dict[str, list[FusionPair]]] = defaultdict(lambda: defaultdict(list))
+    for record in recording.all(FusionPair):
+        key = record.id or f"{record.first}+{record.second}"
+        pairs[record.graph][key].append(record)
+    fused: dict[str, set[frozenset[str]]] = defaultdict(set)
+    for round_ in recording.all(FusionRound):
+        fused[round_.graph].update(frozenset(names[:2]) for names in round_.fused)
+    nodes = Counter(node.graph for node in recording.all(SchedulerNode))
+    groups = {record.graph: len(record.groups) for record in recording.all(FusionGroups)}
+    graphs = []
+    for graph in dict.fromkeys([*nodes, *pairs]):
+        found = tuple(_pair(records, fused[graph]) for records in pairs[graph].values())
+        rejected = Counter(pair.rule for pair in found if pair.verdict == "rejected")
+        graphs.append(
+            GraphFusion(
+                graph=graph,
+                nodes=nodes[graph],
+                groups=groups.get(graph),
+                pairs=found,
+                rejected=dict(rejected.most_common()),
+            )
+        )
+    total: Counter[str] = Counter()
+    for one in graphs:
+        total.update(one.rejected)
+    return FusionSummary(
+        graphs=tuple(graphs),
+        fused=sum(one.fused for one in graphs),
+        rejected=dict(total.most_common()),
+    )
+
+
+def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
+    """(graph, scheduler node) -> what it computes in words; fused nodes join their parts' words."""
+    labels = {(node.graph, node.name): node.label for node in recording.all(SchedulerNode)}
+    for round_ in recording.all(FusionRound):
+        for first, second, name in round_.fused:
+            parts = [labels.get((round_.graph, one), one) for one in (first, second)]
+            labels[round_.graph, name] = ", ".join(parts)
+    return labels
+
+
+def rule_words(rule: str) -> str:
+    """`between` -> `something between`."""
+    return RULES.get(rule, rule.replace("-", " "))
+
+
+def _pair(records: list[FusionPair], fused: set[frozenset[str]]) -> Pair:
+    last = records[-1]
+    if any(frozenset((record.first, record.second)) in fused for record in records):
+        verdict = "fused"
+    else:
+        verdict = "passed" if last.fused else "rejected"
+    scored = next((record for record in reversed(records) if record.score), last)
+    return Pair(
+        id=last.id,
+        graph=last.graph,
+        first=last.first,
+        second=last.second,
+        verdict=verdict,
+        rule=(last.rule or "unstated") if verdict == "rejected" else "",
+        reason=last.reason if verdict == "rejected" else "",
+        tests=len(records),
+        shared_bytes=scored.shared_bytes,
+        score=scored.score,
+        score_text=scored.score_text,
+        records=tuple(records),
+    )

@@ -1,0 +1,60 @@
+"""The generated kernels and library calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from compiler.trace.records import Kernel, KernelBinary
+from viewers.recording import Recording
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One kernel, with what a table of kernels shows."""
+
+    kernel: Kernel
+    lines: tuple[tuple[str, int], ...]
+    """Distinct user lines (file, line), in file order."""
+    text_lines: int
+    binaries: tuple[KernelBinary, ...]
+    """What it was compiled to, per architecture; only for Triton."""
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    rows: tuple[KernelRow, ...]
+    by_language: dict[str, int]
+    """`cpp` -> 12, most first. Predicted kernels are not counted here …"""
+    predicted: int
+    """… but here."""
+
+    @property
+    def count(self) -> int:
+        """Kernels that really ran or would run: predicted ones left out."""
+        return sum(self.by_language.values())
+
+
+def kernel_summary(recording: Recording) -> KernelSummary:
+    binaries: dict[str, list[KernelBinary]] = {}
+    for binary in recording.all(KernelBinary):
+        binaries.setdefault(binary.kernel, []).append(binary)
+    rows = []
+    for kernel in recording.kernels.values():
+        places = [(place.file, place.line) for place in kernel.locations]
+        for line in kernel.lines:
+            places.extend((place.file, place.line) for place in line.locations)
+        rows.append(
+            KernelRow(
+                kernel=kernel,
+                lines=tuple(sorted(set(places))),
+                text_lines=len(recording.text(kernel.text).splitlines()),
+                binaries=tuple(binaries.get(kernel.id, ())),
+            )
+        )
+    languages = Counter(row.kernel.language for row in rows if not row.kernel.predicted)
+    return KernelSummary(
+        rows=tuple(rows),
+        by_language=dict(languages.most_common()),
+        predicted=sum(row.kernel.predicted for row in rows),
+    )

@@ -1,0 +1,153 @@
+"""Recompiles, by cause: one changed input that recompiles three frames is one cause."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from compiler.trace.records import Advice, FailedGuard, FrameEnd, FrameStart, Recompile
+from viewers.recording import Recording
+from viewers.summary.breaks import ordered_advice
+from viewers.summary.place import Place, place_of
+
+_INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a guard wanted and what it met."""
+
+    name: str
+    """`x.size(0)`, `temperature`."""
+    expected: str
+    seen: str
+    is_size: bool = False
+
+    @property
+    def text(self) -> str:
+        """`temperature 0.125 → 0.25`; the guard's own text where no values are known."""
+        return f"{self.name} {self.expected} → {self.seen}" if self.seen else self.name
+
+
+@dataclass(frozen=True)
+class RecompiledFrame:
+    """One frame that was compiled again."""
+
+    compile_id: str
+    instead_of: str
+    """The most recent cache entry, which did not serve."""
+    function: str
+    call: int
+    change: Change
+    seconds: float | None
+    """Seconds of its compile; None where the recording ended before it did."""
+    record: Recompile
+
+
+@dataclass(frozen=True)
+class RecompileCause:
+    """One thing that changed, with every frame that had to be compiled again for it."""
+
+    calls: tuple[int, ...]
+    change: Change
+    """In the first frame it hit."""
+    values: tuple[str, ...]
+    """Every value in order, from the first that was expected to the last that was seen."""
+    frames: tuple[RecompiledFrame, ...]
+    seconds: float | None
+    """Seconds of all these compiles; None where none of them has ended."""
+    place: Place | None
+    advice: tuple[Advice, ...]
+
+    @property
+    def compile_ids(self) -> tuple[str, ...]:
+        return tuple(frame.compile_id for frame in self.frames)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(frame.function for frame in self.frames))
+
+
+def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
+    """All causes, the costliest first.
+
+    Frames recompiled in one call belong together when the same value changed, and a resumed
+    frame whose tensor changed size belongs to the size change of the frame that it resumes.
+    The same name failing again at the same place in a later call is the same cause.
+    """
+    seconds = {end.compile_id: end.seconds for end in recording.all(FrameEnd)}
+    resumed = {start.compile_id for start in recording.all(FrameStart) if start.resumes_at}
+    groups: list[list[RecompiledFrame]] = []
+    for record in recording.all(Recompile):
+        frame = _frame(record, seconds)
+        for group in groups:
+            if _same_cause(group[0], frame, frame.compile_id in resumed):
+                group.append(frame)
+                break
+        else:
+            groups.append([frame])
+    causes = [_cause(recording, group) for group in _merge_calls(groups)]
+    return tuple(sorted(causes, key=lambda cause: -(cause.seconds or 0.0)))
+
+
+def change_of(failed: FailedGuard) -> Change:
+    """The values that a failed guard expected and saw, named as precisely as torch's text is."""
+    name = failed.name or failed.source or failed.guard
+    index = _INDEX.search(failed.guard)
+    is_size = index is not None or ".size(" in name or ".shape" in name
+    if index is not None and "(" not in name and "[" not in name:
+        name = f"{name}.{index[1]}({index[2]})"
+    return Change(name=name, expected=failed.expected, seen=failed.seen, is_size=is_size)
+
+
+def _frame(record: Recompile, seconds: dict[str, float]) -> RecompiledFrame:
+    newest = record.failed[0] if record.failed else None
+    return RecompiledFrame(
+        compile_id=record.compile_id,
+        instead_of=newest.entry if newest else "",
+        function=record.function,
+        call=record.call,
+        change=change_of(newest) if newest else Change(name=record.reason, expected="", seen=""),
+        seconds=seconds.get(record.compile_id),
+        record=record,
+    )
+
+
+def _same_cause(first: RecompiledFrame, other: RecompiledFrame, resumed: bool) -> bool:
+    if first.call != other.call:
+        return False
+    one, two = first.change, other.change
+    if one.is_size and two.is_size and (resumed or one.name == two.name):
+        return True
+    same_values = (one.expected, one.seen) == (two.expected, two.seen)
+    return bool(one.seen) and same_values and one.is_size == two.is_size
+
+
+def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFrame]]:
+    """Join the groups of different calls that are about the same name at the same place."""
+    merged: dict[tuple[str, str, object], list[RecompiledFrame]] = {}
+    for group in groups:
+        location = group[0].record.location
+        site = (location.file, location.line) if location else None
+        merged.setdefault((group[0].function, group[0].change.name, site), []).extend(group)
+    return list(merged.values())
+
+
+def _cause(recording: Recording, frames: list[RecompiledFrame]) -> RecompileCause:
+    first = frames[0]
+    known = [frame.seconds for frame in frames if frame.seconds is not None]
+    values = [first.change.expected]
+    for frame in frames:
+        if frame.change.name == first.change.name and frame.change.seen != values[-1]:
+            values.append(frame.change.seen)
+    change = replace(first.change, seen=values[-1]) if len(values) > 1 else first.change
+    record = next((frame.record for frame in frames if frame.record.advice), first.record)
+    return RecompileCause(
+        calls=tuple(dict.fromkeys(frame.call for frame in frames)),
+        change=change,
+        values=tuple(values),
+        frames=tuple(frames),
+        seconds=sum(known) if known else None,
+        place=place_of(recording, first.record.location, first.record.source_line),
+        advice=ordered_advice(record.advice),
+    )

@@ -1,0 +1,71 @@
+"""The answer in one line: is it faster, slower, neither, or did it fail?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace.records import Speed
+from viewers.recording import Recording
+from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
+
+Tone = Literal["won", "lost", "neutral", "failed"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    headline: str
+    """`No speed-up that this run can show`, `1.40x faster`, …"""
+    detail: str
+    """The numbers behind it: `eager 6.55 ms, compiled 6.16 ms, 1.06x ±24% (60 pairs)`."""
+    tone: Tone
+
+    @property
+    def text(self) -> str:
+        return f"{self.headline}: {self.detail}" if self.detail else self.headline
+
+
+def verdict_of(recording: Recording, graphs: int) -> Verdict:
+    """`graphs`: distinct frames that captured a graph."""
+    failure, end = recording.failure, recording.end
+    if failure is not None:
+        return Verdict(f"failed in {failure.doing}", "", "failed")
+    status = end.status if end else "incomplete"
+    if end is not None and status not in ("ok", "exited", "incomplete"):
+        words = {
+            "timeout": f"timed out after {seconds_text(end.seconds)}",
+            "crashed": "crashed",
+            "interrupted": f"interrupted after {seconds_text(end.seconds)}",
+            "failed": "failed",
+        }[status]
+        return Verdict(words, end.reason, "failed")
+    if recording.speed is not None:
+        return _speed(recording.speed)
+    if end is None:
+        return Verdict("Still recording, or cut off", "what follows is what was written", "neutral")
+    if not graphs:
+        return Verdict("Nothing was compiled", "torch.compile captured no graph", "lost")
+    start = recording.start
+    until = start.settings.until if start else "run"
+    if until != "run":
+        return Verdict(f"Recorded until {until}", f"speed {NOT_MEASURED}", "neutral")
+    return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
+
+
+def _speed(speed: Speed) -> Verdict:
+    eager, compiled = milliseconds_text(speed.eager_ms), milliseconds_text(speed.compiled_ms)
+    noise, pairs = f"±{percent(speed.noise)}", plural(speed.pairs, "pair")
+    sides = f"eager {eager}, compiled {compiled}"
+    if speed.in_noise:
+        ratio = ratio_text(speed.speedup)
+        return Verdict(
+            "No speed-up that this run can show",
+            f"{sides}, {ratio} {noise} ({pairs})",
+            "neutral",
+        )
+    cost = f", compiled in {seconds_text(speed.compile_seconds)}"
+    detail = f"{sides} ({noise}, {pairs}){cost}"
+    if speed.speedup >= 1:
+        return Verdict(f"{ratio_text(speed.speedup)} faster", detail, "won")
+    slower = 1 / speed.speedup if speed.speedup > 0 else None
+    return Verdict(f"{ratio_text(slower)} slower than eager", detail, "lost")

@@ -1,0 +1,147 @@
+"""Quantities in words: bytes, durations, counts, ratios, shapes, plurals. No markup, no colour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from compiler.trace.records import Size, TensorMeta
+
+NOT_MEASURED = "not measured"
+
+_BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+_SHORT_DTYPES = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "complex64": "c64",
+    "complex128": "c128",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint8": "u8",
+}
+
+
+def bytes_text(count: int | None) -> str:
+    """524288 -> `512 KB`, 2097152 -> `2.0 MB` (units of 1024); None -> `size unknown`."""
+    if count is None:
+        return "size unknown"
+    if abs(count) < 1024:
+        return f"{count} B"
+    value = float(count)
+    unit = 0
+    while abs(value) >= 1023.95 and unit < len(_BYTE_UNITS) - 1:
+        value /= 1024
+        unit += 1
+    if unit == 1 and value == int(value):
+        return f"{int(value)} KB"
+    return (
+        f"{value:.0f} {_BYTE_UNITS[unit]}" if value >= 100 else f"{value:.1f} {_BYTE_UNITS[unit]}"
+    )
+
+
+def seconds_text(seconds: float | None) -> str:
+    """12.8 -> `12.8 s`, 0.00655 -> `6.55 ms`, 0.0000313 -> `31.3 µs`, 75 -> `1 min 15 s`."""
+    if seconds is None or not math.isfinite(seconds):
+        return NOT_MEASURED
+    if seconds >= 59.95:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    if seconds >= 0.9995:
+        return f"{seconds:.1f} s"
+    if seconds >= 0.0009995:
+        return f"{_three_digits(seconds * 1e3)} ms"
+    if seconds > 0:
+        return f"{_three_digits(seconds * 1e6)} µs"
+    return "0 s"
+
+
+def milliseconds_text(milliseconds: float | None) -> str:
+    """The same for a number of milliseconds: 6.55 -> `6.55 ms`."""
+    return seconds_text(None if milliseconds is None else milliseconds / 1e3)
+
+
+def _three_digits(value: float) -> str:
+    if value >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def number(count: int | None) -> str:
+    """1634 -> `1,634`."""
+    return "unknown" if count is None else f"{count:,}"
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`3 graphs`, `1 graph`, `no graphs`."""
+    if count == 1:
+        return f"1 {noun}"
+    several = many or (noun + ("es" if noun.endswith(("s", "ch", "x")) else "s"))
+    return f"no {several}" if count == 0 else f"{count:,} {several}"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """1.0634 -> `1.06x`."""
+    if ratio is None or not math.isfinite(ratio):
+        return NOT_MEASURED
+    return f"{ratio:.1f}x" if ratio >= 100 else f"{ratio:.2f}x"
+
+
+def percent(part: float) -> str:
+    """0.24 -> `24%`, 0.012 -> `1.2%`."""
+    value = part * 100
+    return f"{value:.1f}%" if 0 < value < 2 and round(value, 1) != 1.0 else f"{value:.0f}%"
+
+
+def error_text(value: float | None) -> str:
+    """4.77e-07 -> `4.8e-07`, 0.5 -> `0.5`, 0.0 -> `0`; one that was not measured says so."""
+    if value is None:
+        return NOT_MEASURED
+    if math.isnan(value):
+        return "nan"
+    if not math.isfinite(value):
+        return "inf"
+    return "0" if value == 0 else f"{value:.2g}" if 0.001 <= value < 1000 else f"{value:.1e}"
+
+
+def shape_text(shape: Sequence[Size]) -> str:
+    """(4, 128, 's77') -> `4×128×s77`; () -> `scalar`."""
+    return "×".join(str(size) for size in shape) if shape else "scalar"
+
+
+def dtype_text(dtype: str) -> str:
+    """`float32` -> `f32`."""
+    return _SHORT_DTYPES.get(dtype, dtype)
+
+
+def tensor_text(tensor: TensorMeta) -> str:
+    """`f32 4×128×256`."""
+    return f"{dtype_text(tensor.dtype)} {shape_text(tensor.shape)}"
+
+
+def listed(names: Sequence[str], limit: int = 3) -> str:
+    """`q, k, v`; `q, k, v and 5 more`."""
+    if len(names) <= limit:
+        return ", ".join(names)
+    return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """[2, 3, 4, 7] -> `2–4, 7`."""
+    ordered = sorted(set(numbers))
+    runs: list[list[int]] = []
+    for value in ordered:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(_run_text(run) for run in runs)
+
+
+def _run_text(run: Sequence[int]) -> str:
+    if len(run) == 1:
+        return str(run[0])
+    return f"{run[0]}, {run[1]}" if len(run) == 2 else f"{run[0]}–{run[-1]}"
