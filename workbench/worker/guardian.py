@@ -18,6 +18,9 @@ import signal
 import sys
 import time
 
+RECORDING = "TCW_RECORDING"
+"""Environment variable that names the recording to which a process belongs."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE = 5.0
@@ -129,6 +132,21 @@ def _kill_descendants(child: int) -> int | None:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
     return found
+
+
+def kill_marked(mark: str) -> None:
+    """Kill every process that has `RECORDING=mark` in its environment.
+
+    For the front end, when the guardian itself was killed and ancestry tells nothing any more.
+    """
+    wanted = f"{RECORDING}={mark}".encode()
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit() and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{name}/environ", "rb") as stream:
+                    found = wanted in stream.read().split(b"\0")
+                if found:
+                    os.kill(int(name), signal.SIGKILL)
 
 
 def descendants(root: int) -> list[int]:
