@@ -53,15 +53,15 @@ def fork_worker(lifeline: int, status: int) -> None:
             os._exit(1)
         return
     try:
-        _guard(child, lifeline, status, child_died)
+        _guard(child, lifeline, status, child_died, wake)
     finally:
         os._exit(0)
 
 
-def _guard(child: int, lifeline: int, status: int, child_died: int) -> None:
+def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int) -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # Only the worker may hold the other pipes: their end is how the front end learns of its death.
-    keep = {lifeline, status, child_died}
+    keep = {lifeline, status, child_died, wake}
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
