@@ -30,6 +30,7 @@ from viewers.text.sections import SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
+from workbench.cli.output import reader_may_leave
 from workbench.cli.progress import ProgressLine
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -139,13 +140,13 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
     if recording.end is None:
         recording.feed([end])
-    if ctx.params["as_json"]:
-        from viewers.json_report import encode, report
+    with reader_may_leave():
+        if ctx.params["as_json"]:
+            from viewers.json_report import encode, report
 
-        sys.stdout.write(encode(report(recording)))
-    else:
-        show_text(recording, ctx.params["show"], trace)
-    sys.stdout.flush()
+            sys.stdout.write(encode(report(recording)))
+        else:
+            show_text(recording, ctx.params["show"], trace)
     return exit_code(recording, end)
 
 
