@@ -82,3 +82,9 @@ def instruction_location(code: CodeType, positions: Any, line: int | None = None
 def source_line(location: Location) -> str:
     """The line itself with its indent, so that columns hold; "" where it cannot be read."""
     return linecache.getline(location.file, location.line).rstrip("\r\n")
+
+
+def source_lines(location: Location, most: int = 40) -> tuple[str, ...]:
+    """The lines from a location on, as far as the block that starts there may reach."""
+    lines = linecache.getlines(location.file)
+    return tuple(line.rstrip("\r\n") for line in lines[location.line - 1 :][:most])

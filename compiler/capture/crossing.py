@@ -30,7 +30,7 @@ def crossings(tx: Any, condition: Any | None) -> tuple[Crossing, ...]:
             live |= livevars_analysis(frame.instructions, target)
         found += _values(frame, live)
     if condition is not None:
-        name = variables.node(variables.unwrapped(condition)) or "condition"
+        name = variables.node(condition) or "condition"
         found.append(variables.crossing(name, condition, "condition"))
     return tuple(found)
 
@@ -38,7 +38,7 @@ def crossings(tx: Any, condition: Any | None) -> tuple[Crossing, ...]:
 def _values(tx: Any, live: set[str]) -> Iterator[Crossing]:
     below = [variable for variable in tx.stack if variables.kind(variable) != "Null"]
     for position, variable in enumerate(below):
-        name = variables.node(variables.unwrapped(variable)) or f"stack[{position}]"
+        name = variables.node(variable) or f"stack[{position}]"
         yield variables.crossing(name, variable)
     cells = {*tx.cellvars(), *tx.freevars()}
     for name, variable in tx.symbolic_locals.items():

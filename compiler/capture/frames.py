@@ -65,6 +65,11 @@ def current() -> Frame | None:
     return _stack[-1] if _stack else None
 
 
+def nesting() -> int:
+    """How many frames are being compiled: 1, or more where a compile starts another."""
+    return len(_stack)
+
+
 def last_finished() -> Frame | None:
     return _finished[-1] if _finished else None
 

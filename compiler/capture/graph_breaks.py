@@ -13,15 +13,16 @@ from types import CodeType, FrameType
 from typing import Any, Literal
 
 from compiler.capture.advice import Broken, advise
-from compiler.capture.code import function_location, source_line, user_name
+from compiler.capture.code import function_location, source_line, source_lines, user_name
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
-from compiler.capture.messages import MESSAGES, codes, first_line, in_short, url
+from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
 from compiler.capture.safely import safely
 from compiler.capture.traced import agreed, chain, locate
+from compiler.capture.variables import tensor_locals
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
-from compiler.trace.records import Crossing, GraphBreak, Location
+from compiler.trace.records import Advice, Crossing, GraphBreak, Location
 
 Outcome = Literal["break", "skip-frame", "error"]
 
@@ -149,10 +150,10 @@ def _record(
     translators = chain(tx, error)
     stack = agreed(locate(translators), getattr(error, "real_stack", None))
     location: Location = stack[-1] if stack else frame.location
-    opcode = translators[-1].current_instruction.opname if translators else ""
+    users = [tx for tx in translators if tx.f_code.co_filename == location.file]
+    opcode = users[-1].current_instruction.opname if users else ""
     for place in stack:
         recorder.source(place.file)
-    line = source_line(location)
     code = codes().get(cause.type, "")
     record = GraphBreak(
         compile_id=frame.compile_id,
@@ -166,12 +167,10 @@ def _record(
         stack=stack,
         opcode=opcode,
         url=url(code),
-        source_line=line,
+        source_line=source_line(location),
         outcome=outcome,
         crossing=values,
-        advice=advise(
-            Broken(code, cause.type, cause.context, cause.explanation, cause.hints, line, opcode)
-        ),
+        advice=_advice(recorder, code, parts, location, users),
         call=recorder.call,
         reason=first_line(reason),
         then=tuple(part.type for part in parts[1:]),
@@ -179,6 +178,33 @@ def _record(
     recorder.emit(record)
     for listener in on_break:
         listener(frame, record)
+
+
+def _advice(
+    recorder: Recorder,
+    code: str,
+    parts: list[Message],
+    location: Location,
+    translators: list[Any],
+) -> tuple[Advice, ...]:
+    cause = parts[0]
+    with safely(recorder, "advice on a graph break"):
+        whole = location.end_line in (None, location.line)
+        return advise(
+            Broken(
+                gb=code,
+                type=cause.type,
+                context=cause.context,
+                explanation=cause.explanation,
+                hints=cause.hints,
+                lines=source_lines(location),
+                column=location.column,
+                end_column=location.end_column if whole else None,
+                then=tuple(part.type for part in parts[1:]),
+                tensors=tensor_locals(translators[-1]) if translators else (),
+            )
+        )
+    return ()
 
 
 HOOK = Hook(

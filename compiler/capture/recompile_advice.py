@@ -27,6 +27,8 @@ class Changed:
     guard: str = ""
     described: str = ""
     """The guarded value of the first compile, described."""
+    resumed: bool = False
+    """The frame goes on after a graph break: its locals are no arguments of the caller."""
 
 
 Settings = Mapping[str, object]
@@ -73,6 +75,14 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
                 text="torch compiles sizes 0 and 1 apart from all others; pad the dimension, or "
                 "mark it unbacked before the first call if the code works for any size",
                 code=f"torch._dynamo.decorators.mark_unbacked({tensor}, {index})",
+            ),
+        )
+    if changed.resumed:
+        return (
+            Advice(
+                text=f"{tensor} was made before a graph break, so it cannot be marked by the "
+                "caller; compile with dynamic=True, or remove the break",
+                code="torch.compile(model, dynamic=True)",
             ),
         )
     if _MODULE_STATE.search(changed.source) or not _ARGUMENT.match(changed.source):

@@ -87,9 +87,10 @@ def install(recorder: Recorder) -> Uninstall:
 def _record(recorder: Recorder, search: _Reasons, code: Any, reasons: Any) -> None:
     from torch._guards import CompileContext
 
-    from compiler.capture.code import source_line, user_name
+    from compiler.capture.code import resumes_at, source_line, user_name
 
     location = _location(search.tried, code)
+    resumed = resumes_at(code) is not None
     recorder.source(location.file)
     texts = [tried.failed.guard for tried in search.tried] if reasons is None else reasons
     recorder.emit(
@@ -101,12 +102,12 @@ def _record(recorder: Recorder, search: _Reasons, code: Any, reasons: Any) -> No
             source_line=source_line(location),
             function=user_name(code.co_name),
             reason="\n".join(map(str, texts)),
-            advice=advise([_changed(tried) for tried in search.tried], _settings()),
+            advice=advise([_changed(tried, resumed) for tried in search.tried], _settings()),
         )
     )
 
 
-def _changed(tried: _Tried) -> Changed:
+def _changed(tried: _Tried, resumed: bool) -> Changed:
     failed = tried.failed
     return Changed(
         what=tried.what,
@@ -118,6 +119,7 @@ def _changed(tried: _Tried) -> Changed:
         index=tried.index,
         guard=failed.guard,
         described=tried.guard.value if tried.guard is not None else "",
+        resumed=resumed,
     )
 
 

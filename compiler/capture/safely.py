@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from types import TracebackType
+from weakref import WeakKeyDictionary
 
 from compiler.control.recorder import Recorder
 from compiler.trace.records import Warned
+from compiler.trace.writer import TraceWriter
 
-_said: set[tuple[int, str, str]] = set()
+_said: WeakKeyDictionary[TraceWriter, set[tuple[str, str]]] = WeakKeyDictionary()
 
 
 def report(recorder: Recorder, doing: str, error: BaseException) -> None:
     """Record that `doing` failed, once for each kind of error."""
-    key = (id(recorder), doing, type(error).__name__)
-    if key in _said:
+    said = _said.setdefault(recorder.writer, set())
+    key = (doing, type(error).__name__)
+    if key in said:
         return
-    _said.add(key)
+    said.add(key)
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

@@ -7,15 +7,14 @@ the instruction, not on the size of the graph or of the function.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 from compiler.capture.code import function_location, instruction_location, user_name
-from compiler.capture.frames import current
+from compiler.capture.frames import nesting
 from compiler.capture.safely import report
-from compiler.capture.variables import stack_value
+from compiler.capture.variables import fx_node, stack_value
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.trace.records import Bytecode, StackValue, Step
@@ -41,6 +40,8 @@ class _Attempt:
     key: tuple[str, int]
     steps: int = 0
     depths: dict[int, _Seen] = field(default_factory=dict)
+    naming: tuple[Any, str] | None = None
+    """The node that the step before stores in a local, which may name it, and its name."""
     last_nodes: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
 
@@ -68,6 +69,10 @@ class Stepper:
         popped, pushed = _stack_delta(seen, tx.stack)
         set_locals, deleted = _locals_delta(seen, tx.symbolic_locals)
         seen.stored = instruction.opname.startswith(SETS_LOCALS)
+        renamed = _renamed(attempt)
+        if instruction.opname.startswith("STORE_FAST") and tx.stack:
+            node = fx_node(tx.stack[-1])
+            attempt.naming = (node, node.name) if node is not None else None
         self.recorder.emit(
             Step(
                 compile_id=attempt.key[0],
@@ -84,23 +89,21 @@ class Stepper:
                 set_locals=set_locals,
                 deleted_locals=deleted,
                 nodes=_new_nodes(attempt, tx.output.graph),
+                renamed=renamed,
                 guards=len(tx.output.guards),
             )
         )
         attempt.steps += 1
 
     def _attempt(self) -> _Attempt:
+        """The attempt that runs now; those above it are compiles that nested in it and are over."""
         key = (self.recorder.compile_id, self.recorder.attempt)
-        if not self.attempts or self.attempts[-1].key != key:
-            known = [index for index, item in enumerate(self.attempts) if item.key == key]
-            if known:  # a nested compile is over
-                del self.attempts[known[-1] + 1 :]
-            else:
-                frame = current()
-                if frame is None or not _nested(self.attempts, frame.compile_id):
-                    self.attempts.clear()
-                self.attempts.append(_Attempt(key))
-        return self.attempts[-1]
+        level = nesting() - 1
+        del self.attempts[level + 1 :]
+        if len(self.attempts) <= level or self.attempts[level].key != key:
+            del self.attempts[level:]
+            self.attempts += [_Attempt(key)] * (level + 1 - len(self.attempts))
+        return self.attempts[level]
 
     def _bytecode(self, tx: Any) -> None:
         code: CodeType = tx.f_code
@@ -114,10 +117,6 @@ class Stepper:
         self.recorder.emit(
             Bytecode(function=self.codes[code], location=location, text=self.recorder.text(text))
         )
-
-
-def _nested(attempts: list[_Attempt], compile_id: str) -> bool:
-    return len(attempts) > 0 and attempts[-1].key[0] != compile_id
 
 
 def _argument(tx: Any, instruction: Any) -> str:
@@ -165,11 +164,19 @@ def _locals_delta(
     return changed, deleted
 
 
+def _renamed(attempt: _Attempt) -> dict[str, str]:
+    """Dynamo names a node after the local in which its value is stored."""
+    naming, attempt.naming = attempt.naming, None
+    if naming is None or naming[0].name == naming[1]:
+        return {}
+    return {naming[1]: naming[0].name}
+
+
 def _new_nodes(attempt: _Attempt, graph: Any) -> tuple[str, ...]:
     """Nodes at the end of the graph that were not there at the step before."""
     _, last = attempt.last_nodes.get(id(graph), (graph, None))
     newest: list[Any] = []
-    for node in _backwards(graph):
+    for node in reversed(graph.nodes):
         if node is last:
             break
         newest.append(node)
@@ -178,10 +185,6 @@ def _new_nodes(attempt: _Attempt, graph: Any) -> tuple[str, ...]:
         if last is not None and getattr(last, "_erased", False):
             return ()
     return tuple(node.name for node in reversed(newest))
-
-
-def _backwards(graph: Any) -> Iterator[Any]:
-    return iter(reversed(graph.nodes))
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -45,12 +45,24 @@ def chain(tx: Any | None, error: BaseException) -> list[Any]:
     return found + [item for item in inner if item not in found]
 
 
+def positions(tx: Any) -> Any:
+    """Positions of the current instruction; for a jump, those of the condition it jumps on.
+
+    CPython gives some jumps the range of the whole `if` statement; the instruction before it, which
+    made the condition, has the range of the condition.
+    """
+    instruction = tx.current_instruction
+    found = instruction.positions
+    if "JUMP" not in instruction.opname or found is None or found.end_lineno == found.lineno:
+        return found
+    index = tx.indexof.get(instruction, 0)
+    before = tx.instructions[index - 1].positions if index > 0 else None
+    return before if before is not None and before.lineno == found.lineno else found
+
+
 def locate(translators: list[Any]) -> list[Location]:
     """One location a translator, with the columns of its current instruction."""
-    return [
-        instruction_location(tx.f_code, tx.current_instruction.positions, tx.lineno)
-        for tx in translators
-    ]
+    return [instruction_location(tx.f_code, positions(tx), tx.lineno) for tx in translators]
 
 
 def user_frames(locations: list[Location]) -> tuple[Location, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from compiler.graphs.tensors import tensor_meta
+from compiler.graphs.tensors import dtype_name, tensor_meta
 from compiler.trace.records import Crossing, StackValue, TensorMeta
 
 _MAX = 200
@@ -61,10 +61,14 @@ def kind(variable: Any) -> str:
     return type(variable).__name__.removesuffix("Tracker").removesuffix("Variable")
 
 
+def fx_node(variable: Any) -> Any | None:
+    """The FX node that computes it; None where there is none."""
+    return getattr(vars(unwrapped(variable)).get("proxy"), "node", None)
+
+
 def node(variable: Any) -> str:
     """Name of the FX node that computes it; "" where there is none."""
-    proxy = vars(variable).get("proxy")
-    return str(getattr(getattr(proxy, "node", None), "name", ""))
+    return str(getattr(fx_node(variable), "name", ""))
 
 
 def source(variable: Any) -> str:
@@ -106,11 +110,11 @@ def stack_value(variable: Any) -> StackValue:
 def meta(variable: Any) -> TensorMeta | None:
     """The tensor behind a variable, where it is one."""
     variable = unwrapped(variable)
-    lazy, found = pending_value(variable)
+    lazy, pending = pending_value(variable)
     if lazy:
-        return tensor_meta(found)
-    fx_node = getattr(vars(variable).get("proxy"), "node", None)
-    return tensor_meta(fx_node.meta.get("example_value")) if fx_node is not None else None
+        return tensor_meta(pending)
+    found = fx_node(variable)
+    return tensor_meta(found.meta.get("example_value")) if found is not None else None
 
 
 def in_words(variable: Any) -> str:
@@ -147,3 +151,15 @@ def crossing(name: str, variable: Any, words: str = "") -> Crossing:
     return Crossing(
         name=name, tensor=tensor, kind=words or ("" if tensor is not None else in_words(variable))
     )
+
+
+def tensor_locals(tx: Any) -> tuple[tuple[str, str], ...]:
+    """(name, dtype) of each local that is known to hold a tensor."""
+    found = []
+    for name, variable in tx.symbolic_locals.items():
+        variable = unwrapped(variable)
+        lazy, pending = pending_value(variable)
+        dtype = getattr(pending, "dtype", None) if lazy else vars(variable).get("dtype")
+        if isinstance(dtype, torch.dtype):
+            found.append((name, dtype_name(dtype)))
+    return tuple(found)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 
+_STORES = ("store", "store_reduction", "partial_accumulate")
+
+
 def loop_text(body: Any) -> str:
     """The loop nest that a `LoopBody` stands for, one operation a line."""
     lines: list[str] = []
@@ -35,8 +38,8 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
         elif node.op == "call_module" and node.target == "get_index":
             texts[node] = indices.get(node.args[0], str(node.args[0]))
         elif node.op == "output":
-            if node.args[0] is not None and node.args[0] in texts and depth:
-                lines.append(f"{margin}return {texts[node.args[0]]}")
+            if getattr(node.args[0], "target", None) not in (None, *_STORES):
+                lines.append(f"{margin}return {texts.get(node.args[0], node.args[0])}")
         else:
             arguments = [
                 _text(value, texts)
@@ -45,7 +48,7 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
             ]
             arguments += [f"{name}={_text(value, texts)}" for name, value in node.kwargs.items()]
             call = f"{node.target}({', '.join(arguments)})"
-            if node.target in ("store", "store_reduction", "partial_accumulate"):
+            if node.target in _STORES:
                 lines.append(margin + call)
                 texts[node] = node.name
             else:

@@ -60,16 +60,17 @@ def _post_grad(original: Callable[..., Any]) -> Callable[..., Any]:
     return post_grad_passes
 
 
-_results: dict[int, dict[fx.Node, Any]] = {}
-"""IR of each node of the graphs that are being lowered, by identity of the `GraphLowering`."""
+_results: dict[int, dict[fx.Node, tuple[Any, list[Any]]]] = {}
+"""(IR of each node, operations realised meanwhile), by identity of the `GraphLowering`."""
 
 
 def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: Any, n: Any, *args: Any, **kwargs: Any) -> Any:
+        before = len(self.operations)
         answer = original(self, n, *args, **kwargs)
         results = _results.get(id(self))
         if results is not None:
-            results[n] = answer
+            results[n] = (answer, self.operations[before:])
         return answer
 
     return run_node
@@ -154,14 +155,17 @@ def with_origins(node: fx.Node, described: Node, known: frozenset[str] | None) -
     return msgspec.structs.replace(described, **changes)
 
 
-def _record_lowered(recorder: Recorder, graph: Any, results: dict[fx.Node, Any]) -> None:
+def _record_lowered(
+    recorder: Recorder, graph: Any, results: dict[fx.Node, tuple[Any, list[Any]]]
+) -> None:
     lowering = lowering_of(recorder, graph)
+    during = {id(made): node for node, (_, realised) in results.items() for made in realised}
     operations: dict[fx.Node, list[Any]] = {}
     for operation in graph.operations:
-        origin = operation.get_origin_node()
+        origin = operation.get_origin_node() or during.get(id(operation))
         if origin is not None:
             operations.setdefault(origin, []).append(operation)
-    for node, result in results.items():
+    for node, (result, _) in results.items():
         if node.op == "output":
             continue
         own = operations.get(node, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from compiler.inductor.replacements import replaced
 from compiler.trace.records import Size
 
 _VIEWS = frozenset(
@@ -54,7 +55,8 @@ def user_label(nodes: Iterable[Any]) -> str:
     for node in nodes:
         if node.op != "call_function":
             continue
-        original = node.meta.get("original_aten")
+        made = replaced(node)
+        original = node.meta.get("original_aten") if made is None else made.original
         name = op_name(original if original is not None else node.target)
         names.append(name.removeprefix("_").removeprefix("native_") or name)
     return label(names)

@@ -34,6 +34,8 @@ class Replaced:
     """The pattern, as torch names it."""
     stack_trace: str = ""
     """Of the matched node with the same target, else of the last one that has a trace."""
+    original: Any = None
+    """The user's operator behind that node, as torch remembers it (`original_aten`)."""
 
 
 def replaced(node: fx.Node) -> Replaced | None:
@@ -60,13 +62,10 @@ def install(recorder: Recorder) -> Uninstall:
 def _apply(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
     def apply(self: Any, match: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
         before: set[fx.Node] = set()
-        matched: list[tuple[str, Any, str, Replaced | None]] = []
+        matched: list[_Matched] = []
         try:
             before = set(graph.nodes)
-            matched = [
-                (node.name, node.target, node.meta.get("stack_trace") or "", replaced(node))
-                for node in match.nodes
-            ]
+            matched = [_describe(node) for node in match.nodes]
         except Exception as error:
             failed(recorder, WHAT, error)
         answer = original(self, match, graph, *args, **kwargs)
@@ -80,27 +79,46 @@ def _apply(original: Callable[..., Any], recorder: Recorder) -> Callable[..., An
     return apply
 
 
-def _mark(
-    entry: Any, graph: Any, before: set[fx.Node], matched: list[tuple[str, Any, str, Any]]
-) -> None:
+@dataclass(frozen=True)
+class _Matched:
+    """A matched node, kept before the pattern erases it."""
+
+    name: str
+    target: Any
+    stack_trace: str
+    original: Any
+    earlier: Replaced | None
+
+
+def _describe(node: fx.Node) -> _Matched:
+    earlier = replaced(node)
+    trace = node.meta.get("stack_trace") or (earlier.stack_trace if earlier else "")
+    original = node.meta.get("original_aten")
+    if earlier is not None and earlier.original is not None:
+        original = earlier.original
+    return _Matched(node.name, node.target, trace, original, earlier)
+
+
+def _mark(entry: Any, graph: Any, before: set[fx.Node], matched: list[_Matched]) -> None:
     handler = getattr(entry, "handler", None)
     by = getattr(entry, "pattern_name", None) or getattr(handler, "__name__", "") or "pattern"
     names: dict[str, None] = {}
-    for name, _, _, earlier in matched:
-        names[name] = None
-        if earlier is not None:
-            names.update(dict.fromkeys(earlier.nodes))
-    traces = [trace or (earlier.stack_trace if earlier else "") for _, _, trace, earlier in matched]
-    last = next((trace for trace in reversed(traces) if trace), "")
-    by_target = {
-        target: trace
-        for (_, target, _, _), trace in zip(matched, traces, strict=True)
-        if trace and not isinstance(target, str)
-    }
-    for node in graph.nodes:
-        if node not in before:
-            trace = by_target.get(node.target, last)
-            node.meta[KEY] = Replaced(tuple(names), str(by), trace)
+    for node in matched:
+        names[node.name] = None
+        if node.earlier is not None:
+            names.update(dict.fromkeys(node.earlier.nodes))
+    traced = [node for node in matched if node.stack_trace]
+    by_target = {node.target: node for node in traced if not isinstance(node.target, str)}
+    for made in graph.nodes:
+        if made in before:
+            continue
+        source = by_target.get(made.target) or (traced[-1] if traced else None)
+        made.meta[KEY] = Replaced(
+            tuple(names),
+            str(by),
+            source.stack_trace if source else "",
+            source.original if source else None,
+        )
 
 
 _MATCHER = "torch._inductor.pattern_matcher"

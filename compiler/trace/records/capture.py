@@ -212,6 +212,8 @@ class Step(Record):
     deleted_locals: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     """FX nodes added since the step before."""
+    renamed: dict[str, str] = {}
+    """FX nodes that the step before renamed, old name to new."""
     guards: int = 0
     """Guards installed so far."""
 

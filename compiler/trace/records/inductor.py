@@ -180,7 +180,9 @@ class Kernel(Record):
     predicted: bool = False
     """True: generated for a GPU that was not there."""
     step: int | None = None
-    """Its place in `MemoryPlan.steps`."""
+    """Its place in `MemoryPlan.steps`; the first, where it is called several times."""
+    steps: tuple[int, ...] = ()
+    """All its places, where it is called several times."""
 
 
 class KernelBinary(Record):
