@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
+from compiler.capture.code import function_location, resumes_at, user_name
 from compiler.capture.messages import first_line, in_short
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
@@ -167,8 +168,6 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
-    from compiler.capture.code import function_location, resumes_at, user_name
-
     code: CodeType = bound["code"]
     frame = Frame(
         compile_id=str(bound["compile_id"]),

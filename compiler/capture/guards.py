@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.capture import guard_book
+from compiler.capture.code import user_name
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
 from compiler.capture.safely import safely
 from compiler.capture.source_names import guard_name
+from compiler.capture.values import describe_value, type_name
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.graphs.lines import from_summary, outside_torch
 from compiler.trace.records import DynamicSize, Guard, Guards, Location
 
 
@@ -85,8 +88,6 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _values(builder: Any, guards: Any) -> dict[int, str]:
     """Describe what each guard looks at while the builder still holds the frame's values."""
-    from compiler.capture.values import describe_value, type_name
-
     described: dict[int, str] = {}
     known: dict[str, str] = {}
     for guard in guards:
@@ -113,8 +114,6 @@ def _record(
     recorder: Recorder, build: _Build, code: Any, output_graph: Any, guard_manager: Any
 ) -> None:
     from torch._guards import CompileContext
-
-    from compiler.capture.code import user_name
 
     compile_id = str(CompileContext.current_compile_id() or recorder.compile_id)
     tree = walk_guard_tree(guard_manager.root)
@@ -201,8 +200,6 @@ def _with_symbols(value: str, source: str, symbols: dict[str, str]) -> str:
 
 def _location(guard: Any) -> Location | None:
     """The deepest line outside torch of the stack that installed the guard."""
-    from compiler.graphs.lines import from_summary, outside_torch
-
     for frame in reversed(guard.user_stack or ()):
         if outside_torch(frame.filename):
             return from_summary(frame)

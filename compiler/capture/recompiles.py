@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.capture import guard_book
+from compiler.capture.code import function_location, resumes_at, source_line, user_name
 from compiler.capture.failed_guard import Failure, guard_behind, take_apart
 from compiler.capture.guard_tree import parse_global_state
 from compiler.capture.recompile_advice import Changed, advise
 from compiler.capture.safely import safely
 from compiler.capture.source_names import SOURCE, readable
+from compiler.capture.values import describe_value, type_name
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.trace.records import FailedGuard, Guard, Location, Recompile
@@ -87,8 +89,6 @@ def install(recorder: Recorder) -> Uninstall:
 def _record(recorder: Recorder, search: _Reasons, code: Any, reasons: Any) -> None:
     from torch._guards import CompileContext
 
-    from compiler.capture.code import resumes_at, source_line, user_name
-
     location = _location(search.tried, code)
     resumed = resumes_at(code) is not None
     recorder.source(location.file)
@@ -136,8 +136,6 @@ def _location(tried: list[_Tried], code: Any) -> Location:
 
     The latest used entry decides, as for the advice.
     """
-    from compiler.capture.code import function_location
-
     guard = tried[0].guard if tried else None
     if guard is not None and guard.location is not None:
         return guard.location
@@ -260,8 +258,6 @@ def _look_up(
 
     This is what torch itself does to find its reasons (`get_guard_fail_reason_helper`).
     """
-    from compiler.capture.values import describe_value, type_name
-
     try:
         value = eval(expression, *scope)
     except Exception:

@@ -27,7 +27,9 @@ _DEFINITION = re.compile(
     r"[^\n]*?r?(?P<quote>'''|\"\"\")\n?(?P<text>.*?)(?P=quote)",
     re.MULTILINE | re.DOTALL,
 )
-_LIBRARY = re.compile(r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops)\.[\w.]+)\(", re.MULTILINE)
+_LIBRARY = re.compile(
+    r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops)\.[\w.]+)\(", re.MULTILINE
+)
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -54,9 +56,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _record(recorder: Recorder, compiled: Any) -> None:
     options = getattr(compiled, "fx_kwargs", None) or {}
-    parent = lowering_graph_id(
-        bool(options.get("is_backward")), bool(options.get("is_inference"))
-    )
+    parent = lowering_graph_id(bool(options.get("is_backward")), bool(options.get("is_inference")))
     arch = predicting.get()
     graph = f"{parent}@{arch}/lowered" if arch else f"{parent}/lowered"
     source = str(compiled.source_code)

@@ -27,9 +27,8 @@ _MAX_NAMES = 8
 
 
 def install(recorder: Recorder) -> Uninstall:
-    from torch._inductor.graph import GraphLowering
-
     from torch._inductor import compile_fx
+    from torch._inductor.graph import GraphLowering
 
     undo = [
         patch(

@@ -9,9 +9,37 @@ from compiler.inductor.replacements import replaced
 from compiler.trace.records import Size
 
 _VIEWS = frozenset(
-    "view _unsafe_view reshape permute transpose t expand expand_as unsqueeze squeeze alias detach "
-    "slice select split split_with_sizes chunk unbind as_strided contiguous clone getitem "
-    "_reshape_alias _to_copy convert_element_type full empty lift_fresh_copy inductor_force_stride_order".split()
+    [
+        "view",
+        "_unsafe_view",
+        "reshape",
+        "permute",
+        "transpose",
+        "t",
+        "expand",
+        "expand_as",
+        "unsqueeze",
+        "squeeze",
+        "alias",
+        "detach",
+        "slice",
+        "select",
+        "split",
+        "split_with_sizes",
+        "chunk",
+        "unbind",
+        "as_strided",
+        "contiguous",
+        "clone",
+        "getitem",
+        "_reshape_alias",
+        "_to_copy",
+        "convert_element_type",
+        "full",
+        "empty",
+        "lift_fresh_copy",
+        "inductor_force_stride_order",
+    ]
 )
 """Ops that move or convert data; a label names them only where there is nothing else."""
 

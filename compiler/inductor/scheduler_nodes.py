@@ -127,9 +127,10 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
 
 def is_copy(body: Any) -> bool:
     """Whether a loop body only moves data."""
-    return {
-        node.target for node in body.root_block.graph.nodes if node.op == "call_method"
-    } == {"load", "store"}
+    return {node.target for node in body.root_block.graph.nodes if node.op == "call_method"} == {
+        "load",
+        "store",
+    }
 
 
 def sorted_nodes(nodes: list[Any], lowering: Lowering) -> list[Any]:

@@ -15,7 +15,6 @@ import msgspec
 from compiler.control.recorder import Recorder
 from compiler.trace.records import SCHEMA_VERSION, End, Failure, Progress, Settings, Start, Status
 from compiler.trace.writer import TraceWriter
-from workbench.worker import isolation
 from workbench.worker.exits import flush_output, leave, watch_os_exit
 from workbench.worker.failures import failure_of
 from workbench.worker.pipes import Pipes
@@ -107,8 +106,6 @@ def _perform(recorder: Recorder) -> Outcome:
             )
         )
         return Outcome("failed")
-    isolation.step_aside()
-    isolation.prepare_path(recorder.user_root, [settings.file, *settings.arguments])
     status, exit_code = session.run(recorder, code, calls)
     return Outcome(status, exit_code)
 

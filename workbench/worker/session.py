@@ -11,7 +11,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 from compiler.measure import speed
 from compiler.trace.records import CallEnd, CallStart, Progress, Status, Warned
-from workbench.worker import patched
+from workbench.worker import isolation, patched
 from workbench.worker.backends import compiled, is_compiled
 from workbench.worker.environment import environment
 from workbench.worker.failures import culprit_of, doing_of, failure_of
@@ -40,6 +40,8 @@ def run(recorder: Recorder, code: UserCode, calls: list[CallSpecification]) -> E
     settings = recorder.settings
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
+        isolation.step_aside()
+        isolation.prepare_path(recorder.user_root, [settings.file, *settings.arguments])
         name = os.path.basename(code.file)
         if form_of(code, settings) == "script":
             recorder.emit(Progress(stage="load", activity=f"running {name}"))

@@ -67,9 +67,7 @@ def test_ids_number_distinct_pairs_in_order_of_first_test(transformer: Watched) 
     first: dict[tuple[str, str], None] = {}
     for one, two, _ in transformer.pairs:
         first[one, two] = None
-    numbers = {
-        (pair.first, pair.second): pair.id for pair in transformer.recorded.all(FusionPair)
-    }
+    numbers = {(pair.first, pair.second): pair.id for pair in transformer.recorded.all(FusionPair)}
     assert [numbers[pair] for pair in first] == [
         f"inductor/0/0/inference/fuse#{number}" for number in range(1, len(first) + 1)
     ]
