@@ -116,7 +116,9 @@ class PhaseItem(Item):
     seconds: float
     """With the phases inside it."""
     self_seconds: float
-    """Without them: these add up."""
+    """Without them and without build threads: these add up."""
+    beside_seconds: float
+    """Own time on threads that build kernels beside the compile."""
 
 
 class SpeedItem(Item):
@@ -200,6 +202,7 @@ def report(recording: Recording) -> Report:
                 count=one.count,
                 seconds=round(one.seconds, 6),
                 self_seconds=round(one.self_seconds, 6),
+                beside_seconds=round(one.beside_seconds, 6),
             )
             for one in summary.phases
         ],

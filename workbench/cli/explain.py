@@ -185,7 +185,7 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
 
 def record(settings: Settings, trace: Path | None, recording: Recording, quiet: bool) -> End:
     """Make the recording, with its progress on stderr; `recording` grows as it goes."""
-    from workbench.worker import client
+    from workbench.worker.client import record as record_in_worker
 
     with ProgressLine(sys.stderr, quiet) as progress:
 
@@ -193,7 +193,7 @@ def record(settings: Settings, trace: Path | None, recording: Recording, quiet: 
             recording.feed([one])
             progress.see(one)
 
-        return client.record(settings, trace=trace, on_record=take)
+        return record_in_worker(settings, trace=trace, on_record=take)
 
 
 def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -> None:
