@@ -1,0 +1,77 @@
+"""Reads a trace that may still grow, away from the screen's thread."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+from compiler.trace.reader import FileFollower, TraceDecoder, TraceError
+from compiler.trace.records import AnyRecord, Start
+
+EVERY = 0.2
+"""Seconds between looks at a trace that has not ended."""
+CHUNK = 4 << 20
+
+Deliver = Callable[[list[AnyRecord], bool], None]
+Fail = Callable[[str], None]
+
+
+class Feed(Thread):
+    """Calls `deliver(records, whole)` for what it reads; `whole`: up to the present end of file."""
+
+    def __init__(self, path: Path, deliver: Deliver, fail: Fail) -> None:
+        super().__init__(daemon=True, name="trace feed")
+        self.path = path
+        self.decoder = TraceDecoder()
+        self._deliver = deliver
+        self._fail = fail
+        self._over = Event()
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def run(self) -> None:
+        try:
+            self._read()
+        except (OSError, TraceError) as error:
+            self._fail(str(error))
+
+    def _read(self) -> None:
+        follower = FileFollower(self.path)
+        try:
+            first = True
+            while not self._over.is_set():
+                data = follower.read()
+                records: list[AnyRecord] = []
+                for start in range(0, len(data), CHUNK):
+                    if self._over.is_set():
+                        return
+                    records.extend(self.decoder.feed(data[start : start + CHUNK]))
+                if first and data and not records and self.decoder.losses.damaged:
+                    raise TraceError(f"{self.path} is not a tcw trace: no line of it is a record")
+                if first or records:
+                    self._deliver(records, True)
+                first = False
+                if self.decoder.ended:
+                    return
+                self._over.wait(EVERY)
+        finally:
+            follower.close()
+
+
+def writer_lives(start: Start | None, path: Path) -> bool:
+    """Whether the process that records this trace still runs, as far as this machine can say."""
+    if start is None or start.pid <= 0:
+        return False
+    try:
+        if time.time() - path.stat().st_mtime > 3600:
+            return False
+        os.kill(start.pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
