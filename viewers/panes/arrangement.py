@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from viewers.panes import (
@@ -14,6 +14,7 @@ from viewers.panes import (
     graph,
     kernel,
     memory,
+    nests,
     output,
     overview,
     recompiles,
@@ -23,6 +24,20 @@ from viewers.panes.rows import Content
 from viewers.panes.view import View
 
 Pane = Callable[[View, int], Content]
+
+
+def beside(view: View, width: int) -> Content:
+    """Next to the kernel: the same in the other language, else the loops that it was made from."""
+    languages = {kernel.language for kernel in view.facts.kernels_of.get(view.compile_id, [])}
+    if view.language == "cpp" and "triton" in languages:
+        other = replace(view, language="triton", kernel="")
+        kernels = other.kernels()
+        other.kernel = max(kernels, key=view.lit_lines).id
+        return kernel.content(other, width)
+    if view.language != "cpp" and "cpp" in languages:
+        return kernel.content(replace(view, language="cpp"), width)
+    return nests.content(view, width)
+
 
 PANES: dict[str, Pane] = {
     "overview": overview.content,
@@ -39,7 +54,10 @@ PANES: dict[str, Pane] = {
     "guards": recompiles.guards,
     "loops-a": partial(fusion.loops, side="A"),
     "loops-b": partial(fusion.loops, side="B"),
+    "became": fusion.became,
     "fusion": fusion.decisions,
+    "loops": nests.content,
+    "beside": beside,
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
@@ -87,6 +105,7 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         _columns((38, "source"), (31, "graph"), (35, "kernel")),
         narrow=(Slot("source"), Slot("kernel")),
         focus="source",
+        wide=_columns((9, "source"), (8, "graph"), (9, "kernel"), (9, "beside")),
     ),
     "break": Arrangement(
         (Column((Slot("source-break"), Slot("break"))), Column((Slot("sides"),))),
@@ -103,13 +122,16 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         _columns((3, "guards"), (2, "source")), narrow=(Slot("guards"),), focus="guards"
     ),
     "fusion": Arrangement(
-        (Column((Slot("loops-a"), Slot("loops-b")), 5), Column((Slot("fusion"),), 6)),
+        (
+            Column((Slot("loops-a", 0), Slot("became"))),
+            Column((Slot("loops-b", 0), Slot("fusion"))),
+        ),
         narrow=(Slot("loops-a", 0), Slot("fusion")),
         focus="fusion",
         wide=(
-            Column((Slot("loops-a"), Slot("loops-b")), 6),
-            Column((Slot("fusion"),), 8),
-            Column((Slot("source"),), 5),
+            Column((Slot("loops-a", 0), Slot("became")), 5),
+            Column((Slot("loops-b", 0), Slot("source")), 5),
+            Column((Slot("fusion"),), 7),
         ),
     ),
     "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),

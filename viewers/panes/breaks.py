@@ -59,7 +59,6 @@ def _headline(site: BreakSite) -> Row:
             text(site.type, "strong"),
             text(f"   {where} · {times}{outcome.get(site.outcome, '')}", "dim"),
         ),
-        ref=site.place.ref,
         key="site",
     )
 

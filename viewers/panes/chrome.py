@@ -69,8 +69,11 @@ def _counts(view: View) -> list[Span]:
     return [*spans, (" ", "dim")] if spans else []
 
 
-def timeline(view: View, width: int) -> tuple[Line, Line]:
-    """Two lines: a segment per compile, and names below. Widths grow with the root of the time."""
+def timeline(view: View, width: int, reserved: int = 0) -> tuple[Line, Line]:
+    """Two lines: a segment per compile, and names below. Widths grow with the root of the time.
+
+    `reserved`: cells at the right of the names that something else needs.
+    """
     pieces = list(view.facts.pieces.values())
     if not pieces:
         return ((" " + "─" * (width - 2), "faint"),), ((" no compile yet", "faint"),)
@@ -91,7 +94,8 @@ def timeline(view: View, width: int) -> tuple[Line, Line]:
         start = sum(sizes[:index]) + index
         if start >= free:
             for shown in (words, piece.compile_id, ""):
-                if len(shown) <= size or (here and shown):
+                fits = start + len(shown) + reserved < width - 1
+                if fits and (len(shown) <= size or (here and shown)):
                     break
             if shown:
                 below.append((" " * (start - free), "text"))
@@ -122,7 +126,7 @@ def selection(view: View, width: int) -> list[Row]:
     shown = [LANGUAGES["cpp"]] * any(k.language in ("cpp", "aten") for k in kernels)
     if any(kernel.language == "triton" for kernel in kernels):
         shown += ["Triton", "PTX", "SASS"]
-    keys: Line = (("( ) ", "key"), (" · ".join(shown), "dim")) if len(shown) > 1 else ()
+    keys: Line = (("( ) ", "key"), (" · ".join(shown) + " ", "dim")) if len(shown) > 1 else ()
     title = Row(body=(text(_title(view), "strong"),), right=keys, heading=True)
     return [title, Row(body=_counterparts(view)), _inferred(view)]
 
@@ -170,8 +174,15 @@ def _counterparts(view: View) -> Line:
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:
-        spans.append(("nothing recorded was made from it", "dim"))
+        spans.append((_why_unlinked(view), "dim"))
     return tuple(spans)
+
+
+def _why_unlinked(view: View) -> str:
+    for site in view.summary.breaks:
+        if site.place.ref == view.ref:
+            return f"left to Python: {site.title} {site.gb}".rstrip()
+    return "no graph has a node of it"
 
 
 def _inferred(view: View) -> Row:

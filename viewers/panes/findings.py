@@ -22,7 +22,7 @@ def content(view: View, width: int) -> Content:
             rows.append(BLANK)
     rows.append(_rest(view, bool(rows)))
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
-    return Content("findings", right=right, rows=rows, start=f"finding:{view.finding}")
+    return Content("findings", right=right, rows=rows, start=f"finding:{view.finding}", tracks=True)
 
 
 def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row]:
@@ -37,7 +37,7 @@ def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row
                 text(finding.title, "strong"),
                 text("   " + " · ".join(finding.notes) if finding.notes else "", "dim"),
             ),
-            ref=finding.refs[0] if finding.refs else "",
+            selects=finding.refs[0] if finding.refs else "",
             key=key,
             opens=key,
             copies=finding.code,

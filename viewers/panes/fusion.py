@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compiler.trace import refs
-from compiler.trace.records import SchedulerNode
-from viewers.panes.highlight import highlight
-from viewers.panes.loops import LoopNest, read_loops
+from compiler.trace.records import FusionGroups, SchedulerNode
+from compiler.trace.refs import Ref
+from viewers.panes.nests import nests, traffic
 from viewers.panes.names import operations_text
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
 from viewers.panes.view import View
@@ -50,11 +50,17 @@ def _parts(name: str) -> list[str]:
     return name.split("_") if all(p.startswith("op") for p in name.split("_")) else [name]
 
 
+def things_of(pair: Pair) -> list[Ref]:
+    """The scheduler nodes on both sides."""
+    names = [*_parts(pair.first), *_parts(pair.second)]
+    return [refs.operation(pair.graph, name) for name in names]
+
+
 def decisions(view: View, width: int) -> Content:
     """Every pair once: fused first, then the rejected by rule, the largest group first."""
     graph = view.loop_graph()
     pairs = pairs_of(view)
-    subject = "decided, rejected"
+    subject = graph.removesuffix("/lowered")
     if not pairs:
         nodes = sum(node.graph == graph for node in view.facts.operations.values())
         why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {view.compile_id}"
@@ -71,13 +77,10 @@ def decisions(view: View, width: int) -> Content:
     for rule, members in rejected.items():
         rows.extend(_rule(view, graph, rule, members, column, width))
     fused = sum(pair.verdict == "fused" for pair in pairs)
-    words = (
-        f"{fused} fused · {number(len(pairs) - fused)} not · graph {graph.removesuffix('/lowered')}"
-    )
+    words = f"{fused} fused · {number(len(pairs) - fused)} not"
     chosen = chosen_pair(view)
-    return Content(
-        "fusion", subject, ((words, "dim"),), rows, f"pair:{chosen.id}" if chosen else ""
-    )
+    start = f"pair:{chosen.id}" if chosen else ""
+    return Content("fusion", subject, ((words, "dim"),), rows, start, tracks=True)
 
 
 def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Row:
@@ -105,7 +108,6 @@ def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Ro
         spans.append(("  may fuse; fused elsewhere first", "faint"))
     return Row(
         body=tuple(spans),
-        ref=refs.operation(pair.graph, _parts(pair.first)[0]),
         key=f"pair:{pair.id}",
         opens=f"pair:{pair.id}",
         copies=pair.id,
@@ -149,9 +151,31 @@ def loops(view: View, width: int, side: str) -> Content:
     other = pair.second if side == "A" else pair.first
     nodes = _nodes(view, pair.graph, name)
     shared = _buffers(nodes) & _buffers(_nodes(view, pair.graph, other))
-    rows = [BLANK, *_nests(view, nodes, shared), *_traffic(nodes, shared)]
+    rows = [BLANK, *nests(view, nodes, shared), *traffic(nodes, shared), BLANK]
     subject = label_of(view, pair.graph, name)
     return Content(side, subject, ((operations_text(name), "dim"),), rows)
+
+
+def became(view: View, width: int) -> Content:
+    """The group that A ended in, as it stood when fusion was over."""
+    pair = chosen_pair(view)
+    groups = [g for g in view.recording.all(FusionGroups) if pair and g.graph == pair.graph]
+    if pair is None or not groups:
+        return Content("became", rows=empty("the final groups were not recorded"))
+    found = {node: group for group in groups[-1].groups for node in group.nodes}
+    first, second = (found.get(_parts(name)[0]) for name in (pair.first, pair.second))
+    rows: list[Row] = []
+    for group in dict.fromkeys(group for group in (first, second) if group is not None):
+        nodes = _nodes(view, pair.graph, "_".join(group.nodes))
+        inner = {b for node in nodes for b in node.reads} & {b for n in nodes for b in n.writes}
+        if rows:
+            words = f" apart from   {operations_text(group.name)}"
+            rows += [BLANK, Row(body=(text(words, "dim"),))]
+        rows += [BLANK, *nests(view, nodes, inner)]
+    subject = operations_text(first.name) if first is not None else ""
+    count = plural(len(first.nodes), "node") if first is not None else ""
+    together = "1 group" if first is second else "2 groups"
+    return Content("became", subject, ((f"{together} · {count}", "dim"),), rows)
 
 
 def _nodes(view: View, graph: str, name: str) -> list[SchedulerNode]:
@@ -161,102 +185,6 @@ def _nodes(view: View, graph: str, name: str) -> list[SchedulerNode]:
 
 def _buffers(nodes: list[SchedulerNode]) -> set[str]:
     return {buffer for node in nodes for buffer in (*node.reads, *node.writes)}
-
-
-def _nests(view: View, nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
-    """Nodes with the same ranges stand in one nest, as Inductor would generate them."""
-    rows: list[Row] = []
-    before: tuple[tuple[str, str], ...] | None = None
-    for node in nodes:
-        printed = view.recording.text(node.loops)
-        nest = read_loops(printed) if printed else None
-        if nest is None:
-            rows.extend(_printed(node, printed))
-            before = None
-            continue
-        if nest.ranges != before:
-            rows.extend(_headers(nest))
-        before = nest.ranges
-        gutter = _gutter(view, node)
-        indent = "  " * len(nest.ranges)
-        for index, statement in enumerate(nest.body):
-            last = index == len(nest.body) - 1
-            rows.append(
-                Row(
-                    gutter=(gutter if last else ("      ", "faint"),),
-                    body=((indent, "text"), *_marked(statement, shared)),
-                    ref=refs.operation(node.graph, node.name),
-                    key=f"{node.graph}:{node.name}:{index}",
-                )
-            )
-    return rows
-
-
-def _headers(nest: LoopNest) -> list[Row]:
-    rows = []
-    for depth, (name, size) in enumerate(nest.ranges):
-        spans: Line = (
-            ("  " * depth + "for ", "keyword"),
-            (name, "text"),
-            (" in ", "keyword"),
-            text(size, "number"),
-            (":", "dim"),
-        )
-        rows.append(Row(gutter=(("      ", "faint"),), body=spans))
-    return rows
-
-
-def _printed(node: SchedulerNode, printed: str) -> list[Row]:
-    ref = refs.operation(node.graph, node.name)
-    if not printed:
-        words = (
-            f"{node.label}: a call, no loops"
-            if node.kind == "extern"
-            else f"{node.label}: {node.kind}"
-        )
-        return [Row(gutter=(("      ", "faint"),), body=(text(words, "dim"),), ref=ref, key=ref)]
-    return [
-        Row(gutter=(("      ", "faint"),), body=(text(line),), ref=ref, key=f"{ref}:{index}")
-        for index, line in enumerate(printed.split("\n"))
-    ]
-
-
-def _gutter(view: View, node: SchedulerNode) -> Span:
-    """The user line of what the node computes last; `≈` where it is inferred."""
-    graph = view.recording.graphs.get(node.graph)
-    if graph is None:
-        return ("      ", "faint")
-    known = {one.name: one for one in graph.nodes}
-    for origin in reversed(node.origins):
-        found = known.get(origin)
-        if found is not None and found.location is not None:
-            words = f"≈{found.location.line}" if found.inferred else str(found.location.line)
-            return (f"{words:>5} ", "dim" if found.inferred else "faint")
-    return ("      ", "faint")
-
-
-def _marked(statement: str, shared: set[str]) -> Line:
-    spans: list[Span] = []
-    for words, role in highlight(statement, "python")[0]:
-        spans.append((words, "shared" if words in shared else role))
-    return tuple(spans)
-
-
-def _traffic(nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
-    reads = list(dict.fromkeys(b for node in nodes for b in node.reads))
-    writes = list(dict.fromkeys(b for node in nodes for b in node.writes))
-    inside = set(reads) & set(writes)
-    reads = [buffer for buffer in reads if buffer not in inside]
-    domain = max((node.domain for node in nodes), key=len, default=())
-    spans: list[Span] = [("reads ", "dim")]
-    for buffer in reads[:4]:
-        spans.append(text(buffer + " ", "accent" if buffer in shared else "dim"))
-    spans.append(("  writes ", "dim"))
-    for buffer in writes[:4]:
-        spans.append(text(buffer + " ", "accent" if buffer in shared else "dim"))
-    if domain:
-        spans.append(text("  over " + " × ".join(str(size) for size in domain), "faint"))
-    return [BLANK, Row(gutter=(("   ", "text"),), body=tuple(spans))]
 
 
 def verdict(view: View, width: int) -> list[Row]:

@@ -146,7 +146,7 @@ def _column(graph: Graph, width: int) -> int:
     longest = max(
         (len(short_target(n.target)) for n in graph.nodes if n.op.startswith("call")), default=8
     )
-    return min(longest + 2, max(8, width // 3))
+    return min(longest + 1, max(8, width // 2))
 
 
 def node_row(graph: Graph, node: Node, width: int, column: int) -> Row:
@@ -155,11 +155,11 @@ def node_row(graph: Graph, node: Node, width: int, column: int) -> Row:
     shape = _shape(node)
     words = short_target(node.target) if node.op.startswith("call") else node.op
     room = width - 7 - column - len(shape) - 2
-    name = node.name if node.name != words and room >= 4 else ""
+    name = node.name if node.name != words else ""
     quiet = is_view(node) or not node.op.startswith("call")
     spans: list[Span] = [
         text(pad(cut(words, column - 1), column), "dim" if quiet else "text"),
-        text(cut(name, max(0, room)), "faint"),
+        text(name if len(name) <= room else "", "faint"),
     ]
     gutter = (line_text(node.location, node.inferred), "faint" if not node.inferred else "warn")
     return Row(

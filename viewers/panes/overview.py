@@ -21,7 +21,7 @@ def content(view: View, width: int) -> Content:
             body=(
                 (" ", "text"),
                 text(verdict.headline, TONES[verdict.tone]),
-                text(f"   {verdict.detail.replace(', ', '   ')}", "dim"),
+                text("   " + _detail(verdict.detail), "dim"),
             )
         ),
         Row(body=((" ", "text"), *_totals(summary))),
@@ -30,8 +30,12 @@ def content(view: View, width: int) -> Content:
     if summary.failure is not None:
         rows[3:] = _failure(view)
     if summary.cut is not None:
-        rows.extend(_cut(view, summary.cut))
+        rows += [*_cut(view, summary.cut), BLANK]
     return Content("overview", rows=rows)
+
+
+def _detail(words: str) -> str:
+    return words.replace(", compiled ", " → compiled ").replace(", ", "   ")
 
 
 def _totals(summary: Summary) -> Line:

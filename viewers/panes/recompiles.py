@@ -10,7 +10,7 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.summary import RecompileCause
 from viewers.summary.recompiles import change_of
-from viewers.words import plural, seconds_text, shape_text
+from viewers.words import plural, seconds_text
 
 LABEL = 10
 
@@ -36,7 +36,7 @@ def cache(view: View, width: int) -> Content:
     if not entries:
         return Content("cache", f"of frame {frame}", rows=empty("no cache entry yet"))
     recompiles = {record.compile_id: record for record in view.recording.all(Recompile)}
-    names, values = _inputs(view, recompiles)
+    values = _inputs(view, recompiles)
     label = (
         max(len(f"call {c.number} {values.get(c.number, '')}") for c in calls) + 3 if calls else 8
     )
@@ -73,6 +73,7 @@ def cache(view: View, width: int) -> Content:
             used = sum(len(words) for words, _ in cell)
             spans += [*cell, (" " * max(1, column - used), "text")]
         rows.append(Row(body=tuple(spans), key=f"call:{call.number}"))
+    rows.append(BLANK)
     words = f"{plural(len(calls), 'call')}, {plural(len(entries), 'entry', 'entries')}"
     if hidden:
         words += f", {hidden} older not shown"
@@ -90,23 +91,24 @@ def _failures(call: int, frame: str, recompiles: dict[str, Recompile]) -> dict[s
     }
 
 
-def _inputs(view: View, recompiles: dict[str, Recompile]) -> tuple[list[str], dict[int, str]]:
-    """The inputs that guards failed on, and their values in each call."""
-    watched = dict.fromkeys(
+def _inputs(view: View, recompiles: dict[str, Recompile]) -> dict[int, str]:
+    """Per call, the values of the inputs that guards failed on: `x.size(0) 4  temperature 0.5`."""
+    names = dict.fromkeys(
         change_of(failed).name for record in recompiles.values() for failed in record.failed
     )
-    names = list(watched)
     values: dict[int, str] = {}
     for start in view.recording.all(CallStart):
         parts = []
         for argument in start.arguments:
-            if argument.tensor is not None:
-                if any(name.startswith(f"{argument.name}.") for name in names):
-                    parts.append(f"{argument.name} {shape_text(argument.tensor.shape)}")
-            elif argument.name in names:
-                parts.append(f"{argument.name} {argument.value}")
+            if argument.tensor is None:
+                if argument.name in names:
+                    parts.append(f"{argument.name} {argument.value}")
+                continue
+            shape = argument.tensor.shape
+            sizes = [f"{argument.name}.size({dim})" for dim in range(len(shape))]
+            parts += [f"{name} {shape[dim]}" for dim, name in enumerate(sizes) if name in names]
         values[start.call] = "  ".join(parts)
-    return names, values
+    return values
 
 
 def _differing(
@@ -144,7 +146,7 @@ def causes(view: View, width: int) -> Content:
             Row(
                 body=((" ↻ ", "warn"), text(f"call {calls}   {cause.change.text}", "strong")),
                 right=((f"{frames}  ", "dim"), (took + " ", "warn")),
-                ref=cause.place.ref if cause.place else "",
+                selects=cause.place.ref if cause.place else "",
                 key=key,
                 opens=key,
                 copies=next((advice.code for advice in cause.advice if advice.code), ""),
@@ -171,7 +173,7 @@ def causes(view: View, width: int) -> Content:
     seconds = view.summary.recompile_seconds
     total = f", {seconds_text(seconds)}" if seconds is not None else ""
     right: Line = ((plural(len(found), "cause") + total, "dim"),)
-    return Content("recompiles", "by cause", right, rows, f"cause:{view.cause}")
+    return Content("recompiles", "by cause", right, rows, f"cause:{view.cause}", tracks=True)
 
 
 def why(view: View, width: int) -> Content:
@@ -203,7 +205,9 @@ def why(view: View, width: int) -> Content:
         name = view.facts.names.place(place.file, place.line)
         code = highlight(place.text.strip(), "python")[0]
         body: Line = ((pad("line", LABEL), "dim"), text(name + "  ", "dim"), *code)
-        rows.append(Row(gutter=((" ", "text"),), body=body, ref=place.ref, key=place.ref))
+        rows.append(
+            Row(gutter=((" ", "text"),), body=body, selects=place.ref, opens=place.ref, key="line")
+        )
     for advice in cause.advice:
         rows.append(BLANK)
         lines = wrap(advice.text, room)
@@ -246,7 +250,7 @@ def guards(view: View, width: int) -> Content:
     for index, guard in enumerate(record.guards):
         kinds.setdefault(guard.kind, []).append(index)
     rows: list[Row] = []
-    column = min(30, max(14, width // 2 - 6))
+    column = min(32, max(14, width // 2))
     for kind, members in sorted(kinds.items(), key=lambda item: -len(item[1])):
         key = f"guards:{view.compile_id}:{kind}"
         opened = key in view.unfolded

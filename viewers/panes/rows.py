@@ -36,6 +36,8 @@ class Row:
     """Names the row for the reader's cursor and for folding; "" where it cannot be selected."""
     opens: str = ""
     """Where `⏎` leads: `view:fusion`, `compile:1/0`, `break:2`, … ; "" for its ref."""
+    selects: Ref = ""
+    """What the cursor selects here, where the row itself is not that thing."""
     copies: str = ""
     """What `y` copies; "" for the row's text."""
     heading: bool = False
@@ -85,6 +87,8 @@ class Content:
     rows: Sequence[Row] = field(default_factory=tuple)
     start: str = ""
     """Key of the row on which the cursor starts; "" for the first that can be selected."""
+    tracks: bool = False
+    """The cursor stands on `start` while the reader is in another pane."""
     follows: bool = False
     """The end is shown while the trace grows."""
 

@@ -24,27 +24,25 @@ def content(view: View, width: int) -> Content:
             )
     if not rows:
         rows = [Row(body=((" no call yet", "faint"),))]
-    return Content("calls", rows=rows, start=f"compile:{view.compile_id}", follows=True)
+    return Content("calls", rows=rows, start=f"compile:{view.compile_id}", tracks=True)
 
 
 def _call(call: Call, width: int) -> Row:
     name = f"call {call.number}" if call.number else "outside"
     spans: list[Span] = [(" ", "text"), (name, "strong")]
     if width >= WIDE:
-        words = call.changed or call.arguments
-        note = ", ".join(word.split(" → ")[-1] if call.changed else word for word in words[:2])
-        names = [word.split(" ")[0] for word in call.changed[:1]]
-        shown = f"{names[0]} {note}" if names else note
-        spans.append(text(f"  {_short(shown)}", "dim"))
+        spans.append(text("  " + "  ".join(_values(call)), "dim"))
     elif call.hits and not call.pieces:
         spans.append((" ✓", "dim"))
     return Row(body=tuple(spans))
 
 
-def _short(words: str) -> str:
-    for long in ("f32 ", "f64 ", "bf16 ", "f16 "):
-        words = words.replace(long, "")
-    return words
+def _values(call: Call) -> list[str]:
+    """`4×128×256`, `0.125`; from the second call on, what changed: `temperature 0.25`."""
+    if call.changed:
+        pairs = [(words.split(" ")[0], words.split(" → ")[-1]) for words in call.changed[:2]]
+        return [f"{name} {value.split(' ')[-1]}" for name, value in pairs]
+    return [words.split(" ")[-1] for words in call.arguments[:3]]
 
 
 def _piece(view: View, piece: Piece, width: int) -> list[Row]:

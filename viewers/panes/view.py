@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -124,6 +125,15 @@ class View:
         self.ref = ref
         self.lit = self.facts.provenance.counterparts(ref) if ref else {}
 
+    def light(self, things: Iterable[Ref]) -> None:
+        """Select several things that make up one, such as both halves of a pair."""
+        self.ref = ""
+        self.lit = {}
+        for thing in things:
+            for ref, quality in self.facts.provenance.counterparts(thing).items():
+                if self.lit.get(ref) != "exact":
+                    self.lit[ref] = quality
+
     @property
     def recording(self) -> Recording:
         return self.facts.recording
@@ -183,6 +193,6 @@ class View:
 
 
 def variant_of(graph: Graph) -> str:
-    """`captured`, `forward`, `forward lowered`, …: a graph's id without its compile id."""
-    rest = graph.id.removeprefix(graph.compile_id).strip("/")
-    return rest.replace("/", " ") or "captured"
+    """`captured`, `forward`, `lowered`, `backward lowered`, …: what a graph is called in its compile."""
+    rest = graph.id.removeprefix(graph.compile_id).strip("/").replace("/", " ")
+    return "lowered" if rest in ("forward lowered", "inference lowered") else rest or "captured"

@@ -14,7 +14,7 @@ from compiler.trace.provenance import Provenance
 from compiler.trace.records import AnyRecord
 from viewers.panes import chrome, fusion, spine
 from viewers.panes.arrangement import ARRANGEMENTS
-from viewers.panes.rows import Content, Row
+from viewers.panes.rows import Content, Row, width_of
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
 from workbench.tui import help as help_text
@@ -182,8 +182,9 @@ class Bench(Screen[None]):
     def _timeline(self, width: int) -> Lines:
         if width < 100:
             return []
-        above, below = chrome.timeline(self.view, width)
-        return [(Row(body=above), ""), (Row(body=below, right=chrome.position(self.view)), "")]
+        right = chrome.position(self.view)
+        above, below = chrome.timeline(self.view, width, width_of(right))
+        return [(Row(body=above), ""), (Row(body=below, right=right), "")]
 
     def _footer(self, width: int) -> Lines:
         ending = (("? ", "key"), ("help  ", "dim"), (": ", "key"), ("all commands ", "dim"))

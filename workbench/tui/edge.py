@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from viewers.panes.rows import Row
-from workbench.tui.paint import exactly, fill
+from workbench.tui.paint import exactly, paint
 from workbench.tui.theme import Theme, Tint
 
 Lines = Sequence[tuple[Row, Tint]]
@@ -53,7 +53,7 @@ class Edge(Widget):
         if y >= len(self.lines):
             return Strip(exactly([], width, self.theme))
         row, tint = self.lines[y]
-        return Strip(exactly(fill(row.body, row.right, width, self.theme, tint), width, self.theme))
+        return Strip(exactly(paint(row, width, 0, self.theme, tint), width, self.theme))
 
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Clicked(self, event.x, event.y))

@@ -13,6 +13,7 @@ from viewers.panes.rows import Row
 from viewers.panes.view import LANGUAGES, KernelLanguage, View, variant_of
 from viewers.summary import BreakSite, RecompileCause
 
+KINDS = ("src", "fx", "ir", "k")
 T = TypeVar("T")
 
 
@@ -39,8 +40,10 @@ class Navigator:
             return
         self.stop(focus)
         self.arrangement = arrangement
-        if arrangement == "source" and not self.view.ref:
+        if arrangement == "source" and not self.view.lit:
             self._start_reading()
+        elif arrangement == "fusion":
+            self._light_pair()
 
     def stop(self, focus: str) -> None:
         self.stops.append(Stop(self.arrangement, replace(self.view), focus))
@@ -116,8 +119,14 @@ class Navigator:
             self.compile(rest)
         elif kind == "pair":
             view.pair = rest
-        if row.ref:
-            self.select(row.ref)
+            self._light_pair()
+        if row.ref or row.selects:
+            self.select(row.ref or row.selects)
+
+    def _light_pair(self) -> None:
+        pair = fusion.chosen_pair(self.view)
+        if pair is not None:
+            self.view.light(fusion.things_of(pair))
 
     def finding(self, index: int) -> str:
         """Look at a finding; answers the arrangement that explains it."""
@@ -161,9 +170,9 @@ class Navigator:
             self.select(cause.place.ref)
         elif key == "stage":
             self.go(STAGES.get(name.partition(":")[2], "source"), focus)
-        elif refs.kind(row.ref) in ("src", "ir", "fx", "k") and self.arrangement != "source":
+        elif refs.kind(row.ref or row.opens) in KINDS and self.arrangement != "source":
             self.go("source", focus)
-            self.select(row.ref)
+            self.select(row.ref or row.opens)
         else:
             return False
         return True
@@ -207,6 +216,7 @@ class Navigator:
             chosen = fusion.chosen_pair(view)
             if chosen is not None:
                 view.pair = _next(pairs, chosen, by).id
+                self._light_pair()
         elif self.arrangement == "source" and focus == "kernel":
             shown = view.shown_kernel()
             if shown is not None:

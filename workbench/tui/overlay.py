@@ -41,7 +41,7 @@ class Help(ModalScreen[None]):
     def __init__(self, theme: Theme, lines: Sequence[Line]) -> None:
         super().__init__()
         self.theme = theme
-        self.lines = [line for line in lines][:20]
+        self.lines = list(lines)[:20]
 
     def compose(self):  # type: ignore[no-untyped-def]
         width = min(self.app.size.width, max([40, *(width_of(line) for line in self.lines)]) + 4)

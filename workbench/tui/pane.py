@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
@@ -69,7 +70,8 @@ class PaneView(Widget, can_focus=True):
             self.top = self.left = 0
             key = self.content.start
         self._made = True
-        if self.content.follows and at_end and self.content.start and not reset:
+        elsewhere = self.content.tracks and not self.has_focus
+        if self.content.start and (elsewhere or (self.content.follows and at_end)):
             key = self.content.start
         self.cursor = self._find(key)
         self.relight(selected, lit)
@@ -183,7 +185,7 @@ class PaneView(Widget, can_focus=True):
         rule: list[Segment] = []
         if self.rule:
             active = self.has_focus and y == 0
-            style = self.theme.rule + (self.theme.style("accent") if active else self.theme.rule)
+            style = self.theme.rule + (self.theme.style("accent") if active else Style())
             rule = [Segment("│", style)]
         if y == 0:
             segments = self._title(width)
@@ -192,7 +194,7 @@ class PaneView(Widget, can_focus=True):
             row = self.rows[index] if index < len(self.rows) else Row()
             segments = paint(row, width, self.left, self.theme, self._tint(index, row))
             if index == self.spot and rule:
-                rule = [Segment("▐", self.theme.style("accent") + self.theme.base(""))]
+                rule = [Segment("▐", self.theme.base("") + self.theme.style("accent"))]
         return Strip([*rule, *exactly(segments, width, self.theme)])
 
     def _tint(self, index: int, row: Row) -> Tint:
@@ -202,7 +204,9 @@ class PaneView(Widget, can_focus=True):
             return "selected"
         if index in self.lit:
             return self.lit[index]
-        return "cursor" if index == self.cursor and row.key else ""
+        if index == self.cursor and row.key:
+            return "exact" if self.content.tracks else ""
+        return ""
 
     def _title(self, width: int) -> list[Segment]:
         content = self.content

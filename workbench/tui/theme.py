@@ -73,13 +73,12 @@ class Theme:
 
     @cached_property
     def rule(self) -> Style:
-        return Style(color=self.colours.get("rule")) + self.base("")
+        return self.base("") + Style(color=self.colours.get("rule"))
 
     @cached_property
     def _roles(self) -> dict[Role, Style]:
         if self.name == "mono":
-            plain = {role: _PLAIN.get(role, Style(bold=role in _BOLD)) for role in _FOREGROUND}
-            return {role: style for role, style in plain.items()}
+            return {role: _PLAIN.get(role, Style(bold=role in _BOLD)) for role in _FOREGROUND}
         styles = {
             role: Style(color=self.colours[colour], bold=role in _BOLD or None)
             for role, colour in _FOREGROUND.items()
