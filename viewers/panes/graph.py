@@ -43,14 +43,19 @@ def content(view: View, width: int) -> Content:
             return _fold(entry, graph, entry.open)
         return node_row(graph, graph.nodes[entry.nodes[0]], width, name_column)
 
-    row_refs = [
-        "" if entry.fold else refs.node(graph.id, graph.nodes[entry.nodes[0]].name)
-        for entry in entries
-    ]
+    row_refs = [_lit_ref(view, graph, entry) for entry in entries]
     rows = Rows(len(entries), make, row_refs)
-    first = next((ref for ref in row_refs if ref), "")
+    first = next((ref for entry, ref in zip(entries, row_refs, strict=True) if not entry.fold), "")
     subject = f"{graph.compile_id} {variant_of(graph)}"
     return Content("graph", subject, _lit(view, graph), rows, first)
+
+
+def _lit_ref(view: View, graph: Graph, entry: Entry) -> str:
+    """The ref of an entry's row; a closed fold lights up with the first counterpart in it."""
+    names = (refs.node(graph.id, graph.nodes[index].name) for index in entry.nodes)
+    if not entry.fold:
+        return next(names)
+    return "" if entry.open else next((ref for ref in names if ref in view.lit), "")
 
 
 def _lit(view: View, graph: Graph) -> Line:

@@ -12,7 +12,7 @@ from viewers.words import bytes_text
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
 LEVELS = " ▁▂▃▄▅▆▇█"
-NAME, SIZE, TAIL = 10, 8, 14
+NAME, SIZE, TAIL = 10, 8, 24
 
 
 def content(view: View, width: int) -> Content:

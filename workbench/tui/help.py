@@ -7,7 +7,7 @@ from viewers.panes.rows import Line, pad
 SENTENCES: dict[str, str] = {
     "spine": "Calls, the compiles that each made, and the stages of the chosen one.",
     "overview": "The answer: was it faster, and where was the model cut?",
-    "findings": "What needs attention, the measured costliest first, each with its fix.",
+    "findings": "What needs attention, by measured cost, each with its fix.",
     "source": "Your source. What is selected lights up what was made from it, in every pane.",
     "source-break": "The line that broke, with the columns that Dynamo could not go on from.",
     "graph": "The FX graph, with the line that each node comes from. ( ) shows other stages of it.",
