@@ -97,12 +97,14 @@ def percent(part: float) -> str:
 
 
 def error_text(value: float | None) -> str:
-    """4.77e-07 -> `4.8e-07`, 0.0 -> `0`; a difference that was not measured says so."""
+    """4.77e-07 -> `4.8e-07`, 0.5 -> `0.5`, 0.0 -> `0`; one that was not measured says so."""
     if value is None:
         return NOT_MEASURED
     if math.isnan(value):
         return "nan"
-    return "0" if value == 0 else f"{value:.1e}" if math.isfinite(value) else "inf"
+    if not math.isfinite(value):
+        return "inf"
+    return "0" if value == 0 else f"{value:.2g}" if 0.001 <= value < 1000 else f"{value:.1e}"
 
 
 def shape_text(shape: Sequence[Size]) -> str:

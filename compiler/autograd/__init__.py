@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from compiler.autograd import graphs, partition
 from compiler.control.hooks import Hook
 
-HOOKS: tuple[Hook, ...] = ()
+HOOKS: tuple[Hook, ...] = (
+    graphs.HOOK,
+    partition.HOOK,
+)

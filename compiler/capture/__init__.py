@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from compiler.capture import (
+    cache_entries,
+    fallbacks,
+    frames,
+    graph_breaks,
+    graphs,
+    guards,
+    recompiles,
+    skips,
+    steps,
+)
 from compiler.control.hooks import Hook
 
-HOOKS: tuple[Hook, ...] = ()
+HOOKS: tuple[Hook, ...] = (
+    frames.HOOK,
+    graphs.HOOK,
+    graph_breaks.HOOK,
+    guards.HOOK,
+    recompiles.HOOK,
+    cache_entries.HOOK,
+    skips.HOOK,
+    fallbacks.HOOK,
+    steps.HOOK,
+)
+"""In this order: `frames` says which compile the others are in."""

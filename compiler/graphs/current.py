@@ -6,6 +6,18 @@ backward graph is compiled later than its forward, so these answers hold there a
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class _InHand(threading.local):
+    def __init__(self) -> None:
+        self.graphs: list[str] = []
+
+
+_in_hand = _InHand()
+
 
 def current_compile_id() -> str:
     """torch's `frame/compile` of the compile that this thread is in; "" outside of one."""
@@ -25,3 +37,18 @@ def lowering_graph_id(is_backward: bool, is_inference: bool) -> str:
     `0/0/inference`, from the two flags that a `GraphLowering` carries."""
     kind = "backward" if is_backward else "inference" if is_inference else "forward"
     return graph_id(current_compile_id(), kind)
+
+
+@contextmanager
+def in_hand(graph: str) -> Iterator[None]:
+    """Inside the block, this thread works on that graph."""
+    _in_hand.graphs.append(graph)
+    try:
+        yield
+    finally:
+        _in_hand.graphs.pop()
+
+
+def current_graph_id() -> str:
+    """The graph that this thread works on: AOTAutograd's, Inductor's, else the captured one."""
+    return _in_hand.graphs[-1] if _in_hand.graphs else current_compile_id()

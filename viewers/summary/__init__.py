@@ -14,6 +14,7 @@ from compiler.trace.records import (
     Failure,
     FrameSkipped,
     Numerics,
+    Progress,
     Settings,
     Speed,
     Warned,
@@ -65,6 +66,8 @@ class Summary:
     failure: Failure | None
     warnings: tuple[Warned, ...]
     end: End | None
+    doing: str
+    """The last stage and activity that were reported: `build: building 12 kernels`."""
 
     @property
     def recompile_seconds(self) -> float | None:
@@ -106,7 +109,13 @@ def summarise(recording: Recording) -> Summary:
         failure=recording.failure,
         warnings=tuple(recording.all(Warned)),
         end=end,
+        doing=_doing(recording),
     )
+
+
+def _doing(recording: Recording) -> str:
+    progress = recording.last(Progress)
+    return f"{progress.stage}: {progress.activity}" if progress else ""
 
 
 __all__ = [

@@ -31,6 +31,7 @@ class Crossings:
     """What has to live across a break."""
 
     names: tuple[str, ...]
+    """Of the tensors; other values are in the record."""
     bytes: int | None
     """Bytes of all crossing tensors; None where the size of one is symbolic or unknown."""
 
@@ -88,13 +89,15 @@ def host_waits(record: GraphBreak) -> bool:
 
 
 def crossings_of(record: GraphBreak) -> Crossings:
-    """Names and bytes of what crosses; values that are no tensors weigh nothing."""
+    """Names and bytes of the tensors that cross."""
     total: int | None = 0
+    names = []
     for value in record.crossing:
         if value.tensor is not None:
+            names.append(value.name)
             size = value.tensor.bytes
             total = None if size is None or total is None else total + size
-    return Crossings(names=tuple(value.name for value in record.crossing), bytes=total)
+    return Crossings(names=tuple(names), bytes=total)
 
 
 def ordered_advice(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:

@@ -119,7 +119,7 @@ def _recompile(cause: RecompileCause) -> Finding:
     place = cause.place
     return Finding(
         kind="recompile",
-        cost=seconds_text(cause.seconds) if cause.seconds is not None else "unfinished",
+        cost=seconds_text(cause.seconds) if cause.seconds is not None else "not done",
         title=recompile_title(cause),
         place=place,
         fixes=cause.advice,
@@ -187,5 +187,4 @@ def crossing_text(crossings: Crossings) -> str:
     if not crossings.names:
         return ""
     verb = "crosses" if len(crossings.names) == 1 else "cross"
-    size = f" ({bytes_text(crossings.bytes)})" if crossings.bytes != 0 else ""
-    return f"{listed(crossings.names)} {verb}{size}"
+    return f"{listed(crossings.names)} {verb} ({bytes_text(crossings.bytes)})"

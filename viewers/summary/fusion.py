@@ -9,7 +9,7 @@ from compiler.trace.records import FusionGroups, FusionPair, FusionRound, Schedu
 from viewers.recording import Recording
 
 RULES = {
-    "between": "something else sits between them",
+    "between": "something between",
     "no-shared-data": "no shared data",
     "unstated": "no reason given",
 }
@@ -102,8 +102,18 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     )
 
 
+def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
+    """(graph, scheduler node) -> what it computes in words; fused nodes join their parts' words."""
+    labels = {(node.graph, node.name): node.label for node in recording.all(SchedulerNode)}
+    for round_ in recording.all(FusionRound):
+        for first, second, name in round_.fused:
+            parts = [labels.get((round_.graph, one), one) for one in (first, second)]
+            labels[round_.graph, name] = ", ".join(parts)
+    return labels
+
+
 def rule_words(rule: str) -> str:
-    """`between` -> `something else sits between them`."""
+    """`between` -> `something between`."""
     return RULES.get(rule, rule.replace("-", " "))
 
 

@@ -18,7 +18,8 @@ class Place:
     text: str = ""
     """The source line without its end; "" where the trace does not carry it."""
     column: int | None = None
-    """Start of the range, in characters of `text`; None where torch gave no columns, or the text is lost."""
+    """Start of the range, in characters of `text`; None where torch gave no columns or the text
+    is lost."""
     end_column: int | None = None
     """Its end, exclusive; the end of the line for a range that goes on in the next one."""
     function: str = ""

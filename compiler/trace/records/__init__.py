@@ -17,6 +17,7 @@ from compiler.trace.records.base import (
 from compiler.trace.records.capture import (
     Bytecode,
     Crossing,
+    DynamicSize,
     EagerFallback,
     FailedGuard,
     FrameEnd,
@@ -118,6 +119,7 @@ __all__ = [
     "CallEnd",
     "CallStart",
     "Crossing",
+    "DynamicSize",
     "EagerFallback",
     "End",
     "Environment",

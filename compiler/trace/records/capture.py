@@ -82,6 +82,8 @@ class GraphBreak(Record):
     call: int = 0
     reason: str = ""
     """First line of torch's own reason text."""
+    then: tuple[str, ...] = ()
+    """Types of the breaks that torch met while it handled this one: `graph break in loop`."""
 
 
 class Guard(Part):
@@ -100,6 +102,23 @@ class Guard(Part):
     """The user's line that made Dynamo install it."""
 
 
+class DynamicSize(Part):
+    """A size (or other number) that a compile kept symbolic, so that other values of it hit."""
+
+    symbol: str
+    """As it stands in shapes: `s77`, or the expression that torch found it to be: `2*s0`."""
+    name: str
+    """In the user's terms: `x.size(0)`."""
+    source: str
+    """torch's source expression: `L['x'].size()[0]`."""
+    value: int | float | None = None
+    """Its value in the call that compiled."""
+    lower: int | float | None = None
+    """Least value that the guards accept; None where there is none …"""
+    upper: int | float | None = None
+    """… and the greatest."""
+
+
 class Guards(Record):
     """All guards of one compile, in torch's order."""
 
@@ -110,6 +129,9 @@ class Guards(Record):
     """Nodes of the C++ guard tree that is run on each call."""
     check_us: float | None = None
     """Measured microseconds of one check of all of them, where torch can profile it."""
+    dynamic: tuple[DynamicSize, ...] = ()
+    """What the compile did not specialise on."""
+    call: int = 0
 
 
 class FailedGuard(Part):
@@ -190,6 +212,8 @@ class Step(Record):
     deleted_locals: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     """FX nodes added since the step before."""
+    renamed: dict[str, str] = {}
+    """FX nodes that the step before renamed, old name to new."""
     guards: int = 0
     """Guards installed so far."""
 

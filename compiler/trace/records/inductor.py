@@ -21,6 +21,8 @@ class PassChange(Record):
     seconds: float = 0.0
     parent: str = ""
     """The pass that ran it, where passes nest."""
+    patterns: tuple[str, ...] = ()
+    """The patterns that were replaced, as torch names them, each once."""
 
 
 class Lowered(Record):
@@ -76,13 +78,19 @@ class FusionPair(Record):
     """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`."""
     reason: str = ""
     """Inductor's own words, arguments filled in."""
+    check: str = ""
+    """Where Inductor gives no words: the function that answered no, and what it looks at."""
     kind: Literal["vertical", "horizontal"] = "vertical"
     """`vertical`: the second reads what the first writes."""
     score: tuple[float, ...] = ()
     """Inductor's score of a pair that may fuse, in its own order of parts."""
     score_text: str = ""
     shared_bytes: int | None = None
+    """Bytes that both touch, as the scheduler counted them; None where it counted none."""
     cycle: bool = False
+    """can_fuse said yes, but fusing would have made the graph cyclic."""
+    within: str = ""
+    """Id of the pair of groups whose test asked for this pair of members."""
 
 
 class FusionRound(Record):
@@ -172,7 +180,9 @@ class Kernel(Record):
     predicted: bool = False
     """True: generated for a GPU that was not there."""
     step: int | None = None
-    """Its place in `MemoryPlan.steps`."""
+    """Its place in `MemoryPlan.steps`; the first, where it is called several times."""
+    steps: tuple[int, ...] = ()
+    """All its places, where it is called several times."""
 
 
 class KernelBinary(Record):

@@ -1,0 +1,119 @@
+"""What recording costs on a cold stock compile, in CPU seconds (own and children's).
+
+    python benchmarks/recording_overhead.py [--model sample_models/gpt.py] [--pairs 5] [--steps]
+
+Each run is a process of its own with an empty Inductor cache; the precompiled header stays warm,
+as it is on a developer's machine. Plain and recorded runs alternate; the table has the median of
+the differences within a pair, beside both medians. Targets: at most 5% for the default recording,
+25% with `--steps`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import runpy
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def cpu_seconds() -> float:
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def compile_once(model_file: str, record: str) -> dict[str, float]:
+    """Compile the model in this process; CPU seconds of the first call, and the trace's size."""
+    import torch
+
+    namespace = runpy.run_path(model_file)
+    model, inputs = namespace["model"], namespace["example_inputs"]
+    inputs = inputs() if callable(inputs) else inputs
+    inputs = inputs[0] if isinstance(inputs, list) else inputs
+    with torch.no_grad():
+        model(*inputs)
+        torch.compile(lambda x: x + 1)(torch.ones(2))
+    torch._dynamo.reset()
+    compiled = torch.compile(model)
+    trace = Path(tempfile.mkdtemp()) / "trace.tcw"
+    if record == "plain":
+        before = cpu_seconds()
+        with torch.no_grad():
+            compiled(*inputs)
+        return {"seconds": cpu_seconds() - before, "bytes": 0}
+
+    sys.path.insert(0, str(ROOT))
+    from compiler.control.recorder import Recorder
+    from compiler.pipeline import recording
+    from compiler.trace.records import Settings
+    from compiler.trace.writer import TraceWriter, file_sink
+
+    descriptor = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    settings = Settings(file=model_file, record="steps" if record == "steps" else "default")
+    recorder = Recorder(TraceWriter(file_sink(descriptor)), settings)
+    recorder.call = 1
+    with recording(recorder), torch.no_grad():
+        before = cpu_seconds()
+        compiled(*inputs)
+        seconds = cpu_seconds() - before
+    return {"seconds": seconds, "bytes": trace.stat().st_size, "records": recorder.writer.records}
+
+
+def run_child(model: str, record: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as cache:
+        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)
+        done = subprocess.run(
+            [sys.executable, __file__, "--child", record, "--model", model],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        sys.exit(done.stderr)
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default=str(ROOT / "sample_models" / "gpt.py"))
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--steps", action="store_true", help="record every instruction")
+    parser.add_argument("--child", choices=["plain", "default", "steps"], help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(json.dumps(compile_once(arguments.model, arguments.child)))
+        return
+    kind = "steps" if arguments.steps else "default"
+    run_child(arguments.model, "plain")
+    plain, recorded, differences = [], [], []
+    last: dict[str, float] = {}
+    for number in range(arguments.pairs):
+        order = ["plain", kind] if number % 2 == 0 else [kind, "plain"]
+        found = {name: run_child(arguments.model, name) for name in order}
+        last = found[kind]
+        plain.append(found["plain"]["seconds"])
+        recorded.append(last["seconds"])
+        differences.append(last["seconds"] / found["plain"]["seconds"] - 1)
+    spread = f"{min(differences):+.1%} to {max(differences):+.1%}"
+    print(f"{Path(arguments.model).name}, cold compile, CPU seconds, {arguments.pairs} pairs")
+    print(f"{'plain':>10} {'recorded':>10} {'difference':>12}   spread")
+    print(
+        f"{statistics.median(plain):10.2f} {statistics.median(recorded):10.2f} "
+        f"{statistics.median(differences):+12.1%}   {spread}"
+    )
+    print(f"trace: {last['records']:.0f} records, {last['bytes'] / 1e6:.2f} MB ({kind})")
+
+
+if __name__ == "__main__":
+    main()

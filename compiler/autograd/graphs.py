@@ -1,0 +1,256 @@
+"""AOTAutograd's graphs: joint, forward and backward, or inference, as it hands them on.
+
+The joint graph is recorded as the partitioner splits it, that is after Inductor's joint passes; the
+forward and the backward graph as the partitioner leaves them; the inference graph as traced. What
+passes change before and after is in `PassChange` records.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from torch import fx
+
+from compiler.autograd.partition import output_names, partition_record
+from compiler.autograd.split import Captured, Split, current, state
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id, graph_id, in_hand
+from compiler.graphs.lines import parse_stack_trace
+from compiler.graphs.nodes import describe_graph
+from compiler.graphs.provenance import (
+    captured_origins,
+    copied_origins,
+    forget,
+    lines_of,
+    made_in,
+    with_inferred_lines,
+)
+from compiler.trace.records import Graph, Location
+from compiler.trace.records.graph import GraphKind
+
+PARTITIONERS = {
+    "min_cut_rematerialization_partition": "min-cut",
+    "default_partition": "default",
+}
+
+
+def describe_captured(module: Any) -> Captured:
+    """Names, placeholders in order, and lines of the graph that AOTAutograd is given."""
+    graph = getattr(module, "graph", None)
+    if not isinstance(graph, fx.Graph):
+        return Captured()
+    lines: dict[str, Location] = {}
+    for node in graph.nodes:
+        stack = parse_stack_trace(node.meta.get("stack_trace") or "")
+        if stack:
+            lines[node.name] = stack[-1]
+    return Captured(
+        placeholders=tuple(node.name for node in graph.nodes if node.op == "placeholder"),
+        names=frozenset(node.name for node in graph.nodes),
+        lines=lines,
+    )
+
+
+def under_dynamo() -> bool:
+    """Whether torch compiles the user's code now: its pattern matcher traces code of its own
+    through AOTAutograd too, under no tracing context."""
+    from torch._guards import TracingContext
+
+    return TracingContext.try_get() is not None and bool(current_compile_id())
+
+
+class AutogradGraphs:
+    """Writes AOTAutograd's graphs of one recording."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def traced(self, graph: fx.Graph, kind: GraphKind, prefix: str = "") -> Graph:
+        """A graph that AOTAutograd traced from the captured one: joint or inference."""
+        compile_id = current_compile_id()
+        id = graph_id(compile_id, prefix + kind)
+        captured = state.captured[-1] if state.captured else Captured()
+        record = describe_graph(
+            graph,
+            id=id,
+            kind=kind,
+            compile_id=compile_id,
+            recorder=self.recorder,
+            parent=compile_id,
+            origins=captured_origins(graph, id, captured.names, captured.placeholders),
+        )
+        record = with_inferred_lines(record, captured.lines, made_in(id))
+        self.recorder.emit(record)
+        return record
+
+    def half(self, graph: fx.Graph, kind: GraphKind, joint: Graph, prefix: str) -> Graph:
+        """The forward or the backward half of a joint graph."""
+        record = describe_graph(
+            graph,
+            id=graph_id(joint.compile_id, prefix + kind),
+            kind=kind,
+            compile_id=joint.compile_id,
+            recorder=self.recorder,
+            parent=joint.id,
+            origins=copied_origins(node.name for node in joint.nodes),
+        )
+        record = with_inferred_lines(record, lines_of(joint), {})
+        self.recorder.emit(record)
+        return record
+
+    def split(self, split: Split, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
+        """Both halves are there: write all three graphs, and what crosses."""
+        prefix = ""
+        if not is_main(split.joint):
+            state.sub_graphs += 1
+            prefix = f"sub{state.sub_graphs}/"
+        joint = self.traced(split.joint.graph, "joint", prefix)
+        forward_record = self.half(forward.graph, "forward", joint, prefix)
+        backward_record = self.half(backward.graph, "backward", joint, prefix)
+        if split.extraction is not None:
+            outputs = output_names(forward.graph)
+            self.recorder.emit(
+                partition_record(split, outputs, joint, forward_record, backward_record)
+            )
+
+
+def is_main(joint: Any) -> bool:
+    """Whether a joint graph is that of the whole compile, not that of a sub-graph inside it
+    (`torch.cond`, a nested compiled region), which torch splits before."""
+    if not state.main:
+        return False
+    main = state.main[-1]
+    if joint is main:
+        return True
+    own, whole = (
+        [node.name for node in module.graph.nodes if node.op == "placeholder"]
+        for module in (joint, main)
+    )
+    return own == whole
+
+
+def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]) -> Uninstall:
+    """Replace a function in every module that holds it under its own name."""
+    name = original.__name__
+    undo = [
+        patch(module, name, replacement)
+        for module in list(sys.modules.values())
+        if getattr(module, "__dict__", {}).get(name) is original
+    ]
+
+    def uninstall() -> None:
+        for function in undo:
+            function()
+
+    return uninstall
+
+
+def install(recorder: Recorder) -> Uninstall:
+    import torch._functorch.aot_autograd as aot_autograd
+    import torch._functorch.partitioners as partitioners
+    import torch._inductor.compile_fx  # noqa: F401  so that its references are patched too
+
+    graphs = AutogradGraphs(recorder)
+    safely = Safely(recorder, HOOK.name)
+    forget()
+
+    aot_module_simplified = aot_autograd.aot_module_simplified
+    aot_stage2_compile = aot_autograd.aot_stage2_compile
+
+    def module_simplified(mod: Any, *args: Any, **kwargs: Any) -> Any:
+        state.captured.append(safely(describe_captured, mod) or Captured())
+        state.sub_graphs = 0
+        try:
+            return aot_module_simplified(mod, *args, **kwargs)
+        finally:
+            state.captured.pop()
+
+    def stage2_compile(
+        aot_state: Any, aot_graph_capture: Any, partition_fn: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if not under_dynamo():
+            return aot_stage2_compile(aot_state, aot_graph_capture, partition_fn, *args, **kwargs)
+        module = getattr(aot_graph_capture, "graph_module", None)
+        splits = bool(getattr(aot_state, "needs_autograd", False))
+        if not splits and isinstance(module, fx.GraphModule):
+            safely(graphs.traced, module.graph, "inference")
+        kind = "joint" if splits else "inference"
+        state.main.append(module)
+        try:
+            with in_hand(graph_id(current_compile_id(), kind)):
+                return aot_stage2_compile(
+                    aot_state, aot_graph_capture, whole(partition_fn), *args, **kwargs
+                )
+        finally:
+            state.main.pop()
+
+    def record_split(split: Split, function: Callable[[], Any]) -> Any:
+        state.splits.append(split)
+        try:
+            halves = function()
+        finally:
+            state.splits.pop()
+        if split.joint is not None:
+            safely(graphs.split, split, *halves)
+        return halves
+
+    def whole(partition_fn: Callable[..., Any]) -> Callable[..., Any]:
+        """The function that the backend splits with; it may call one of torch's partitioners."""
+
+        def partition(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            name = getattr(partition_fn, "__name__", type(partition_fn).__name__)
+            split = Split(None, PARTITIONERS.get(name, name))
+            return record_split(split, lambda: partition_fn(gm, *args, **kwargs))
+
+        return partition
+
+    def partitioner(original: Callable[..., Any], words: str) -> Callable[..., Any]:
+        """One of torch's own; it is also called directly for a sub-graph."""
+
+        def partition(joint_module: Any, *args: Any, **kwargs: Any) -> Any:
+            outer = current()
+            if outer is not None and outer.joint in (None, joint_module):
+                outer.joint, outer.partitioner = joint_module, words
+                return original(joint_module, *args, **kwargs)
+            if not under_dynamo():
+                return original(joint_module, *args, **kwargs)
+            split = Split(joint_module, words)
+            return record_split(split, lambda: original(joint_module, *args, **kwargs))
+
+        partition.__name__ = original.__name__
+        return partition
+
+    undo = [
+        patch_imported(aot_module_simplified, module_simplified),
+        patch_imported(aot_stage2_compile, stage2_compile),
+    ]
+    for name, words in PARTITIONERS.items():
+        original = getattr(partitioners, name)
+        undo.append(patch_imported(original, partitioner(original, words)))
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+HOOK = Hook(
+    name="autograd graphs",
+    offers="joint, forward, backward and inference graphs, with the lines they come from",
+    needs=(
+        "torch._functorch.aot_autograd:aot_module_simplified(mod)",
+        "torch._functorch.aot_autograd:aot_stage2_compile(aot_state, aot_graph_capture, "
+        "partition_fn)",
+        "torch._functorch.partitioners:min_cut_rematerialization_partition(joint_module)",
+        "torch._functorch.partitioners:default_partition(joint_module)",
+        "torch._guards:TracingContext.try_get",
+    ),
+    install=install,
+    stage="autograd",
+    tried_on=("2.13.0",),
+)

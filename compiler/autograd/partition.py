@@ -1,0 +1,308 @@
+"""What crosses from the forward to the backward, and why: the partitioner's decision.
+
+torch's min-cut (`solve_min_cut` in torch/_functorch/partitioners.py) splits each node into `X_in`
+and `X_out`. The capacity between the two is the cost of saving X; an unbounded edge `source → X_in`
+bans recomputing X, one to `sink` says that the backward needs X. torch writes its reason on those
+edges, and this hook reads them while torch holds the network.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from torch import fx
+
+from compiler.autograd.split import Cut, Extraction, Split, current
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.trace.records import Graph, Node, Partition, SavedValue
+
+Choice = Literal["saved", "recomputed", "input"]
+
+UNSTATED = "cannot recompute: torch does not say why (used far apart, or in a long fusible chain)"
+"""The two bans of `solve_min_cut` that carry no words."""
+
+
+def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> Cut:
+    """Weights and reasons from the edges of torch's network."""
+    cut = Cut(tuple(node.name for node in saved), value, {}, {}, {})
+    for start, end, data in network.edges(data=True):
+        reason = str(data.get("reason") or "")
+        if start == "source":
+            words = UNSTATED if reason in ("", "cannot recompute") else reason
+            cut.banned[end.removesuffix("_in")] = words
+        elif end == "sink":
+            cut.wanted[start.removesuffix("_in").removesuffix("_out")] = reason
+        elif start.endswith("_in") and end == start[: -len("_in")] + "_out":
+            cut.weight[start.removesuffix("_in")] = float(data.get("capacity", math.nan))
+    return cut
+
+
+def chosen_cut(split: Split) -> Cut | None:
+    """The run of the min-cut whose answer was taken; None where no run gave it.
+
+    torch drops values that nothing reads, and adds sizes, after the cut: so it is the smallest
+    answer that holds all tensors that are saved.
+    """
+    if split.extraction is None:
+        return None
+    taken = {node.name for node in split.extraction.saved}
+    fitting = [cut for cut in split.cuts if taken <= set(cut.saved)]
+    return min(fitting, key=lambda cut: len(cut.saved), default=None)
+
+
+class _Reasons:
+    """Why each value of one split is saved or recomputed, in words."""
+
+    def __init__(self, split: Split, outputs: frozenset[str]) -> None:
+        self.split = split
+        self.cut = chosen_cut(split)
+        self.nodes = {node.name: node for node in split.joint.graph.nodes}
+        self.outputs = outputs
+        extraction = split.extraction
+        self.static = {node.name for node in extraction.static or ()} if extraction else set()
+
+    def given(self, name: str) -> str:
+        if name in self.nodes and not _is_tensor(self.nodes[name]):
+            return "a size: passed on as a number"
+        if name in self.static:
+            return "a parameter or buffer: it is kept anyway"
+        return "an input of the forward: kept as it is, not copied"
+
+    def saved(self, name: str) -> str:
+        reason = self._why_saved(name)
+        return f"{reason}; also an output of the forward" if name in self.outputs else reason
+
+    def _why_saved(self, name: str) -> str:
+        from torch.utils.checkpoint import CheckpointPolicy
+
+        node = self.nodes.get(name)
+        if node is None:
+            return "added by the partitioner (random number state)"
+        if node.meta.get("recompute") is CheckpointPolicy.MUST_SAVE:
+            return "cannot recompute: marked MUST_SAVE"
+        if node.meta.get("val") is not None and not _is_tensor(node):
+            return "a size: passed on as a number"
+        if self.cut is None:
+            if self.split.partitioner == "default":
+                return "the default partitioner saves what the backward reads"
+            return "chosen within the activation memory budget"
+        banned = self.cut.banned.get(name)
+        if banned:
+            return banned
+        source = self._banned_source(node)
+        if source is not None:
+            words = self.cut.banned[source].removeprefix("cannot recompute: ")
+            return f"cheapest to save of what comes after {source}, which is banned: {words}"
+        return "cheapest to save: the minimum cut runs through it"
+
+    def _banned_source(self, node: fx.Node) -> str | None:
+        """The nearest node before it, not an input, that cannot be recomputed."""
+        assert self.cut is not None
+        seen = {node}
+        level = [node]
+        while level:
+            following = []
+            for item in level:
+                for source in item.all_input_nodes:
+                    if source in seen:
+                        continue
+                    seen.add(source)
+                    if source.name in self.cut.banned and source.op != "placeholder":
+                        return str(source.name)
+                    following.append(source)
+            level = following
+        return None
+
+    def recomputed(self, name: str) -> str:
+        import torch._functorch.partitioners as partitioners
+
+        node = self.nodes[name]
+        if partitioners.must_recompute(node):
+            return "the user asked for it: torch.utils.checkpoint"
+        if _is_view(node):
+            return "a view: computing it again moves no data"
+        if not _is_tensor(node):
+            return "a size: computed again from saved ones"
+        if self.cut is None:
+            if self.split.partitioner == "default":
+                return "not saved: computed again from saved values"
+            return "chosen within the activation memory budget"
+        return "cheaper than saving it: nothing bans computing it again from what is saved"
+
+    def weight(self, name: str) -> float | None:
+        found = self.cut.weight.get(name) if self.cut is not None else None
+        return found if found is not None and math.isfinite(found) else None
+
+
+def _is_tensor(node: fx.Node) -> bool:
+    import torch
+
+    value = node.meta.get("val")
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(item, torch.Tensor) for item in value)
+    return isinstance(value, torch.Tensor)
+
+
+def _is_view(node: fx.Node) -> bool:
+    """torch's own list of views (`get_default_op_list`)."""
+    import torch._functorch.partitioners as partitioners
+
+    return bool(partitioners.get_default_op_list().is_view(node))
+
+
+def output_names(graph: fx.Graph) -> list[str]:
+    """Names of a graph's outputs in order, "" for what is no node."""
+    results = next(iter(graph.find_nodes(op="output"))).args[0]
+    if not isinstance(results, (list, tuple)):
+        results = (results,)
+    return [item.name if isinstance(item, fx.Node) else "" for item in results]
+
+
+def partition_record(
+    split: Split, outputs: list[str], joint: Graph, forward: Graph, backward: Graph
+) -> Partition:
+    """Every value that the backward gets from the forward, or computes again.
+
+    `outputs`: names of the forward's outputs; those past the user's are what the backward gets.
+    """
+    assert split.extraction is not None
+    returned = split.extraction.outputs
+    reasons = _Reasons(split, frozenset(outputs[:returned]))
+    in_joint = {node.name: node for node in joint.nodes}
+    in_forward = {node.name: node for node in forward.nodes}
+    readers: dict[str, list[str]] = {}
+    for node in backward.nodes:
+        if node.op != "output":
+            for source in node.inputs:
+                readers.setdefault(source, []).append(node.name)
+
+    def value(name: str, choice: Choice, reason: str) -> SavedValue:
+        node = in_joint.get(name) or in_forward.get(name)
+        tensor = node.value if node is not None else None
+        return SavedValue(
+            node=name,
+            choice=choice,
+            tensor=tensor,
+            bytes=tensor.bytes if tensor is not None else None,
+            reason=reason,
+            weight=reasons.weight(name),
+            location=node.location if node is not None else None,
+            used_by=tuple(readers.get(name, ())),
+        )
+
+    values = []
+    for name in filter(None, outputs[returned:]):
+        twin = in_forward.get(name)
+        if twin is not None and twin.op == "placeholder":
+            values.append(value(name, "input", reasons.given(name)))
+        else:
+            values.append(value(name, "saved", reasons.saved(name)))
+    again = [node.name for node in backward.nodes if _computed_twice(node, in_forward)]
+    values += [value(name, "recomputed", reasons.recomputed(name)) for name in again]
+    return Partition(
+        compile_id=joint.compile_id,
+        joint=joint.id,
+        forward=forward.id,
+        backward=backward.id,
+        values=tuple(values),
+        saved_bytes=_total(values),
+        recomputed=len(again),
+        partitioner=split.partitioner,
+        cut_value=reasons.cut.value if reasons.cut is not None else None,
+    )
+
+
+def _total(values: list[SavedValue]) -> int | None:
+    """Bytes of the saved tensors; None where one of them is symbolic."""
+    total = 0
+    for item in values:
+        if item.choice == "saved" and item.tensor is not None:
+            if item.bytes is None:
+                return None
+            total += item.bytes
+    return total
+
+
+def _computed_twice(node: Node, in_forward: dict[str, Node]) -> bool:
+    """torch's own count of rematerialised nodes: `call_function`s of one name on both sides."""
+    twin = in_forward.get(node.name)
+    return node.op == "call_function" and twin is not None and twin.op == "call_function"
+
+
+def install(recorder: Recorder) -> Uninstall:
+    import networkx
+    import torch._functorch.partitioners as partitioners
+
+    safely = Safely(recorder, HOOK.name)
+    solve_min_cut = partitioners.solve_min_cut
+    extract = partitioners._extract_fwd_bwd_modules
+
+    def solve(*args: Any, **kwargs: Any) -> Any:
+        split = current()
+        if split is None:
+            return solve_min_cut(*args, **kwargs)
+        minimum_cut = networkx.minimum_cut
+        found: list[tuple[Any, float | None]] = []
+
+        def watched(network: Any, *rest: Any, **named: Any) -> Any:
+            answer = minimum_cut(network, *rest, **named)
+            found.append((network, answer[0]))
+            return answer
+
+        undo = patch(networkx, "minimum_cut", watched)
+        try:
+            answer = solve_min_cut(*args, **kwargs)
+        finally:
+            undo()
+        if found:
+            cut = safely(read_cut, *found[-1], answer[0])
+            if cut is not None:
+                split.cuts.append(cut)
+        return answer
+
+    def extracted(
+        joint_module: Any, saved_values: Any, saved_sym_nodes: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        halves = extract(joint_module, saved_values, saved_sym_nodes, *args, **kwargs)
+        split = current()
+        if split is not None and split.joint in (None, joint_module):
+            split.joint = joint_module
+            split.extraction = Extraction(
+                saved=list(saved_values),
+                sizes=list(saved_sym_nodes),
+                static=kwargs.get("static_lifetime_input_nodes"),
+                outputs=kwargs.get("num_fwd_outputs", 0),
+            )
+        return halves
+
+    undo = [
+        patch(partitioners, "solve_min_cut", solve),
+        patch(partitioners, "_extract_fwd_bwd_modules", extracted),
+    ]
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+HOOK = Hook(
+    name="partition",
+    offers="what is saved for the backward or computed again, with torch's reason",
+    needs=(
+        "torch._functorch.partitioners:solve_min_cut(joint_graph, node_info)",
+        "torch._functorch.partitioners:_extract_fwd_bwd_modules(joint_module, saved_values, "
+        "saved_sym_nodes, num_fwd_outputs)",
+        "torch._functorch.partitioners:must_recompute",
+        "torch._functorch.partitioners:get_default_op_list",
+        "torch.utils.checkpoint:CheckpointPolicy.MUST_SAVE",
+        "networkx:minimum_cut",
+    ),
+    install=install,
+    stage="autograd",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,205 @@
+"""Branches on tensor data: `torch.where`, `torch.cond`, or no `if` at all."""
+
+from __future__ import annotations
+
+import ast
+
+from compiler.capture.advice.broken import Broken
+from compiler.trace.records import Advice
+
+TYPE = "Data-dependent branching"
+
+
+def advise(broken: Broken) -> tuple[Advice, ...]:
+    if not broken.type.startswith(TYPE):
+        return ()
+    statement = broken.statement
+    if isinstance(statement, ast.While):
+        return (
+            Advice(
+                text="The number of rounds depends on data: run a fixed number and select with"
+                " torch.where, or leave the loop outside the compiled function"
+            ),
+        )
+    if isinstance(statement, ast.If):
+        if isinstance(statement.test, ast.BoolOp):
+            return (_logical(statement.test), *_general())
+        return _if(statement, broken)
+    ternary = _ternary(statement)
+    if ternary is not None and statement is not None:
+        return _select_in(statement, ternary)
+    return _general()
+
+
+def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> tuple[Advice, ...]:
+    """`a if c else b` inside a statement, replaced by `torch.where(c, a, b)`."""
+    selected = ast.parse(_select(ternary.test, ternary.body, ternary.orelse), mode="eval").body
+
+    class Replace(ast.NodeTransformer):
+        def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+            return selected
+
+    if not _pure(ternary.body) or not _pure(ternary.orelse):
+        return _general()
+    copy = ast.parse(ast.unparse(statement)).body[0]
+    return (_where(ast.unparse(Replace().visit(copy))), *_general())
+
+
+def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
+    then = _assignment(statement.body)
+    otherwise = _assignment(statement.orelse)
+    clamp = _clamp_without_if(statement, dict(broken.tensors))
+    if clamp:
+        return (
+            Advice(text="The values are the same without the `if`", code=clamp),
+            *_cond(statement, broken),
+        )
+    if then is not None and not statement.orelse:
+        name, value = then
+        selected = _select(statement.test, value, ast.Name(name))
+        return (_where(f"{name} = {selected}"), *_cond(statement, broken))
+    if then is not None and otherwise is not None and then[0] == otherwise[0]:
+        selected = _select(statement.test, then[1], otherwise[1])
+        return (_where(f"{then[0]} = {selected}"), *_cond(statement, broken))
+    returned, other = _returned(statement.body), _returned(statement.orelse)
+    if returned is not None and other is not None:
+        code = f"return {_select(statement.test, returned, other)}"
+        return (_where(code), *_cond(statement, broken))
+    return _general()
+
+
+def _where(code: str) -> Advice:
+    return Advice(
+        text="Compute both sides and select; it holds where both have one shape and one dtype,"
+        " and neither has a side effect",
+        code=code,
+    )
+
+
+def _general() -> tuple[Advice, ...]:
+    return (
+        Advice(
+            text="Keep the decision in the graph: compute both sides and select with torch.where,"
+            " or let torch.cond run one of them"
+        ),
+    )
+
+
+def _cond(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
+    """`torch.cond` with the tensors that both sides read, where they are known to be tensors."""
+    then, otherwise = _assignment(statement.body), _assignment(statement.orelse)
+    target, sides = "", []
+    if then is not None:
+        target = f"{then[0]} = "
+        # torch.cond refuses a branch that returns its operand itself
+        unchanged = ast.parse(f"{then[0]}.clone()", mode="eval").body
+        sides = [then[1], otherwise[1] if otherwise is not None else unchanged]
+    else:
+        first, second = _returned(statement.body), _returned(statement.orelse)
+        if first is None or second is None:
+            return ()
+        target, sides = "return ", [first, second]
+    known = {name for name, _ in broken.tensors}
+    names = sorted({name for side in sides for name in _names(side)} & known)
+    if not names:
+        return ()
+    arguments = ", ".join(names)
+    bodies = ", ".join(f"lambda {arguments}: {ast.unparse(side)}" for side in sides)
+    operands = f"({arguments},)" if len(names) == 1 else f"({arguments})"
+    return (
+        Advice(
+            text="Or run only one side, inside the graph",
+            code=f"{target}torch.cond({_truth(statement.test)}, {bodies}, {operands})",
+        ),
+    )
+
+
+def _clamp_without_if(statement: ast.If, dtypes: dict[str, str]) -> str:
+    """`if x.abs().max() > c: x = x.clamp(-c, c)` with a constant c >= 0: the clamp alone.
+
+    Where no |x| exceeds c the clamp changes nothing, so the condition decides nothing. Not so for
+    integers, whose smallest value has a negative absolute value.
+    """
+    test, assigned = statement.test, _assignment(statement.body)
+    if statement.orelse or assigned is None or not isinstance(test, ast.Compare):
+        return ""
+    if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Gt, ast.GtE)):
+        return ""
+    bound = test.comparators[0]
+    if not isinstance(bound, ast.Constant) or not isinstance(bound.value, (int, float)):
+        return ""
+    name, value = assigned
+    if not dtypes.get(name, "").startswith(("float", "bfloat")):
+        return ""
+    largest = {f"{name}.abs().max()", f"{name}.abs().amax()", f"torch.max(torch.abs({name}))"}
+    largest |= {f"torch.abs({name}).max()", f"torch.abs({name}).amax()"}
+    if ast.unparse(test.left) not in largest:
+        return ""
+    limit = bound.value
+    ranges = (f"(-{limit}, {limit})", f"(min=-{limit}, max={limit})")
+    clamps = {f"{name}.clamp{limits}" for limits in ranges}
+    clamps |= {f"torch.clamp({name}, {limits[1:]}" for limits in ranges}
+    written = ast.unparse(value)
+    return f"{name} = {written}" if written in clamps else ""
+
+
+def _select(test: ast.expr, then: ast.expr, otherwise: ast.expr) -> str:
+    return f"torch.where({_truth(test)}, {ast.unparse(then)}, {ast.unparse(otherwise)})"
+
+
+def _truth(test: ast.expr) -> str:
+    """The condition as a bool tensor: Python's truth of a number is that it is not zero."""
+    negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    if negated and isinstance(test, ast.UnaryOp):
+        return f"torch.logical_not({ast.unparse(test.operand)})"
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return ast.unparse(test)
+    if isinstance(test, ast.Call) and ast.unparse(test.func).endswith((".any", ".all")):
+        return ast.unparse(test)
+    text = ast.unparse(test)
+    simple = isinstance(test, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return f"{text} != 0" if simple else f"({text}) != 0"
+
+
+def _logical(test: ast.BoolOp) -> Advice:
+    word = "and" if isinstance(test.op, ast.And) else "or"
+    return Advice(
+        text=f"Python's `{word}` asks each tensor for its truth; torch.logical_{word} keeps"
+        " them in the graph, if every part is a tensor"
+    )
+
+
+def _assignment(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
+    """(name, value) of a body that is one assignment to one name, without a side effect."""
+    if len(body) != 1:
+        return None
+    only = body[0]
+    if isinstance(only, ast.Assign) and len(only.targets) == 1:
+        target = only.targets[0]
+        if isinstance(target, ast.Name) and _pure(only.value):
+            return target.id, only.value
+    return None
+
+
+def _returned(body: list[ast.stmt]) -> ast.expr | None:
+    if len(body) == 1 and isinstance(body[0], ast.Return):
+        value = body[0].value
+        return value if value is not None and _pure(value) else None
+    return None
+
+
+def _pure(expression: ast.expr) -> bool:
+    """False where a method's name says that it changes its tensor: `x.clamp_(…)`."""
+    names = [node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)]
+    return not any(name.endswith("_") and not name.endswith("__") for name in names)
+
+
+def _ternary(statement: ast.stmt | None) -> ast.IfExp | None:
+    if statement is None:
+        return None
+    found = [node for node in ast.walk(statement) if isinstance(node, ast.IfExp)]
+    return found[0] if len(found) == 1 else None
+
+
+def _names(expression: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}

@@ -1,0 +1,83 @@
+"""What advice is given on, and how the user's statement is read from the source."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Broken:
+    """One graph break: torch's words and the user's source."""
+
+    gb: str
+    type: str
+    context: str = ""
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    """Source from the first line of the broken instruction on, as far as its block may reach."""
+    column: int | None = None
+    end_column: int | None = None
+    """The instruction's range in the first line, in bytes; the end only where it ends there."""
+    then: tuple[str, ...] = ()
+    """Types of the breaks that followed from this one."""
+    tensors: tuple[tuple[str, str], ...] = ()
+    """(name, dtype) of each local variable that holds a tensor."""
+
+    @property
+    def line(self) -> str:
+        """The statement's first line without its indent."""
+        return self.lines[0].strip() if self.lines else ""
+
+    @property
+    def expression(self) -> str:
+        """The source of the instruction itself; "" where it is not in one line."""
+        if not self.lines or self.column is None or self.end_column is None:
+            return ""
+        part = self.lines[0].encode()[self.column : self.end_column]
+        return part.decode(errors="replace")
+
+    @property
+    def statement(self) -> ast.stmt | None:
+        """The statement that starts on the first line, with its block; None where it has none."""
+        return parse(self.lines)
+
+
+@functools.lru_cache(maxsize=256)
+def parse(lines: tuple[str, ...]) -> ast.stmt | None:
+    """The first statement of these lines, whatever their indent; None where none starts there."""
+    if not lines or not lines[0].strip():
+        return None
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    block = [lines[0][indent:]]
+    whole: ast.stmt | None = None
+    for line in (*lines[1:], None):
+        parsed = _parse(block)
+        whole = parsed or whole
+        if line is None:
+            break
+        continues = not line.strip() or len(line) - len(line.lstrip()) > indent
+        branch = line[indent:].startswith(("else:", "elif ", ")", "]", "}"))
+        if parsed is not None and not continues and not branch:
+            break
+        block.append(line[indent:] if line[:indent].strip() == "" else line)
+    return whole
+
+
+def _parse(block: list[str]) -> ast.stmt | None:
+    try:
+        body = ast.parse("\n".join(block)).body
+    except (SyntaxError, ValueError):
+        return None
+    return body[0] if len(body) == 1 else None
+
+
+def calls(expression: str, *names: str) -> bool:
+    """Whether an expression is a call of one of these names: `print`, `torch.save`."""
+    try:
+        node = ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in names

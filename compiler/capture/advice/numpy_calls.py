@@ -1,0 +1,53 @@
+"""NumPy functions that torch has no counterpart for, random numbers above all."""
+
+from __future__ import annotations
+
+import re
+
+from compiler.capture.advice.broken import Broken
+from compiler.trace.records import Advice
+
+_FUNCTION = re.compile(r"^numpy function: (?:<[^>]*?)?(?:\bmethod |\bfunction )?(?P<name>[\w.]+)")
+
+RANDOM = {
+    "rand": "torch.rand",
+    "random": "torch.rand",
+    "random_sample": "torch.rand",
+    "uniform": "torch.rand",
+    "randn": "torch.randn",
+    "standard_normal": "torch.randn",
+    "normal": "torch.randn",
+    "randint": "torch.randint",
+    "integers": "torch.randint",
+    "permutation": "torch.randperm",
+    "shuffle": "torch.randperm",
+    "choice": "torch.multinomial",
+}
+
+
+def advise(broken: Broken) -> tuple[Advice, ...]:
+    source = f"{broken.context} {broken.expression}".lower()
+    if "numpy" not in broken.type.lower() and not broken.context.startswith("numpy function"):
+        if "numpy.random" not in source and "np.random" not in source:
+            return ()
+    elif "randomstate" not in source and ".random" not in source:
+        return (
+            Advice(
+                text="torch has no counterpart of this NumPy function: use torch functions on the"
+                " tensor, or call it outside the compiled function and pass the result in"
+            ),
+        )
+    match = _FUNCTION.match(broken.context)
+    name = (match["name"] if match else "").rpartition(".")[2] or _last_name(broken.expression)
+    counterpart = RANDOM.get(name)
+    better = f"{counterpart} draws" if counterpart else "torch's generators draw"
+    return (
+        Advice(
+            text=f"NumPy's random numbers come from the host: {better} them inside the graph (with"
+            " torch's seed, so the values differ), or pass them in as an argument"
+        ),
+    )
+
+
+def _last_name(expression: str) -> str:
+    return expression.split("(")[-2 if expression.count("(") > 1 else 0].rpartition(".")[2]

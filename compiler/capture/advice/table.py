@@ -1,0 +1,51 @@
+"""Which advice goes with which break: the first family that has an answer gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compiler.capture.advice import branches, calls, numbers, numpy_calls, operators, output
+from compiler.capture.advice.broken import Broken
+from compiler.trace.records import Advice
+
+FAMILIES: tuple[Callable[[Broken], tuple[Advice, ...]], ...] = (
+    branches.advise,
+    operators.advise,
+    numbers.advise,
+    numpy_calls.advise,
+    output.advise,
+    calls.advise,
+)
+
+BOILERPLATE = (
+    "It may be possible to write Dynamo tracing rules",
+    "This graph break may be difficult to debug",
+    "This graph break is fundamental",
+    "This is likely to be a Dynamo bug",
+    "This graph break may have been caused by an earlier graph break",
+    "Please report an issue to PyTorch",
+    "Please file an issue",
+    "File an issue to PyTorch",
+)
+"""How torch's hints begin that name nothing to do in the user's code."""
+
+
+def advise(broken: Broken) -> tuple[Advice, ...]:
+    """Our advice where we have a better one, else torch's own hints, the useful ones first."""
+    for family in FAMILIES:
+        found = family(broken)
+        if found:
+            return (*found, *_loop(broken))
+    hints = sorted(broken.hints, key=lambda hint: hint.startswith(BOILERPLATE))
+    return (*(Advice(text=hint, by="torch") for hint in hints), *_loop(broken))
+
+
+def _loop(broken: Broken) -> tuple[Advice, ...]:
+    if "graph break in loop" not in broken.then:
+        return ()
+    return (
+        Advice(
+            text="It is inside a loop, so the whole function runs in Python: with the rest of the"
+            " loop's body in a function of its own, that function is compiled"
+        ),
+    )

@@ -1,0 +1,140 @@
+"""Which cache entry served a call that did not compile.
+
+torch can tell Python which code object it is about to run for a frame
+(`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp): each cache entry has a
+code object of its own, so this is exact. A torch without it still moves the entry that hit to the
+front of its list (`ExtraState::move_to_front`): entries that came forward did serve; an entry that
+was in front before may have served or not, so it is left out.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from compiler.capture import guard_book
+from compiler.control.hooks import Hook, Missing, Uninstall, resolve
+from compiler.control.recorder import Recorder
+
+_CALLBACK = "torch._C._dynamo.eval_frame:set_bytecode_debugger_callback"
+_LISTS = "torch._C._dynamo.eval_frame:_debug_get_cache_entry_list"
+
+
+class CacheEntries:
+    """Watches the cache entries of all recorded compiles, one call at a time.
+
+    The worker calls `begin` before a call and `served` after it. Nothing is watched in between
+    calls, so timed calls run as they always do.
+    """
+
+    def __init__(self) -> None:
+        self._ran: list[types.CodeType] = []
+        self._before: dict[int, list[str]] = {}
+        self._restore: Uninstall | None = None
+        self._watching = False
+
+    def begin(self) -> None:
+        """Start to watch; the next `served` tells of what ran since."""
+        self._stop()
+        self._ran = []
+        self._before = {id(code): _names(_entries(code)) for code in guard_book.codes()}
+        self._restore = _watch(self._ran)
+        self._watching = True
+
+    def served(self, recorder: Recorder) -> tuple[str, ...]:
+        """Compile ids whose entries ran in the call without having been compiled in it.
+
+        In the order in which they first ran, each once. Empty without a `begin` before.
+        """
+        if not self._watching:
+            return ()
+        exact = self._restore is not None
+        self._stop()
+        hits = self._by_code() if exact else self._by_order()
+        fresh = set(recorder.compiled_in_call)
+        return tuple(hit for hit in dict.fromkeys(hits) if hit not in fresh)
+
+    def _stop(self) -> None:
+        self._watching = False
+        if self._restore is not None:
+            self._restore()
+            self._restore = None
+
+    def _by_code(self) -> list[str]:
+        names = {
+            id(entry.code): str(entry.compile_id)
+            for code in guard_book.codes()
+            for entry in _entries(code)
+        }
+        return [names[id(code)] for code in self._ran if id(code) in names]
+
+    def _by_order(self) -> list[str]:
+        hits: list[str] = []
+        for code in guard_book.codes():
+            hits += came_forward(self._before.get(id(code), []), _names(_entries(code)))
+        return hits
+
+
+def came_forward(before: list[str], after: list[str]) -> list[str]:
+    """The entries that moved to the front of a list whose others keep their order.
+
+    >>> came_forward(["0/2", "0/1", "0/0"], ["0/0", "0/2", "0/1"])
+    ['0/0']
+    """
+    place = {name: index for index, name in enumerate(before)}
+    rest = len(after)
+    while rest > 0 and after[rest - 1] in place:
+        if rest < len(after) and place[after[rest - 1]] > place[after[rest]]:
+            break
+        rest -= 1
+    return [name for name in after[:rest] if name in place]
+
+
+def _names(entries: list[Any]) -> list[str]:
+    return [str(entry.compile_id) for entry in entries]
+
+
+def _entries(code: types.CodeType) -> list[Any]:
+    """The cache entries of a code object, the latest used first; those torch gave up left out."""
+    from torch._C._dynamo import eval_frame
+
+    return [
+        entry
+        for entry in eval_frame._debug_get_cache_entry_list(code)
+        if guard_book.entry_of(entry.guard_manager) is not None
+    ]
+
+
+def _watch(ran: list[types.CodeType]) -> Uninstall | None:
+    """Note the code object of every frame that torch runs; None where torch cannot tell."""
+    try:
+        resolve(_CALLBACK)
+    except Missing:
+        return None
+    from torch._C._dynamo import eval_frame
+
+    others = eval_frame.get_bytecode_debugger_callback()
+    note = ran.append
+
+    def running(code: types.CodeType) -> None:
+        note(code)
+        if others is not None:
+            others(code)
+
+    eval_frame.set_bytecode_debugger_callback(running)
+    return lambda: eval_frame.set_bytecode_debugger_callback(others)
+
+
+def _install(recorder: Recorder) -> Uninstall:
+    """Nothing stays installed: `CacheEntries` watches during a call only."""
+    return lambda: None
+
+
+HOOK = Hook(
+    name="cache entries",
+    offers="which cache entry served each call that did not compile",
+    needs=(_LISTS,),
+    install=_install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

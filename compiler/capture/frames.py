@@ -1,0 +1,245 @@
+"""Frames: what Dynamo compiles, how often it starts over, and how that ends.
+
+`convert_frame._compile` is one compile id; each `trace_frame` inside it is an attempt. The numbers
+of a frame are those that torch puts into its own compilation metrics.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Literal
+
+from compiler.capture.code import function_location, resumes_at, user_name
+from compiler.capture.messages import first_line, in_short
+from compiler.capture.safely import safely
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.trace.records import FrameEnd, FrameStart, Location
+
+FrameStatus = Literal["compiled", "empty", "skipped", "failed"]
+
+NO_OPS = ("No ops traced for the FX graph", "because no content in function call")
+"""How torch's reason begins when it skips a frame in which it traced no tensor operation."""
+
+
+@dataclass
+class Frame:
+    """A frame that is being compiled."""
+
+    compile_id: str
+    code: CodeType
+    function: str
+    location: Location
+    one_graph: bool
+    resumes_at: int | None = None
+    attempts: int = 0
+    ops: int = 0
+    guards: int = 0
+    skip_reason: str = ""
+    """Why Dynamo raised `SkipFrame` while it traced."""
+    reason: str = ""
+    """Why nothing was compiled; set at the end."""
+    raises_on_break: bool = False
+    graphs: set[int] = field(default_factory=set)
+    """Attempts whose graph is recorded."""
+    wall: float = field(default_factory=time.perf_counter)
+    cpu: float = field(default_factory=lambda: cpu_seconds())
+
+
+Listener = Callable[[Frame, BaseException, FrameStatus], None]
+
+on_error: list[Listener] = []
+"""Called with the exception that ends a frame, before its `FrameEnd` is written."""
+
+_stack: list[Frame] = []
+_finished: list[Frame] = []
+
+
+def current() -> Frame | None:
+    """The frame being compiled; the innermost one where compiles nest."""
+    return _stack[-1] if _stack else None
+
+
+def nesting() -> int:
+    """How many frames are being compiled: 1, or more where a compile starts another."""
+    return len(_stack)
+
+
+def last_finished() -> Frame | None:
+    return _finished[-1] if _finished else None
+
+
+def cpu_seconds() -> float:
+    """CPU seconds so far of this process and of the children that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo import convert_frame
+    from torch._dynamo.exc import SkipFrame
+    from torch._dynamo.metrics_context import MetricsContext
+
+    original_compile = convert_frame._compile
+    original_trace = convert_frame.trace_frame
+    original_update = MetricsContext.update_outer
+    signature = inspect.signature(original_compile)
+
+    @functools.wraps(original_compile)
+    def _compile(*args: Any, **kwargs: Any) -> Any:
+        if recorder.quiet:
+            return original_compile(*args, **kwargs)
+        outer = (recorder.compile_id, recorder.attempt)
+        frame: Frame | None = None
+        box = None
+        with safely(recorder, "the start of a frame"):
+            bound = signature.bind_partial(*args, **kwargs).arguments
+            frame = _start(recorder, bound)
+            box = bound.get("convert_frame_box")
+        if frame is None:
+            return original_compile(*args, **kwargs)
+        _stack.append(frame)
+        try:
+            result = original_compile(*args, **kwargs)
+        except BaseException as error:
+            with safely(recorder, "the end of a frame"):
+                frame.raises_on_break = bool(getattr(box, "error_on_graph_break", None))
+                status, reason = _failed(frame, error)
+                for listener in on_error:
+                    listener(frame, error, status)
+                _end(recorder, frame, status, reason)
+            raise
+        else:
+            with safely(recorder, "the end of a frame"):
+                guarded = getattr(result, "guarded_code", None) is not None
+                _end(recorder, frame, *_returned(frame, result, guarded))
+                if guarded:
+                    recorder.compiled_in_call.append(frame.compile_id)
+            return result
+        finally:
+            _stack.remove(frame)
+            _finished[:] = [frame]
+            recorder.compile_id, recorder.attempt = outer
+
+    @functools.wraps(original_trace)
+    def trace_frame(*args: Any, **kwargs: Any) -> Any:
+        frame = current()
+        if frame is not None and not recorder.quiet:
+            with safely(recorder, "an attempt at a frame"):
+                frame.attempts += 1
+                frame.skip_reason = ""
+                recorder.attempt = frame.attempts - 1
+                if recorder.attempt:
+                    recorder.emit(_frame_start(recorder, frame))
+        try:
+            return original_trace(*args, **kwargs)
+        except SkipFrame as skip:
+            if frame is not None:
+                frame.skip_reason = str(skip)
+            raise
+
+    @functools.wraps(original_update)
+    def update_outer(self: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = current()
+        if frame is not None and "graph_op_count" in values:
+            frame.ops = values["graph_op_count"] or 0
+            frame.guards = values.get("guard_count") or 0
+        return original_update(self, values, *args, **kwargs)
+
+    undo = [
+        patch(convert_frame, "_compile", _compile),
+        patch(convert_frame, "trace_frame", trace_frame),
+        patch(MetricsContext, "update_outer", update_outer),
+    ]
+
+    def uninstall() -> None:
+        for restore in reversed(undo):
+            restore()
+        _stack.clear()
+        _finished.clear()
+
+    return uninstall
+
+
+def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
+    code: CodeType = bound["code"]
+    frame = Frame(
+        compile_id=str(bound["compile_id"]),
+        code=code,
+        function=user_name(code.co_name),
+        location=function_location(code),
+        one_graph=bool(bound.get("one_graph")),
+        resumes_at=resumes_at(code),
+    )
+    recorder.compile_id = frame.compile_id
+    recorder.attempt = 0
+    recorder.source(frame.location.file)
+    recorder.emit(_frame_start(recorder, frame))
+    return frame
+
+
+def _frame_start(recorder: Recorder, frame: Frame) -> FrameStart:
+    return FrameStart(
+        compile_id=frame.compile_id,
+        attempt=recorder.attempt,
+        function=frame.function,
+        location=frame.location,
+        call=recorder.call,
+        resumes_at=frame.resumes_at,
+    )
+
+
+def _returned(frame: Frame, result: Any, guarded: bool) -> tuple[FrameStatus, str]:
+    if guarded:
+        return ("compiled" if frame.ops else "empty"), ""
+    reason = frame.skip_reason or str(getattr(result, "skip_reason", None) or "")
+    empty = reason.removeprefix("Dynamo decided to skip the frame while tracing: ")
+    return ("empty" if empty.startswith(NO_OPS) else "skipped"), first_line(empty)
+
+
+def _failed(frame: Frame, error: BaseException) -> tuple[FrameStatus, str]:
+    """A break that Dynamo cannot handle skips the frame, unless the user forbade breaks."""
+    from torch._dynamo.exc import Unsupported, UserError
+
+    soft = isinstance(error, (Unsupported, UserError))
+    if soft and not frame.one_graph and not frame.raises_on_break:
+        return "skipped", in_short(error)
+    return "failed", in_short(error)
+
+
+def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> None:
+    frame.reason = reason
+    recorder.emit(
+        FrameEnd(
+            compile_id=frame.compile_id,
+            status=status,
+            seconds=round(time.perf_counter() - frame.wall, 6),
+            cpu_seconds=round(cpu_seconds() - frame.cpu, 6),
+            attempts=max(frame.attempts, 1),
+            reason=reason,
+            ops=frame.ops,
+            guards=frame.guards,
+        )
+    )
+
+
+HOOK = Hook(
+    name="frames",
+    offers="every frame that Dynamo compiles, its restarts, time, operations and guards",
+    needs=(
+        "torch._dynamo.convert_frame:_compile(code, one_graph, compile_id)",
+        "torch._dynamo.convert_frame:trace_frame",
+        "torch._dynamo.exc:SkipFrame",
+        "torch._dynamo.metrics_context:MetricsContext.update_outer",
+        "torch._dynamo.resume_execution:ContinueExecutionCache.generated_code_metadata",
+    ),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

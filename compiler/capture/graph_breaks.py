@@ -1,0 +1,224 @@
+"""Graph breaks, with the user's line and columns, torch's words and our advice.
+
+Dynamo tries things that fail all the time. A break is real when `log_graph_break` hears of it, or
+when the exception leaves the frame: under `fullgraph` as an error, else the frame is skipped.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Literal
+
+from compiler.capture.advice import Broken, advise
+from compiler.capture.code import function_location, source_line, source_lines, user_name
+from compiler.capture.crossing import crossings
+from compiler.capture.frames import Frame, FrameStatus, current, on_error
+from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
+from compiler.capture.safely import safely
+from compiler.capture.traced import agreed, chain, locate
+from compiler.capture.variables import tensor_locals
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.trace.records import Advice, Crossing, GraphBreak, Location
+
+Outcome = Literal["break", "skip-frame", "error"]
+
+on_break: list[Callable[[Frame, GraphBreak], None]] = []
+"""Called with each graph break, after it is written."""
+
+RECOMPILE_LIMITS = ("Dynamo recompile limit exceeded", "Dynamo cache limit exceeded")
+"""Types that are no break in the code; they are recorded as `EagerFallback`."""
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo import exc
+    from torch._dynamo.convert_frame import ConvertFrameAssert
+    from torch._dynamo.exc import Unsupported, UserError
+    from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+    original_format = exc.format_graph_break_message
+    original_assert = ConvertFrameAssert.__call__
+    original_log = InstructionTranslatorBase.log_graph_break
+
+    @functools.wraps(original_format)
+    def format_graph_break_message(
+        gb_type: str, context: str, explanation: str, hints: Any, *args: Any, **kwargs: Any
+    ) -> str:
+        hints = list(hints)
+        text: str = original_format(gb_type, context, explanation, hints, *args, **kwargs)
+        if not recorder.quiet:
+            with safely(recorder, "a break's message"):
+                MESSAGES.keep(text, gb_type, context, explanation, hints)
+        return text
+
+    @functools.wraps(original_log)
+    def log_graph_break(
+        self: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        frame = current()
+        if frame is not None and not recorder.quiet and not getattr(exc, "logged", False):
+            # `run`: the frame is given up; `step`: the rest of it is left to Python
+            caller = sys._getframe(1).f_code.co_name
+            with safely(recorder, "a graph break"):
+                outcome: Outcome = "skip-frame" if caller == "run" else "break"
+                values: tuple[Crossing, ...] = ()
+                if caller not in ("run", "step"):
+                    with safely(recorder, "what crosses a graph break"):
+                        values = crossings(self, _condition(sys._getframe(1)))
+                _record(recorder, frame, self, exc, reason, outcome, values)
+                exc._recorded = True
+        return original_log(self, code_options, reason, exc, *args, **kwargs)
+
+    def ended(frame: Frame, error: BaseException, status: FrameStatus) -> None:
+        if hasattr(error, "_recorded") or not (
+            isinstance(error, (Unsupported, UserError)) or _no_fake_implementation(error)
+        ):
+            return
+        if MESSAGES.parts(error)[0].type in RECOMPILE_LIMITS:
+            return
+        with safely(recorder, "a graph break"):
+            reason = str(getattr(error, "msg", error))
+            outcome: Outcome = "error" if status == "failed" else "skip-frame"
+            _record(recorder, frame, None, error, reason, outcome, ())
+            error._recorded = True  # type: ignore[attr-defined]
+
+    @functools.wraps(original_assert)
+    def convert_frame_assert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original_assert(self, frame, *args, **kwargs)
+        except Unsupported as error:
+            if not recorder.quiet and not hasattr(error, "_recorded"):
+                with safely(recorder, "a graph break"):
+                    if getattr(self, "_one_graph", False):
+                        refused = _refused(frame.f_code)
+                        _record(recorder, refused, None, error, in_short(error), "error", ())
+            raise
+
+    undo = [
+        patch(ConvertFrameAssert, "__call__", convert_frame_assert),
+        patch(exc, "format_graph_break_message", format_graph_break_message),
+        patch(InstructionTranslatorBase, "log_graph_break", log_graph_break),
+    ]
+
+    on_error.append(ended)
+
+    def uninstall() -> None:
+        on_error.remove(ended)
+        for restore in reversed(undo):
+            restore()
+
+    return uninstall
+
+
+def _refused(code: CodeType) -> Frame:
+    """A frame that Dynamo refuses before it gives it a compile id, such as a generator."""
+    return Frame(
+        compile_id="",
+        code=code,
+        function=user_name(code.co_name),
+        location=function_location(code),
+        one_graph=True,
+    )
+
+
+def _condition(caller: FrameType) -> Any | None:
+    """The tensor that a jump depends on, while torch handles the break at the jump."""
+    if caller.f_code.co_name != "jump_graph_break":
+        return None
+    return caller.f_locals.get("value")
+
+
+def _no_fake_implementation(error: BaseException) -> bool:
+    """A custom operator that Dynamo cannot run: newer torch raises where older torch breaks."""
+    return type(error).__name__ == "TorchRuntimeError" and "fake impl" in str(error)
+
+
+def _record(
+    recorder: Recorder,
+    frame: Frame,
+    tx: Any | None,
+    error: Any,
+    reason: str,
+    outcome: Outcome,
+    values: tuple[Crossing, ...],
+) -> None:
+    parts = MESSAGES.parts(error)
+    cause = parts[0]
+    translators = chain(tx, error)
+    stack = agreed(locate(translators), getattr(error, "real_stack", None))
+    location: Location = stack[-1] if stack else frame.location
+    users = [tx for tx in translators if tx.f_code.co_filename == location.file]
+    opcode = users[-1].current_instruction.opname if users else ""
+    for place in stack:
+        recorder.source(place.file)
+    code = codes().get(cause.type, "")
+    record = GraphBreak(
+        compile_id=frame.compile_id,
+        attempt=recorder.attempt,
+        gb=code,
+        type=cause.type,
+        context=cause.context,
+        explanation=cause.explanation,
+        hints=cause.hints,
+        location=location,
+        stack=stack,
+        opcode=opcode,
+        url=url(code),
+        source_line=source_line(location),
+        outcome=outcome,
+        crossing=values,
+        advice=_advice(recorder, code, parts, location, users),
+        call=recorder.call,
+        reason=first_line(reason),
+        then=tuple(part.type for part in parts[1:]),
+    )
+    recorder.emit(record)
+    for listener in on_break:
+        listener(frame, record)
+
+
+def _advice(
+    recorder: Recorder,
+    code: str,
+    parts: list[Message],
+    location: Location,
+    translators: list[Any],
+) -> tuple[Advice, ...]:
+    cause = parts[0]
+    with safely(recorder, "advice on a graph break"):
+        whole = location.end_line in (None, location.line)
+        return advise(
+            Broken(
+                gb=code,
+                type=cause.type,
+                context=cause.context,
+                explanation=cause.explanation,
+                hints=cause.hints,
+                lines=source_lines(location),
+                column=location.column,
+                end_column=location.end_column if whole else None,
+                then=tuple(part.type for part in parts[1:]),
+                tensors=tensor_locals(translators[-1]) if translators else (),
+            )
+        )
+    return ()
+
+
+HOOK = Hook(
+    name="graph breaks",
+    offers="each graph break with line, columns, code, reason, what crosses it and how to fix it",
+    needs=(
+        "torch._dynamo.exc:format_graph_break_message(gb_type, context, explanation, hints)",
+        "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break(reason, exc)",
+        "torch._dynamo.convert_frame:ConvertFrameAssert.__call__",
+        "torch._dynamo.exc:Unsupported",
+        "torch._dynamo.exc:UserError",
+        "torch._dynamo.bytecode_analysis:livevars_analysis",
+    ),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

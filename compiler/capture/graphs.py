@@ -1,0 +1,48 @@
+"""The captured graph: Dynamo's output as it is handed to the backend."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from compiler.capture.frames import current
+from compiler.capture.safely import safely
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.graphs.nodes import describe_graph
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo.output_graph import OutputGraph
+
+    original = OutputGraph.call_user_compiler
+
+    @functools.wraps(original)
+    def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = current()
+        # a graph that torch specialises is handed over again, once per specialisation
+        if frame is not None and not recorder.quiet and recorder.attempt not in frame.graphs:
+            frame.graphs.add(recorder.attempt)
+            with safely(recorder, "a captured graph"):
+                recorder.emit(
+                    describe_graph(
+                        gm.graph,
+                        id=frame.compile_id,
+                        kind="captured",
+                        compile_id=frame.compile_id,
+                        recorder=recorder,
+                    )
+                )
+        return original(self, gm, *args, **kwargs)
+
+    return patch(OutputGraph, "call_user_compiler", call_user_compiler)
+
+
+HOOK = Hook(
+    name="captured graphs",
+    offers="each graph that Dynamo captured, node by node, with the user's lines",
+    needs=("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

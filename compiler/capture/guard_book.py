@@ -1,0 +1,46 @@
+"""What was recorded of each cache entry, found again through torch's own guard manager.
+
+The book holds nothing alive: an entry that torch drops (`torch._dynamo.reset()`, a deallocated
+model) leaves the book with it, so compile ids that are used again are never mixed up.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.trace.records import Guard, Guards
+
+
+@dataclass
+class Entry:
+    """One cache entry, from the recompile's and the call's point of view."""
+
+    code: types.CodeType
+    """The user's code object, which owns the list of entries."""
+    compile_id: str
+    guards: tuple[Guard, ...]
+    global_state: dict[str, Any]
+    """The state of torch that it demands, as `GlobalStateGuard` serialises it."""
+
+
+_entries: weakref.WeakKeyDictionary[Any, Entry] = weakref.WeakKeyDictionary()
+
+
+def keep(
+    guard_manager: Any, code: types.CodeType, record: Guards, global_state: dict[str, Any]
+) -> None:
+    _entries[guard_manager] = Entry(code, record.compile_id, record.guards, global_state)
+
+
+def entry_of(guard_manager: Any) -> Entry | None:
+    """What is known of the entry that this guard manager guards; None for one not recorded."""
+    return _entries.get(guard_manager)
+
+
+def codes() -> list[types.CodeType]:
+    """The user's code objects that hold recorded entries, each once, oldest first."""
+    by_id = {id(entry.code): entry.code for entry in list(_entries.values())}
+    return list(by_id.values())

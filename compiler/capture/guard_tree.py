@@ -1,0 +1,66 @@
+"""The C++ guard tree of a cache entry: how many nodes a call walks, and the texts of its leaves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+GLOBAL_STATE = "___check_global_state() against "
+
+
+@dataclass
+class Leaf:
+    kind: str
+    """Class of the leaf guard: `TENSOR_MATCH`, `LAMBDA_GUARD`, …"""
+    parts: tuple[str, ...]
+    """torch's text of each condition; the user's line follows as a comment."""
+
+
+@dataclass
+class GuardTree:
+    """What one walk over the tree finds."""
+
+    nodes: int = 0
+    leaves: dict[str, list[Leaf]] = field(default_factory=dict)
+    """By source expression; a leaf that relates several sources stands under each."""
+
+    def texts(self, source: str) -> list[str]:
+        return [part for leaf in self.leaves.get(source, ()) for part in leaf.parts]
+
+    def global_state(self) -> dict[str, Any]:
+        """The state of torch that the entry demands (`grad_mode`, `num_threads`, …), if any."""
+        for leaf in self.leaves.get("L", ()):
+            for part in leaf.parts:
+                if part.startswith(GLOBAL_STATE):
+                    return parse_global_state(part.removeprefix(GLOBAL_STATE))
+        return {}
+
+
+def parse_global_state(text: str) -> dict[str, Any]:
+    """The JSON object in front of `text`; empty where there is none."""
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def walk_guard_tree(root: Any) -> GuardTree:
+    """Walk a `RootGuardManager` as torch's printer does (`GuardManagerWrapper` in guards.py)."""
+    tree = GuardTree()
+    pending = [root]
+    while pending:
+        manager = pending.pop()
+        tree.nodes += 1
+        leaves = manager.get_leaf_guards()
+        if leaves:
+            found = tree.leaves.setdefault(manager.get_source(), [])
+            found.extend(
+                Leaf(type(leaf).__name__, tuple(leaf.verbose_code_parts())) for leaf in leaves
+            )
+        if hasattr(manager, "get_key_value_managers"):
+            for pair in manager.get_key_value_managers().values():
+                pending.extend(child for child in pair if child)
+        pending.extend(manager.get_child_managers())
+    return tree

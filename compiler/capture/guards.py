@@ -1,0 +1,268 @@
+"""Guards: what has to hold for a compiled frame to be used again, read when torch has built them.
+
+Hooks `CheckFunctionManager` (torch/_dynamo/guards.py). torch measures the check of all guards
+itself; the hook only listens to that measurement.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.capture import guard_book
+from compiler.capture.code import user_name
+from compiler.capture.guard_tree import GuardTree, walk_guard_tree
+from compiler.capture.safely import safely
+from compiler.capture.source_names import guard_name
+from compiler.capture.values import describe_value, type_name
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.graphs.lines import from_summary, outside_torch
+from compiler.trace.records import DynamicSize, Guard, Guards, Location
+
+
+@dataclass
+class _Build:
+    """One `CheckFunctionManager` under construction."""
+
+    values: dict[int, str] = field(default_factory=dict)
+    """Descriptions of the guarded values by id of the guard."""
+    check_us: float | None = None
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo import guards as torch_guards
+
+    manager_class = torch_guards.CheckFunctionManager
+    build_manager = manager_class.__init__
+    compile_check = manager_class.compile_check_fn
+    profile = getattr(torch_guards, "profile_guard_manager", None)
+    builds: list[_Build] = []
+
+    @functools.wraps(build_manager)
+    def building(self: Any, *args: Any, **kwargs: Any) -> None:
+        if recorder.quiet:
+            build_manager(self, *args, **kwargs)
+            return
+        build = _Build()
+        builds.append(build)
+        try:
+            build_manager(self, *args, **kwargs)
+        finally:
+            builds.pop()
+        code = args[0] if args else kwargs.get("f_code")
+        output_graph = args[1] if len(args) > 1 else kwargs.get("output_graph")
+        with safely(recorder, "a compile's guards"):
+            _record(recorder, build, code, output_graph, self.guard_manager)
+
+    @functools.wraps(compile_check)
+    def compiling_check(self: Any, builder: Any, guards: Any, *args: Any, **kwargs: Any) -> Any:
+        result = compile_check(self, builder, guards, *args, **kwargs)
+        if builds:
+            with safely(recorder, "the values of guards"):
+                builds[-1].values = _values(builder, guards)
+        return result
+
+    undo = [
+        patch(manager_class, "__init__", building),
+        patch(manager_class, "compile_check_fn", compiling_check),
+    ]
+    if profile is not None:
+
+        @functools.wraps(profile)
+        def profiling(*args: Any, **kwargs: Any) -> Any:
+            latency = profile(*args, **kwargs)
+            if builds:
+                builds[-1].check_us = latency
+            return latency
+
+        undo.append(patch(torch_guards, "profile_guard_manager", profiling))
+
+    def uninstall() -> None:
+        for restore in reversed(undo):
+            restore()
+
+    return uninstall
+
+
+def _values(builder: Any, guards: Any) -> dict[int, str]:
+    """Describe what each guard looks at while the builder still holds the frame's values."""
+    described: dict[int, str] = {}
+    known: dict[str, str] = {}
+    for guard in guards:
+        name = guard.name
+        if not name:
+            continue
+        kind = guard.create_fn_name()
+        try:
+            if kind in ("TYPE_MATCH", "SEQUENCE_LENGTH"):
+                value = builder.get(guard)
+                text = type_name(type(value))
+                described[id(guard)] = text if kind == "TYPE_MATCH" else f"{text} of {len(value)}"
+                continue
+            if name not in known:
+                known[name] = describe_value(builder.get(guard))
+        except Exception:
+            # guards such as `not hasattr(x, "foo")` look at what does not exist
+            known[name] = ""
+        described[id(guard)] = known[name]
+    return described
+
+
+def _record(
+    recorder: Recorder, build: _Build, code: Any, output_graph: Any, guard_manager: Any
+) -> None:
+    from torch._guards import CompileContext
+
+    compile_id = str(CompileContext.current_compile_id() or recorder.compile_id)
+    tree = walk_guard_tree(guard_manager.root)
+    dynamic = dynamic_sizes(getattr(output_graph, "shape_env", None))
+    symbols = {size.source: size.symbol for size in dynamic}
+    state = tree.global_state()
+    described = []
+    for guard in sorted(output_graph.guards, key=lambda guard: guard.sort_key()):
+        value = build.values.get(id(guard), "")
+        described.append(_describe(guard, value, tree, state, symbols))
+    record = Guards(
+        compile_id=compile_id,
+        guards=tuple(described),
+        function=user_name(code.co_name),
+        tree_nodes=tree.nodes,
+        check_us=build.check_us,
+        dynamic=dynamic,
+        call=recorder.call,
+    )
+    for file in {guard.location.file for guard in described if guard.location is not None}:
+        recorder.source(file)
+    recorder.emit(record)
+    guard_book.keep(guard_manager, code, record, state)
+
+
+def _describe(
+    guard: Any, value: str, tree: GuardTree, state: dict[str, Any], symbols: dict[str, str]
+) -> Guard:
+    kind = guard.create_fn_name()
+    source = guard.name
+    parts = tuple(dict.fromkeys(guard.code_list or ()))
+    if kind == "TENSOR_MATCH":
+        parts = tuple(_conditions(tree, source, "check_tensor(")) + parts
+        value = _with_symbols(value, source, symbols)
+    elif kind == "GRAD_MODE" and "grad_mode" in state:
+        value = "on" if state["grad_mode"] else "off"
+    elif kind == "DETERMINISTIC_ALGORITHMS" and "deterministic_algorithms" in state:
+        value = "on" if state["deterministic_algorithms"] else "off"
+    elif kind == "GLOBAL_STATE":
+        parts = parts or tuple(_conditions(tree, "L", "___check_global_state("))
+        value = f"{state.get('num_threads', '?')} threads" if state else ""
+    elif kind == "EMPTY_NN_MODULE_HOOKS_DICT":
+        value = "empty"
+    elif kind == "NOT_PRESENT_IN_GENERIC_DICT":
+        attribute = _partial_argument(guard)
+        wanted = f"not ___dict_contains({attribute!r}"
+        parts = parts or tuple(_conditions(tree, f"{source}.__dict__", wanted))
+        value = f"no attribute {attribute} of its own" if attribute else value
+    return Guard(
+        kind=kind,
+        name=guard_name(kind, source),
+        source=source,
+        code=parts,
+        value=value,
+        location=_location(guard),
+    )
+
+
+def _conditions(tree: GuardTree, source: str, start: str) -> list[str]:
+    """The leaf conditions of a source that start so, without the user's line behind them."""
+    return [
+        text.partition("  # ")[0].rstrip() for text in tree.texts(source) if text.startswith(start)
+    ]
+
+
+def _partial_argument(guard: Any) -> str:
+    """The attribute that a partially applied guard function looks for."""
+    function = guard.create_fn
+    arguments = [*getattr(function, "args", ()), *getattr(function, "keywords", {}).values()]
+    return next((item for item in arguments if isinstance(item, str)), "")
+
+
+def _with_symbols(value: str, source: str, symbols: dict[str, str]) -> str:
+    """`f32[4, 32] …` with the sizes that the guard leaves open: `f32[s77, 32] …`."""
+    head, bracket, rest = value.partition("[")
+    shape, closing, tail = rest.partition("]")
+    if not closing or not symbols:
+        return value
+    sizes = shape.split(", ")
+    for index in range(len(sizes)):
+        sizes[index] = symbols.get(f"{source}.size()[{index}]", sizes[index])
+    return f"{head}{bracket}{', '.join(sizes)}{closing}{tail}"
+
+
+def _location(guard: Any) -> Location | None:
+    """The deepest line outside torch of the stack that installed the guard."""
+    for frame in reversed(guard.user_stack or ()):
+        if outside_torch(frame.filename):
+            return from_summary(frame)
+    return None
+
+
+def dynamic_sizes(shape_env: Any) -> tuple[DynamicSize, ...]:
+    """The symbols that a `ShapeEnv` kept, by where they come from; constants are left out.
+
+    `var_to_sources`, `var_to_range` and `replacements` are in torch/fx/experimental/
+    symbolic_shapes.py; the values are in `backed_var_to_val` (`var_to_val` before torch 2.12).
+    """
+    if shape_env is None:
+        return ()
+    values = getattr(shape_env, "backed_var_to_val", None)
+    if values is None:
+        values = getattr(shape_env, "var_to_val", {})
+    found = []
+    for symbol, sources in shape_env.var_to_sources.items():
+        expression = shape_env.replacements.get(symbol, symbol)
+        if not expression.free_symbols:
+            continue
+        bounds = shape_env.var_to_range.get(symbol)
+        for source in sources:
+            text = source.name if isinstance(source.name, str) else source.name()
+            found.append(
+                DynamicSize(
+                    symbol=str(expression),
+                    name=guard_name("", text),
+                    source=text,
+                    value=_number(values.get(symbol)),
+                    lower=_number(getattr(bounds, "lower", None)),
+                    upper=_number(getattr(bounds, "upper", None)),
+                )
+            )
+    return tuple(found)
+
+
+def _number(value: Any) -> int | float | None:
+    """A sympy number as Python's; None for an infinity or nothing."""
+    if value is None or getattr(value, "is_infinite", False):
+        return None
+    if getattr(value, "is_Integer", False) or isinstance(value, int):
+        number = int(value)
+        return number if abs(number) < 2**62 else None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+HOOK = Hook(
+    name="guards",
+    offers="every guard of every compile: kind, value, the line that made torch install it",
+    needs=(
+        "torch._dynamo.guards:CheckFunctionManager.compile_check_fn(builder)",
+        "torch._guards:Guard.sort_key",
+        "torch._guards:Guard.create_fn_name",
+        "torch._guards:CompileContext.current_compile_id",
+        "torch._C._dynamo.guards:RootGuardManager.get_leaf_guards",
+        "torch._C._dynamo.guards:RootGuardManager.get_child_managers",
+    ),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

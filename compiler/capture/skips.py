@@ -1,0 +1,136 @@
+"""Frames that Dynamo looked at and left to Python, and why.
+
+Dynamo is asked about thousands of frames of torch and of the standard library. Kept are the user's
+own frames, and frames of installed libraries that Dynamo began to trace and gave up.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sysconfig
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from compiler.capture.code import function_location, user_name
+from compiler.capture.frames import last_finished
+from compiler.capture.messages import in_short
+from compiler.capture.safely import safely
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.graphs.lines import outside_torch
+from compiler.trace.records import FrameSkipped
+
+NOT_SAID = "this torch does not say why"
+
+
+@functools.lru_cache(maxsize=4096)
+def users_own(file: str, root: str) -> bool:
+    """Whether a file is the user's, no installed package's: below `root`, where one is known."""
+    if not outside_torch(file):
+        return False
+    packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    if any(file.startswith(os.path.join(folder, "")) for folder in packages):
+        return False
+    return not root or file.startswith(os.path.join(root, ""))
+
+
+@dataclass
+class _Seen:
+    record: FrameSkipped
+    more: int = 0
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo.convert_frame import CatchErrorsWrapper, ConvertFrameAssert
+
+    original = CatchErrorsWrapper.__call__
+    original_assert = ConvertFrameAssert.__call__
+    seen: dict[tuple[CodeType, str, str, int], _Seen] = {}
+    refused: dict[CodeType, str] = {}
+    """Reasons of errors that Dynamo raised before it began to compile, by code object."""
+
+    @functools.wraps(original_assert)
+    def convert_frame_assert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        before = last_finished()
+        try:
+            return original_assert(self, frame, *args, **kwargs)
+        except Exception as error:
+            if last_finished() is before:
+                refused[frame.f_code] = in_short(error)
+            raise
+
+    @functools.wraps(original)
+    def catch_errors(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        before = last_finished()
+        result = original(self, frame, *args, **kwargs)
+        if not recorder.quiet and getattr(result, "guarded_code", None) is None:
+            with safely(recorder, "a skipped frame"):
+                _skipped(frame.f_code, result, before)
+        return result
+
+    def _skipped(code: CodeType, result: Any, before: object) -> None:
+        tried = last_finished()
+        compile_id, reason = "", refused.pop(code, "")
+        if tried is not None and tried is not before and tried.code is code:
+            compile_id, reason = tried.compile_id, tried.reason
+        file = code.co_filename
+        wanted = outside_torch(file) if compile_id else users_own(file, recorder.user_root)
+        if not wanted:
+            return
+        reason = reason or str(getattr(result, "skip_reason", None) or NOT_SAID)
+        key = (code, reason, compile_id, recorder.call)
+        if key in seen:
+            seen[key].more += 1
+            return
+        location = function_location(code)
+        recorder.source(location.file)
+        record = FrameSkipped(
+            function=user_name(code.co_name),
+            location=location,
+            reason=reason,
+            compile_id=compile_id,
+            call=recorder.call,
+        )
+        seen[key] = _Seen(record)
+        recorder.emit(record)
+
+    undo = [
+        patch(ConvertFrameAssert, "__call__", convert_frame_assert),
+        patch(CatchErrorsWrapper, "__call__", catch_errors),
+    ]
+
+    def uninstall() -> None:
+        for restore in reversed(undo):
+            restore()
+        with safely(recorder, "repeated skips"):
+            for entry in seen.values():
+                if entry.more:
+                    recorder.emit(_repeated(entry))
+
+    return uninstall
+
+
+def _repeated(entry: _Seen) -> FrameSkipped:
+    return FrameSkipped(
+        function=entry.record.function,
+        location=entry.record.location,
+        reason=entry.record.reason,
+        compile_id=entry.record.compile_id,
+        call=entry.record.call,
+        count=entry.more,
+    )
+
+
+HOOK = Hook(
+    name="skipped frames",
+    offers="the user's frames that Dynamo left to Python, and why",
+    needs=(
+        "torch._dynamo.convert_frame:CatchErrorsWrapper.__call__",
+        "torch._dynamo.convert_frame:ConvertFrameAssert.__call__",
+    ),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,51 @@
+"""torch's source expressions in the user's terms: `L['self']._modules['ln'].eps` -> `self.ln.eps`.
+
+Sources are Python expressions over `L` (locals of the frame) and `G` (globals); see
+torch/_dynamo/source.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+_AMBIENT = {
+    "SHAPE_ENV": "symbolic shapes",
+    "GRAD_MODE": "grad mode",
+    "GLOBAL_STATE": "global state",
+    "DETERMINISTIC_ALGORITHMS": "deterministic algorithms",
+    "TORCH_FUNCTION_STATE": "torch function modes",
+    "DEFAULT_DEVICE": "default device",
+    "FSDP_TRAINING_STATE": "FSDP training state",
+    "AUTOGRAD_SAVED_TENSORS_HOOKS": "saved-tensor hooks",
+}
+"""Guards of the state around the frame, which have no source."""
+
+_MODULE_FIELDS = "_modules|_parameters|_buffers|__dict__"
+_REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"G\['__builtins_dict___\d+'\]\['(\w+)'\]"), r"\1"),
+    (re.compile(r"[LG]\['([^']+)'\]"), r"\1"),
+    (re.compile(rf"\.(?:{_MODULE_FIELDS})\['(\d+)'\]"), r"[\1]"),
+    (re.compile(rf"\.(?:{_MODULE_FIELDS})\['([^'.]+)'\]"), r".\1"),
+    (re.compile(r"\.(size|stride)\(\)\[(-?\d+)\]"), r".\1(\2)"),
+    (re.compile(r"list\(dict\.keys\(([^()]+)\)\)"), r"list(\1.keys())"),
+)
+_IMPORT = re.compile(r"__import_(\w+)")
+SOURCE = re.compile(
+    r"[LG]\[(?:'[^']*'|\"[^\"]*\")\]"
+    r"(?:\.[A-Za-z_]\w*(?:\(\))?|\[(?:-?\d+|'[^']*'|\"[^\"]*\")\])*"
+)
+"""A source expression inside torch's text of a condition."""
+
+
+@functools.lru_cache(maxsize=16384)
+def readable(source: str) -> str:
+    """A source expression as the user would write it; unknown forms stay as they are."""
+    for pattern, replacement in _REPLACEMENTS:
+        source = pattern.sub(replacement, source)
+    return _IMPORT.sub(lambda match: match[1].replace("_dot_", "."), source)
+
+
+def guard_name(kind: str, source: str) -> str:
+    """What a guard looks at: its source in the user's terms, or words for ambient state."""
+    return readable(source) if source else _AMBIENT.get(kind, kind.lower().replace("_", " "))

@@ -1,0 +1,218 @@
+"""Instruction steps: what Dynamo did with each bytecode instruction (`--record steps`).
+
+A record holds only what changed since the step before in the same frame, so its cost depends on
+the instruction, not on the size of the graph or of the function.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from compiler.capture.code import function_location, instruction_location, user_name
+from compiler.capture.frames import nesting
+from compiler.capture.safely import report
+from compiler.capture.variables import fx_node, stack_value
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.trace.records import Bytecode, StackValue, Step
+
+SETS_LOCALS = ("STORE_", "DELETE_", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "COPY_FREE_VARS")
+
+
+@dataclass
+class _Seen:
+    """What the step before left in one frame."""
+
+    tx: Any
+    stack: list[Any] = field(default_factory=list)
+    locals: dict[str, Any] = field(default_factory=dict)
+    stored: bool = True
+    """Whether the step before may have changed the locals."""
+
+
+@dataclass
+class _Attempt:
+    """One attempt at one compile id: counts its steps, and knows the graph's last node."""
+
+    key: tuple[str, int]
+    steps: int = 0
+    depths: dict[int, _Seen] = field(default_factory=dict)
+    naming: tuple[Any, str] | None = None
+    """The node that the step before stores in a local, which may name it, and its name."""
+    last_nodes: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+
+
+class Stepper:
+    """Turns the translator's state before each instruction into a record."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.attempts: list[_Attempt] = []
+        """One for each nested compile, the running one last."""
+        self.codes: dict[CodeType, str] = {}
+
+    def before(self, tx: Any) -> None:
+        ip = tx.instruction_pointer
+        if ip is None:
+            return
+        attempt = self._attempt()
+        instruction = tx.instructions[ip]
+        if tx.f_code not in self.codes:
+            self._bytecode(tx)
+        depth = int(getattr(tx, "inline_depth", 0))
+        seen = attempt.depths.get(depth)
+        if seen is None or seen.tx is not tx:
+            seen = attempt.depths[depth] = _Seen(tx)
+        popped, pushed = _stack_delta(seen, tx.stack)
+        set_locals, deleted = _locals_delta(seen, tx.symbolic_locals)
+        seen.stored = instruction.opname.startswith(SETS_LOCALS)
+        renamed = _renamed(attempt)
+        if instruction.opname.startswith("STORE_FAST") and tx.stack:
+            node = fx_node(tx.stack[-1])
+            attempt.naming = (node, node.name) if node is not None else None
+        self.recorder.emit(
+            Step(
+                compile_id=attempt.key[0],
+                attempt=attempt.key[1],
+                step=attempt.steps,
+                depth=depth,
+                function=self.codes[tx.f_code],
+                location=instruction_location(tx.f_code, instruction.positions, tx.lineno),
+                ip=ip,
+                opcode=instruction.opname,
+                argument=_argument(tx, instruction),
+                popped=popped,
+                pushed=pushed,
+                set_locals=set_locals,
+                deleted_locals=deleted,
+                nodes=_new_nodes(attempt, tx.output.graph),
+                renamed=renamed,
+                guards=len(tx.output.guards),
+            )
+        )
+        attempt.steps += 1
+
+    def _attempt(self) -> _Attempt:
+        """The attempt that runs now; those above it are compiles that nested in it and are over."""
+        key = (self.recorder.compile_id, self.recorder.attempt)
+        level = nesting() - 1
+        del self.attempts[level + 1 :]
+        if len(self.attempts) <= level or self.attempts[level].key != key:
+            del self.attempts[level:]
+            self.attempts += [_Attempt(key)] * (level + 1 - len(self.attempts))
+        return self.attempts[level]
+
+    def _bytecode(self, tx: Any) -> None:
+        code: CodeType = tx.f_code
+        location = function_location(code)
+        self.codes[code] = user_name(code.co_name)
+        self.recorder.source(location.file)
+        text = "\n".join(
+            f"{ip} {instruction.opname} {_argument(tx, instruction)}".rstrip()
+            for ip, instruction in enumerate(tx.instructions)
+        )
+        self.recorder.emit(
+            Bytecode(function=self.codes[code], location=location, text=self.recorder.text(text))
+        )
+
+
+def _argument(tx: Any, instruction: Any) -> str:
+    """The argument in words: a name, a constant, or the instruction that a jump goes to."""
+    if instruction.target is not None:
+        target = tx.indexof.get(instruction.target)
+        return "" if target is None else f"to {target}"
+    value = instruction.argval
+    if value is None or instruction.arg is None:
+        return ""
+    if isinstance(value, str):
+        text = value if instruction.opname != "LOAD_CONST" else repr(value)
+    elif isinstance(value, CodeType):
+        text = f"<code {value.co_name}>"
+    else:
+        text = repr(value)
+    return text[:200]
+
+
+def _stack_delta(seen: _Seen, stack: list[Any]) -> tuple[int, tuple[StackValue, ...]]:
+    before = seen.stack
+    shared = 0
+    for old, new in zip(before, stack, strict=False):
+        if old is not new:
+            break
+        shared += 1
+    seen.stack = list(stack)
+    return len(before) - shared, tuple(stack_value(item) for item in stack[shared:])
+
+
+def _locals_delta(
+    seen: _Seen, symbolic_locals: dict[str, Any]
+) -> tuple[dict[str, StackValue], tuple[str, ...]]:
+    before = seen.locals
+    if not seen.stored and len(before) == len(symbolic_locals):
+        return {}, ()
+    changed = {
+        name: stack_value(variable)
+        for name, variable in symbolic_locals.items()
+        if before.get(name) is not variable
+    }
+    deleted = tuple(name for name in before if name not in symbolic_locals)
+    if changed or deleted:
+        seen.locals = dict(symbolic_locals)
+    return changed, deleted
+
+
+def _renamed(attempt: _Attempt) -> dict[str, str]:
+    """Dynamo names a node after the local in which its value is stored."""
+    naming, attempt.naming = attempt.naming, None
+    if naming is None or naming[0].name == naming[1]:
+        return {}
+    return {naming[1]: naming[0].name}
+
+
+def _new_nodes(attempt: _Attempt, graph: Any) -> tuple[str, ...]:
+    """Nodes at the end of the graph that were not there at the step before."""
+    _, last = attempt.last_nodes.get(id(graph), (graph, None))
+    newest: list[Any] = []
+    for node in reversed(graph.nodes):
+        if node is last:
+            break
+        newest.append(node)
+    if newest:
+        attempt.last_nodes[id(graph)] = (graph, newest[0])
+        if last is not None and getattr(last, "_erased", False):
+            return ()
+    return tuple(node.name for node in reversed(newest))
+
+
+def install(recorder: Recorder) -> Uninstall:
+    if recorder.settings.record != "steps":
+        return lambda: None
+
+    from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+    original = InstructionTranslatorBase.step
+    stepper = Stepper(recorder)
+
+    @functools.wraps(original)
+    def step(self: Any) -> Any:
+        if not recorder.quiet and recorder.compile_id:
+            try:
+                stepper.before(self)
+            except Exception as error:
+                report(recorder, "an instruction step", error)
+        return original(self)
+
+    return patch(InstructionTranslatorBase, "step", step)
+
+
+HOOK = Hook(
+    name="instruction steps",
+    offers="each bytecode instruction that Dynamo walks: stack, locals, nodes (--record steps)",
+    needs=("torch._dynamo.symbolic_convert:InstructionTranslatorBase.step",),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

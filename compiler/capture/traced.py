@@ -1,0 +1,96 @@
+"""Where Dynamo stands in the user's code: its chain of translators, read off an exception.
+
+One translator (`tx`) is one Python frame that Dynamo walks through: the compiled frame, and below
+it the functions inlined into it. Its current instruction has the column range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from traceback import FrameSummary
+from types import TracebackType
+from typing import Any
+
+from compiler.capture.code import instruction_location, user_name
+from compiler.graphs.lines import from_summary, outside_torch
+from compiler.trace.records import Location
+
+
+def outwards(tx: Any) -> Iterator[Any]:
+    """A translator, its parent, and so on to the compiled frame."""
+    while tx is not None:
+        yield tx
+        tx = getattr(tx, "parent", None)
+
+
+def stepping(traceback: TracebackType | None) -> list[Any]:
+    """The translators that were executing an instruction when an exception was raised."""
+    found: list[Any] = []
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "step":
+            tx = frame.f_locals.get("self")
+            if hasattr(tx, "current_instruction") and tx not in found:
+                found.append(tx)
+        traceback = traceback.tb_next
+    return found
+
+
+def chain(tx: Any | None, error: BaseException) -> list[Any]:
+    """All translators from the compiled frame to where it broke."""
+    inner = stepping(error.__traceback__)
+    if tx is None and inner:
+        tx = inner[0]
+    found = list(outwards(tx))[::-1] if tx is not None else []
+    return found + [item for item in inner if item not in found]
+
+
+def positions(tx: Any) -> Any:
+    """Positions of the current instruction; for a jump, those of the condition it jumps on.
+
+    CPython gives some jumps the range of the whole `if` statement; the instruction before it, which
+    made the condition, has the range of the condition.
+    """
+    instruction = tx.current_instruction
+    found = instruction.positions
+    if "JUMP" not in instruction.opname or found is None or found.end_lineno == found.lineno:
+        return found
+    index = tx.indexof.get(instruction, 0)
+    before = tx.instructions[index - 1].positions if index > 0 else None
+    return before if before is not None and before.lineno == found.lineno else found
+
+
+def locate(translators: list[Any]) -> list[Location]:
+    """One location a translator, with the columns of its current instruction."""
+    return [instruction_location(tx.f_code, positions(tx), tx.lineno) for tx in translators]
+
+
+def user_frames(locations: list[Location]) -> tuple[Location, ...]:
+    """Those outside torch and the standard library, outermost first; all, where none is."""
+    return tuple(item for item in locations if outside_torch(item.file)) or tuple(locations)
+
+
+def agreed(locations: list[Location], stack: list[FrameSummary] | None) -> tuple[Location, ...]:
+    """The user's frames. torch's own stack has the last word on files and lines.
+
+    An error that torch raised while it handled another keeps the stack of the first, which may be
+    deeper than the translators that are left.
+    """
+    ours = user_frames(locations)
+    summaries = [_without_prefix(from_summary(frame)) for frame in stack or ()]
+    theirs = user_frames(summaries)
+    if not theirs or [(o.file, o.line) for o in ours] == [(t.file, t.line) for t in theirs]:
+        return ours
+    known = {(item.file, item.line): item for item in ours}
+    return tuple(known.get((item.file, item.line), item) for item in theirs)
+
+
+def _without_prefix(location: Location) -> Location:
+    return Location(
+        file=location.file,
+        line=location.line,
+        end_line=location.end_line,
+        column=location.column,
+        end_column=location.end_column,
+        function=user_name(location.function),
+    )

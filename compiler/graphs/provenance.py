@@ -1,0 +1,164 @@
+"""Where nodes come from: torch's own records of it, read back as names of nodes of the parent.
+
+- `meta["from_node"]`: the node that an interpreter was at when it made this one
+  (torch/fx/traceback.py).
+- `meta["seq_nr"]`: an autograd node's number, the same in its forward and in its backward nodes
+  (torch/_functorch/_aot_autograd/fx_utils.py).
+- `meta["desc"]`: which argument a placeholder of AOTAutograd stands for
+  (torch/_functorch/_aot_autograd/descriptors.py).
+- `Made`: what a pattern of Inductor replaced, noted by our own hook while it did so, since torch
+  leaves most replacements without a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from torch import fx
+
+from compiler.graphs.nodes import COMPUTING, node_stack
+from compiler.trace.records import Graph, Location, Node
+
+Origins = Callable[[fx.Node], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A node that a pass put in place of others."""
+
+    by: str
+    """The pass."""
+    instead_of: tuple[fx.Node, ...]
+    """What it replaced; these nodes are erased, their metadata is not."""
+
+
+_made: dict[str, dict[str, Made]] = {}
+
+
+def note_made(graph: str, names: Iterable[str], made: Made) -> None:
+    """Pass `made.by` put these nodes into the graph with that id."""
+    _made.setdefault(graph, {}).update(dict.fromkeys(names, made))
+
+
+def made_in(graph: str) -> dict[str, Made]:
+    """By name of node: what passes made in the graph with that id."""
+    return _made.get(graph, {})
+
+
+def forget() -> None:
+    _made.clear()
+
+
+def roots(node: fx.Node, names: frozenset[str]) -> tuple[str, ...]:
+    """The ends of a node's `from_node` chains that are among `names`, each once."""
+    found: dict[str, None] = {}
+
+    def walk(sources: Iterable[object], depth: int) -> None:
+        for source in sources:
+            deeper = getattr(source, "from_node", None) or ()
+            if deeper and depth < 32:
+                walk(deeper, depth + 1)
+            elif (name := getattr(source, "name", "")) in names:
+                found[name] = None
+
+    walk(node.meta.get("from_node") or (), 0)
+    return tuple(found)
+
+
+def argument_index(node: fx.Node) -> int | None:
+    """Which flat argument of the captured graph a placeholder of AOTAutograd stands for."""
+    described = node.meta.get("desc")
+    for _ in range(8):
+        if described is None or type(described).__name__.startswith("Tangent"):
+            return None
+        index = getattr(described, "idx", None)
+        if type(described).__name__ == "PlainAOTInput" and isinstance(index, int):
+            return index
+        described = getattr(described, "base", None) or getattr(described, "base_of", None)
+    return None
+
+
+def captured_origins(
+    graph: fx.Graph, graph_id: str, names: frozenset[str], placeholders: Sequence[str]
+) -> Origins:
+    """Origins of AOTAutograd's nodes in the captured graph with these names."""
+    made = made_in(graph_id)
+    known: dict[fx.Node, tuple[str, ...]] = {}
+
+    def direct(node: fx.Node, depth: int = 0) -> tuple[str, ...]:
+        if node in known:
+            return known[node]
+        found: tuple[str, ...] = ()
+        if node.op == "placeholder":
+            index = argument_index(node)
+            if index is not None and index < len(placeholders):
+                found = (placeholders[index],)
+        else:
+            found = roots(node, names)
+            if not found and node.name in made and depth < 32:
+                older = (direct(old, depth + 1) for old in made[node.name].instead_of)
+                found = tuple(dict.fromkeys(name for group in older for name in group))
+        known[node] = found
+        return found
+
+    by_sequence: dict[int, dict[str, None]] = {}
+    # a forward node that a pass replaced is gone, but its backward still carries its number
+    replaced = (old for item in made.values() for old in item.instead_of)
+    for node in (*graph.nodes, *replaced):
+        number = node.meta.get("seq_nr")
+        if number is not None and node.op in COMPUTING:
+            by_sequence.setdefault(number, {}).update(dict.fromkeys(direct(node)))
+
+    def origins(node: fx.Node) -> tuple[str, ...]:
+        return direct(node) or tuple(by_sequence.get(node.meta.get("seq_nr", -1), ()))
+
+    return origins
+
+
+def copied_origins(parent: Iterable[str]) -> Origins:
+    """Origins where torch copies nodes by name, as the partitioners do from the joint graph."""
+    names = frozenset(parent)
+
+    def origins(node: fx.Node) -> tuple[str, ...]:
+        return (node.name,) if node.name in names and node.op != "output" else ()
+
+    return origins
+
+
+def with_inferred_lines(
+    graph: Graph, lines: dict[str, Location], graph_made: dict[str, Made]
+) -> Graph:
+    """The graph, with the line of what a node was made from where torch recorded none for it.
+
+    `lines`: of the parent's nodes, by name. The last of several is taken: a replacement computes
+    what the last replaced node did.
+    """
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        made = graph_made.get(node.name)
+        changes: dict[str, object] = {}
+        if made is not None:
+            changes["made_by"] = made.by
+        if node.location is None and node.op != "output":
+            line = _last_line(made) if made is not None else None
+            if line is None:
+                line = next((lines[o] for o in reversed(node.origins) if o in lines), None)
+            if line is not None:
+                changes.update(location=line, inferred=True)
+        nodes.append(msgspec.structs.replace(node, **changes) if changes else node)
+    return msgspec.structs.replace(graph, nodes=tuple(nodes))
+
+
+def _last_line(made: Made) -> Location | None:
+    for old in reversed(made.instead_of):
+        stack = node_stack(old)
+        if stack:
+            return stack[-1]
+    return None
+
+
+def lines_of(graph: Graph) -> dict[str, Location]:
+    """By name: the line of each node that has one."""
+    return {node.name: node.location for node in graph.nodes if node.location is not None}

@@ -1,0 +1,130 @@
+"""A graph as compact text: one node a line, with shapes. Also of a graph as it was a moment ago."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from compiler.graphs.nodes import format_argument, node_value, target_name
+from compiler.graphs.tensors import dtype_name, size
+
+_DTYPES = {
+    "float32": "f32",
+    "float64": "f64",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint8": "u8",
+    "bool": "b8",
+    "complex64": "c64",
+    "complex128": "c128",
+}
+
+
+class Row(NamedTuple):
+    """A node and what may change of it. The tuples are torch's own and immutable: no copies."""
+
+    node: fx.Node
+    name: str
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+Snapshot = list[Row]
+
+
+def snapshot(graph: fx.Graph) -> Snapshot:
+    """The graph as it is now; later changes to the graph leave it as it was."""
+    return [Row(node, node.name, node.target, node.args, node.kwargs) for node in graph.nodes]
+
+
+def same(before: Snapshot, after: Snapshot) -> bool:
+    """Whether nothing changed. Compares identities first, and words only where those differ."""
+    if len(before) != len(after):
+        return False
+    suspects = []
+    for old, new in zip(before, after, strict=True):
+        if old.node is not new.node or old.target is not new.target or old.name != new.name:
+            return False
+        if old.args is not new.args or old.kwargs is not new.kwargs:
+            suspects.append((old, new))
+    return all(
+        _equal(old.args, new.args) and _equal(old.kwargs, new.kwargs) for old, new in suspects
+    )
+
+
+def _equal(old: object, new: object) -> bool:
+    """Equality of arguments that asks no symbolic value, so that no guard is installed."""
+    if old is new:
+        return True
+    if type(old) is not type(new) or isinstance(old, fx.Node):
+        return False
+    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
+        return len(old) == len(new) and all(map(_equal, old, new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        return list(old) == list(new) and all(_equal(old[key], new[key]) for key in old)
+    if isinstance(old, slice) and isinstance(new, slice):
+        return _equal((old.start, old.stop, old.step), (new.start, new.stop, new.step))
+    if isinstance(old, torch.Tensor):
+        return False
+    return str(old) == str(new)
+
+
+def short_type(value: object) -> str:
+    """`f32[8, 64]`, `i64[s0]`, `SymInt(s0)`; a tuple of them; "" for what is no tensor."""
+    if isinstance(value, torch.Tensor):
+        try:
+            sizes = ", ".join(str(size(item)) for item in value.shape)
+        except Exception:  # a subclass may refuse; then nothing is known of it
+            sizes = "?"
+        name = dtype_name(value.dtype)
+        return f"{_DTYPES.get(name, name)}[{sizes}]"
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(short_type(item) or "_" for item in value)
+        return f"({inner})"
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return f"{type(value).__name__}({size(value)})"
+    return ""
+
+
+def render(rows: Iterable[Row]) -> str:
+    """One node a line: `addmm: f32[8, 64] = aten.addmm.default(primals_2, primals_3, permute)`."""
+    return "".join(_line(row) + "\n" for row in rows)
+
+
+def graph_text(graph: fx.Graph) -> str:
+    """The graph as it is now, as `render` prints it."""
+    return render(snapshot(graph))
+
+
+def _arguments(row: Row) -> str:
+    parts = [format_argument(value) for value in row.args]
+    parts += [f"{name}={format_argument(value)}" for name, value in row.kwargs.items()]
+    return ", ".join(parts)
+
+
+def _line(row: Row) -> str:
+    if row.node.op == "output":
+        results = row.args[0] if row.args else ()
+        if isinstance(results, (list, tuple)):  # all of them: an output is never cut
+            return f"return ({', '.join(format_argument(value) for value in results)})"
+        return f"return {format_argument(results)}"
+    kind = short_type(node_value(row.node))
+    left = f"{row.name}: {kind}" if kind else row.name
+    if row.node.op == "placeholder":
+        return f"{left} = placeholder"
+    if row.node.op == "get_attr":
+        return f"{left} = self.{row.target}"
+    if row.node.op == "call_method":
+        receiver = format_argument(row.args[0]) if row.args else ""
+        rest = ", ".join(format_argument(value) for value in row.args[1:])
+        return f"{left} = {receiver}.{row.target}({rest})"
+    owner = "self." if row.node.op == "call_module" else ""
+    return f"{left} = {owner}{target_name(row.target)}({_arguments(row)})"

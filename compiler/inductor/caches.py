@@ -1,0 +1,205 @@
+"""Compile caches: what was asked of them, and why it was not there.
+
+A compile that AOTAutograd's cache serves is not split, passed or lowered again: its hit is the
+record that says so, and the graphs of that compile are then absent from the trace.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id, lowering_graph_id
+from compiler.inductor.key_components import Key, missed, read_key
+from compiler.trace.records import CacheLookup
+
+Verdict = Literal["hit", "miss", "bypass"]
+FX, AUTOGRAD = "fx graph", "aot autograd"
+_REMEMBERED = 64
+
+
+class _Asked(threading.local):
+    def __init__(self) -> None:
+        self.graph = ""
+        """The graph whose FX key is being made."""
+        self.autograd: list[dict[str, Any]] = []
+        """What torch says of the AOTAutograd lookups that are running."""
+
+
+class Caches:
+    """Writes the lookups of one recording; remembers keys, to say what a miss missed."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.asked = _Asked()
+        self._known: dict[tuple[str, str], list[Key]] = {}
+
+    def lookup(
+        self, cache: str, verdict: Verdict, info: Mapping[str, Any], graph: str = ""
+    ) -> None:
+        """`info`: torch's own description (`CacheInfo` in torch/_inductor/codecache.py)."""
+        compile_id = current_compile_id()
+        key = read_key(graph or compile_id, info.get("components") or ())
+        kind = graph.rpartition("/")[2]  # a forward says nothing of what a backward lacks
+        known = self._known.setdefault((cache, kind), [])
+        words = ""
+        if verdict == "bypass":
+            words = str(info.get("cache_bypass_reason") or "torch gives no reason")
+        elif verdict == "miss":
+            words = self._missed(key, known, info)
+        if key.components:
+            known.append(key)
+            del known[:-_REMEMBERED]
+        self.recorder.emit(
+            CacheLookup(
+                cache=cache,
+                verdict=verdict,
+                compile_id=compile_id,
+                graph=graph,
+                key=str(info.get("key") or ""),
+                missed=words,
+                saved_seconds=_saved_seconds(info) if verdict == "hit" else None,
+            )
+        )
+
+    def _missed(self, key: Key, known: Sequence[Key], info: Mapping[str, Any]) -> str:
+        if info.get("cache_status_detailed") == "guard_miss":
+            condition = info.get("cache_status_guard_expr") or "its guards"
+            return f"an entry with this key, but not for these sizes: {condition}"
+        if info.get("cache_status_detailed") == "hit":
+            return "the entry is there, but the code that it points to is not"
+        return missed(key, known)
+
+    def graph_asked(self, options: Mapping[str, Any]) -> None:
+        """Inductor makes the FX key of a graph, from the arguments of `compile_fx_inner`."""
+        self.asked.graph = lowering_graph_id(
+            bool(options.get("is_backward")), bool(options.get("is_inference"))
+        )
+
+    def graph_prepared(self, answer: Any) -> None:
+        """The key is there, or the graph cannot be cached."""
+        info = answer[1]
+        if info and info.get("cache_state") == "bypass":
+            self.lookup(FX, "bypass", info, self.asked.graph)
+            self.asked.graph = ""
+
+    def graph_loaded(self, found: bool, info: Mapping[str, Any], is_backward: bool) -> None:
+        graph, self.asked.graph = self.asked.graph, ""
+        if not graph:  # on behalf of an AOTAutograd entry
+            entry = self.asked.autograd[-1] if self.asked.autograd else {}
+            if is_backward or "is_inference" in entry:
+                graph = lowering_graph_id(is_backward, bool(entry.get("is_inference")))
+        self.lookup(FX, "hit" if found else "miss", info, graph)
+
+    def autograd_loaded(self, info: Mapping[str, Any], hit: bool) -> None:
+        state = info.get("cache_state")
+        if state in ("hit", "miss", "bypass"):
+            self.lookup(AUTOGRAD, state, info)
+        else:
+            self.lookup(AUTOGRAD, "hit" if hit else "miss", info)
+
+    def remote_asked(self, cache: str, key: str, found: bool) -> None:
+        self.lookup(f"remote: {cache}", "hit" if found else "miss", {"key": key})
+
+
+def _saved_seconds(info: Mapping[str, Any]) -> float | None:
+    if (nanoseconds := info.get("time_saved_ns")) is not None:
+        return float(nanoseconds) / 1e9
+    if (milliseconds := info.get("time_saved_ms")) is not None:
+        return float(milliseconds) / 1e3
+    return None
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo.utils import CompileEventLogger
+    from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+    from torch._inductor.codecache import FxGraphCache
+    from torch._inductor.remote_cache import RemoteCache
+
+    caches = Caches(recorder)
+    safely = Safely(recorder, HOOK.name)
+    prepare_key = FxGraphCache.prepare_key
+    load_with_key = FxGraphCache.load_with_key
+    try_load = AOTAutogradCache.try_load
+    lookup = AOTAutogradCache._lookup
+    instant = CompileEventLogger.instant
+    remote_get = RemoteCache.get
+
+    def prepared(gm: Any, example_inputs: Any, fx_kwargs: Any, *args: Any, **kwargs: Any) -> Any:
+        safely(caches.graph_asked, fx_kwargs)
+        answer = prepare_key(gm, example_inputs, fx_kwargs, *args, **kwargs)
+        safely(caches.graph_prepared, answer)
+        return answer
+
+    def loaded(key: Any, debug_lines: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = load_with_key(key, debug_lines, *args, **kwargs)
+        is_backward = kwargs.get("is_backward", args[3] if len(args) > 3 else False)
+        safely(caches.graph_loaded, answer[0] is not None, answer[1], bool(is_backward))
+        return answer
+
+    def autograd_loaded(*args: Any, **kwargs: Any) -> Any:
+        info: dict[str, Any] = {}
+        caches.asked.autograd.append(info)
+        hit = False
+        try:
+            answer = try_load(*args, **kwargs)
+            hit = (answer[0] if isinstance(answer, tuple) else answer) is not None
+            return answer
+        finally:
+            caches.asked.autograd.pop()
+            safely(caches.autograd_loaded, info, hit)
+
+    def looked_up(*args: Any, **kwargs: Any) -> Any:
+        answer = lookup(*args, **kwargs)
+        if answer is not None and caches.asked.autograd:
+            entry = answer[0] if isinstance(answer, tuple) else answer
+            caches.asked.autograd[-1]["is_inference"] = getattr(entry, "compiled_bw", False) is None
+        return answer
+
+    def said(event_name: Any, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if caches.asked.autograd and str(event_name).startswith("autograd_cache_"):
+            caches.asked.autograd[-1].update(metadata or {})
+        return instant(event_name, metadata, *args, **kwargs)
+
+    def remote(self: Any, key: Any, *args: Any, **kwargs: Any) -> Any:
+        found = remote_get(self, key, *args, **kwargs)
+        safely(caches.remote_asked, type(self).__name__, str(key), found is not None)
+        return found
+
+    undo = [
+        patch(FxGraphCache, "prepare_key", staticmethod(prepared)),
+        patch(FxGraphCache, "load_with_key", staticmethod(loaded)),
+        patch(AOTAutogradCache, "try_load", staticmethod(autograd_loaded)),
+        patch(AOTAutogradCache, "_lookup", staticmethod(looked_up)),
+        patch(CompileEventLogger, "instant", staticmethod(said)),
+        patch(RemoteCache, "get", remote),
+    ]
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+_AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache"
+
+HOOK = Hook(
+    name="caches",
+    offers="hits and misses of torch's compile caches, and what a miss missed",
+    needs=(
+        "torch._inductor.codecache:FxGraphCache.prepare_key(gm, example_inputs, fx_kwargs)",
+        "torch._inductor.codecache:FxGraphCache.load_with_key(key, debug_lines, is_backward)",
+        f"{_AUTOGRAD_CACHE}.try_load",
+        f"{_AUTOGRAD_CACHE}._lookup",
+        "torch._dynamo.utils:CompileEventLogger.instant(event_name, metadata)",
+        "torch._inductor.remote_cache:RemoteCache.get(key)",
+    ),
+    install=install,
+    stage="autograd",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,107 @@
+"""The C++ backend's fusion checks, which answer no without a word: which one it was, exactly.
+
+torch/_inductor/codegen/cpp.py: `CppScheduling.can_fuse_vertical` and `can_fuse_horizontal` are
+asked last; both rest on `_can_fuse_horizontal_impl`, whose answer is kept here as it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.inductor.fusion_attempts import running
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.codegen.cpp import CppScheduling
+
+    same_loops: dict[int, bool] = {}
+    """Answer of `_can_fuse_horizontal_impl` in the running attempt, by identity of it."""
+
+    def keep(original: Callable[..., Any]) -> Callable[..., Any]:
+        def impl(self: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = original(self, *args, **kwargs)
+            if running.stack:
+                same_loops[id(running.stack[-1])] = bool(answer)
+            return answer
+
+        return impl
+
+    def name(
+        original: Callable[..., Any], function: str, rule: Callable[[Any, Any, bool | None], str]
+    ) -> Callable[..., Any]:
+        def check(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
+            if not running.stack:
+                return original(self, node1, node2, *args, **kwargs)
+            attempt = running.stack[-1]
+            same_loops.pop(id(attempt), None)
+            said = attempt.said
+            answer = original(self, node1, node2, *args, **kwargs)
+            known = same_loops.pop(id(attempt), None)
+            if not answer and attempt.said is said:
+                attempt.silent = (rule(node1, node2, known), f"CppScheduling.{function}")
+            return answer
+
+        return check
+
+    undo = [
+        patch(
+            CppScheduling,
+            "_can_fuse_horizontal_impl",
+            keep(CppScheduling._can_fuse_horizontal_impl),
+        ),
+        patch(
+            CppScheduling,
+            "can_fuse_horizontal",
+            name(CppScheduling.can_fuse_horizontal, "can_fuse_horizontal", _horizontal),
+        ),
+        patch(
+            CppScheduling,
+            "can_fuse_vertical",
+            name(CppScheduling.can_fuse_vertical, "can_fuse_vertical", _vertical),
+        ),
+    ]
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+def _at_outer_loop(node1: Any, node2: Any) -> bool:
+    return any(type(node).__name__ == "OuterLoopFusedSchedulerNode" for node in (node1, node2))
+
+
+def _horizontal(node1: Any, node2: Any, same_loops: bool | None) -> str:
+    if node1.is_template() or node2.is_template():
+        return "template"
+    if same_loops is None:
+        return "max-horizontal"
+    return "outer-loop" if _at_outer_loop(node1, node2) else "domain"
+
+
+def _vertical(node1: Any, node2: Any, same_loops: bool | None) -> str:
+    if node1.is_template() or node2.is_template():
+        return "template"
+    if same_loops:
+        return "after-reduction"
+    return "outer-loop" if _at_outer_loop(node1, node2) else "domain"
+
+
+_CPP = "torch._inductor.codegen.cpp:CppScheduling"
+
+HOOK = Hook(
+    name="fusion checks of the C++ backend",
+    offers="which check of the C++ backend rejected a pair for which Inductor gives no reason",
+    needs=(
+        f"{_CPP}._can_fuse_horizontal_impl",
+        f"{_CPP}.can_fuse_horizontal",
+        f"{_CPP}.can_fuse_vertical",
+    ),
+    install=install,
+    stage="fusion",
+    tried_on=("2.13.0",),
+)

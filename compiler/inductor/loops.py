@@ -1,0 +1,63 @@
+"""A loop body as text: Inductor's own LoopBody, its index expressions put where they are used.
+
+torch's `LoopBody.debug_str` (torch/_inductor/loop_body.py) makes a GraphModule to print one; this
+reads the same FX graph and is far cheaper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_STORES = ("store", "store_reduction", "partial_accumulate")
+
+
+def loop_text(body: Any) -> str:
+    """The loop nest that a `LoopBody` stands for, one operation a line."""
+    lines: list[str] = []
+    depth = 0
+    reduced = set(body.reduce_vars)
+    for variable, extent in body.var_ranges.items():
+        word = "reduce" if variable in reduced else "for"
+        lines.append(f"{'  ' * depth}{word} {variable} in {extent}:")
+        depth += 1
+    indices = {name: str(expression) for name, expression in body.indexing_exprs.items()}
+    _block(body.root_block, indices, depth, lines)
+    for name, block in body.subblocks.items():
+        lines.append(f"{'  ' * depth}{name}:")
+        _block(block, indices, depth + 1, lines)
+    return "\n".join(lines) + "\n"
+
+
+def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) -> None:
+    texts: dict[Any, str] = {}
+    margin = "  " * depth
+    for node in block.graph.nodes:
+        if node.op == "placeholder":
+            texts[node] = "ops"
+        elif node.op == "call_module" and node.target == "get_index":
+            texts[node] = indices.get(node.args[0], str(node.args[0]))
+        elif node.op == "output":
+            if getattr(node.args[0], "target", None) not in (None, *_STORES):
+                lines.append(f"{margin}return {texts.get(node.args[0], node.args[0])}")
+        else:
+            arguments = [
+                _text(value, texts)
+                for value in node.args
+                if not (hasattr(value, "op") and texts.get(value) == "ops")
+            ]
+            arguments += [f"{name}={_text(value, texts)}" for name, value in node.kwargs.items()]
+            call = f"{node.target}({', '.join(arguments)})"
+            if node.target in _STORES:
+                lines.append(margin + call)
+                texts[node] = node.name
+            else:
+                lines.append(f"{margin}{node.name} = {call}")
+                texts[node] = node.name
+
+
+def _text(value: Any, texts: dict[Any, str]) -> str:
+    if hasattr(value, "op") and hasattr(value, "graph"):
+        return texts.get(value, value.name)
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(_text(item, texts) for item in value) + ")"
+    return str(value)

@@ -1,0 +1,237 @@
+"""Lowering: the graph that Inductor lowers, and what became of each of its nodes.
+
+torch/_inductor/graph.py: `GraphLowering` is an FX interpreter whose `run` lowers a graph node by
+node. Pointwise nodes stay lazy until a reader needs them in memory, so the operations of a node are
+read when the whole graph has run: an operation belongs to the node that it is the origin node of.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from torch import fx
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.graphs.lines import parse_stack_trace
+from compiler.graphs.nodes import describe_graph, target_name
+from compiler.inductor.lowerings import Lowering, failed, lowering_of
+from compiler.inductor.replacements import replaced
+from compiler.trace.records import Graph, Lowered, Node
+
+WHAT = "lowering"
+_MAX_NAMES = 8
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor import compile_fx
+    from torch._inductor.graph import GraphLowering
+
+    undo = [
+        patch(
+            compile_fx,
+            "_recursive_post_grad_passes",
+            _post_grad(compile_fx._recursive_post_grad_passes),
+        ),
+        patch(GraphLowering, "run", _run(GraphLowering.run, recorder)),
+        patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
+    ]
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+_parents: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
+"""Names of the nodes of AOTAutograd's graphs, before Inductor's last passes rewrite them."""
+
+
+def _post_grad(original: Callable[..., Any]) -> Callable[..., Any]:
+    def post_grad_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+        _parents[gm] = frozenset(node.name for node in gm.graph.nodes)
+        return original(gm, *args, **kwargs)
+
+    return post_grad_passes
+
+
+_results: dict[int, dict[fx.Node, tuple[Any, list[Any]]]] = {}
+"""(IR of each node, operations realised meanwhile), by identity of the `GraphLowering`."""
+
+
+def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run_node(self: Any, n: Any, *args: Any, **kwargs: Any) -> Any:
+        before = len(self.operations)
+        answer = original(self, n, *args, **kwargs)
+        results = _results.get(id(self))
+        if results is not None:
+            results[n] = (answer, self.operations[before:])
+        return answer
+
+    return run_node
+
+
+def _run(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.quiet:
+            return original(self, *args, **kwargs)
+        try:
+            record_graph(recorder, self)
+            _results[id(self)] = {}
+        except Exception as error:
+            failed(recorder, WHAT, error)
+        try:
+            answer = original(self, *args, **kwargs)
+        finally:
+            results = _results.pop(id(self), {})
+        try:
+            _record_lowered(recorder, self, results)
+        except Exception as error:
+            failed(recorder, WHAT, error)
+        return answer
+
+    return run
+
+
+def record_graph(recorder: Recorder, graph: Any) -> Lowering:
+    """Record the graph that is about to be lowered, once; its lines are kept for the kernels."""
+    lowering = lowering_of(recorder, graph)
+    if lowering.described:
+        return lowering
+    described = describe_graph(
+        graph.module.graph,
+        id=lowering.id,
+        kind="lowered",
+        compile_id=lowering.compile_id,
+        recorder=recorder,
+        parent=lowering.parent,
+    )
+    known = _parents.get(graph.module)
+    nodes = tuple(
+        with_origins(node, part, known)
+        for node, part in zip(graph.module.graph.nodes, described.nodes, strict=True)
+    )
+    for node in nodes:
+        if node.inferred and node.location is not None:
+            recorder.source(node.location.file)
+        lowering.described[node.name] = node
+    recorder.emit(_with_nodes(described, nodes))
+    return lowering
+
+
+def _with_nodes(graph: Graph, nodes: tuple[Node, ...]) -> Graph:
+    changed: Graph = msgspec.structs.replace(graph, nodes=nodes)
+    return changed
+
+
+def with_origins(node: fx.Node, described: Node, known: frozenset[str] | None) -> Node:
+    """The node with its origins in the parent graph, and an inferred line where torch has none.
+
+    Passes rewrite the parent in place: a node of it (`known` has their names) keeps its name. One
+    that a pattern put in comes from the nodes that the pattern matched.
+    """
+    source = replaced(node)
+    kept = known is None or node.name in known
+    if source is None:
+        return msgspec.structs.replace(described, origins=(node.name,) if kept else ())
+    origins = [name for name in source.nodes if known is None or name in known][:_MAX_NAMES]
+    changes: dict[str, Any] = {
+        "origins": (node.name,) if kept else tuple(origins),
+        "made_by": source.by,
+    }
+    if described.location is None and source.stack_trace:
+        stack = parse_stack_trace(source.stack_trace)
+        if stack:
+            changes |= {
+                "location": stack[-1],
+                "stack": stack if len(stack) > 1 else (),
+                "inferred": True,
+            }
+    return msgspec.structs.replace(described, **changes)
+
+
+def _record_lowered(
+    recorder: Recorder, graph: Any, results: dict[fx.Node, tuple[Any, list[Any]]]
+) -> None:
+    lowering = lowering_of(recorder, graph)
+    during = {id(made): node for node, (_, realised) in results.items() for made in realised}
+    operations: dict[fx.Node, list[Any]] = {}
+    for operation in graph.operations:
+        origin = operation.get_origin_node() or during.get(id(operation))
+        if origin is not None:
+            operations.setdefault(origin, []).append(operation)
+    for node, (result, _) in results.items():
+        if node.op == "output":
+            continue
+        own = operations.get(node, [])
+        recorder.emit(
+            Lowered(
+                graph=lowering.id,
+                node=node.name,
+                target=target_name(node.target),
+                ir=ir_name(result),
+                operations=tuple(operation.get_operation_name() for operation in own),
+                fallback=fallback_reason(node, own),
+            )
+        )
+
+
+def ir_name(value: Any) -> str:
+    """Class of the IR behind a lowering's result: `Pointwise`, `Reduction`, `View`, …"""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(dict.fromkeys(ir_name(item) for item in value))
+    for _ in range(4):
+        if type(value).__name__ in ("TensorBox", "StorageBox", "ComputedBuffer"):
+            value = value.data
+    return type(value).__name__
+
+
+def fallback_reason(node: fx.Node, operations: Iterable[Any]) -> str:
+    """Why these operations are calls into a library, in words; "" where they are not.
+
+    The order is that in which torch/_inductor/graph.py decides (`run_node`, `call_function`).
+    """
+    kinds = {base.__name__ for operation in operations for base in type(operation).__mro__}
+    if "ExternKernel" not in kinds:
+        return ""
+    from torch._inductor import config, lowering
+    from torch._library.utils import is_builtin
+
+    target = node.target
+    if "FallbackKernel" in kinds:
+        overload = hasattr(target, "overloadpacket")
+        if overload and not is_builtin(target):
+            return "custom operator: Inductor has no lowering for it"
+        if overload and lowering.fallback_node_due_to_unsupported_type(node):
+            return "a tensor type that Inductor generates no code for"
+        if "should_fallback" in node.meta:
+            return "a pass asked for the eager kernel"
+        if target in lowering.fallbacks:
+            return "Inductor has no lowering for this operator, or calls ATen for it always"
+        return "its lowering calls ATen for these arguments"
+    if "ExternKernelOut" in kinds and not (config.max_autotune or config.max_autotune_gemm):
+        return "left to the library: templates are tried with max_autotune only"
+    return "left to the library"
+
+
+_GRAPH = "torch._inductor.graph:GraphLowering"
+
+HOOK = Hook(
+    name="lowering",
+    offers="the graph that Inductor lowers, and the IR of each of its nodes",
+    needs=(
+        f"{_GRAPH}.run",
+        f"{_GRAPH}.run_node",
+        "torch._inductor.compile_fx:_recursive_post_grad_passes",
+        "torch._inductor.lowering:fallbacks",
+        "torch._inductor.lowering:fallback_node_due_to_unsupported_type",
+        "torch._library.utils:is_builtin",
+    ),
+    install=install,
+    stage="lowering",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,119 @@
+"""The graphs being lowered: their ids in the trace, their nodes and the user lines of these.
+
+Every hook of Inductor meets the same `GraphLowering`; what is known of one is kept here, once.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torch import fx
+
+from compiler.control.recorder import Recorder
+from compiler.graphs.current import current_compile_id, lowering_graph_id
+from compiler.inductor.predicted import predicting
+from compiler.trace.records import Location, Node, Warned
+from compiler.trace.writer import TraceWriter
+
+
+@dataclass
+class Lowering:
+    """One graph that Inductor lowers."""
+
+    base: str
+    """Id of AOTAutograd's graph, with the arch of a prediction: `0/0/forward@sm_90`."""
+    parent: str
+    """Id of AOTAutograd's graph in the trace: `0/0/forward`."""
+    id: str
+    """`0/0/forward@sm_90/lowered`."""
+    compile_id: str
+    predicted: bool
+    positions: dict[fx.Node, int]
+    """Place of each node in the lowered graph."""
+    described: dict[str, Node] = field(default_factory=dict)
+    """Its nodes as recorded, by name; filled by the lowering hook."""
+    operations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Origins of each scheduler node, by name: `op3` -> nodes of this graph, in its order."""
+    realised: dict[str, str] = field(default_factory=dict)
+    """The node that each scheduler node realises, by name, where torch names one."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Label of each scheduler node, by name."""
+
+    def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
+        """User lines of these nodes, distinct, in file order; whether all of them are inferred."""
+        exact: dict[tuple[str, int], Location] = {}
+        inferred: dict[tuple[str, int], Location] = {}
+        for name in names:
+            node = self.described.get(name)
+            if node is None or node.location is None:
+                continue
+            into = inferred if node.inferred else exact
+            into.setdefault((node.location.file, node.location.line), node.location)
+        both = {**inferred, **exact}
+        return tuple(both[key] for key in sorted(both)), bool(both) and not exact
+
+
+@dataclass
+class Lowerings:
+    """All graphs lowered while one recorder records."""
+
+    known: weakref.WeakKeyDictionary[object, Lowering] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    used: dict[str, int] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)
+
+
+_all: weakref.WeakKeyDictionary[TraceWriter, Lowerings] = weakref.WeakKeyDictionary()
+
+
+def _of(recorder: Recorder) -> Lowerings:
+    found = _all.get(recorder.writer)
+    if found is None:
+        found = _all[recorder.writer] = Lowerings()
+    return found
+
+
+def lowering_of(recorder: Recorder, graph: object) -> Lowering:
+    """What is known of one `torch._inductor.graph.GraphLowering`."""
+    lowerings = _of(recorder)
+    found = lowerings.known.get(graph)
+    if found is None:
+        found = lowerings.known[graph] = _new(lowerings, graph)
+    return found
+
+
+def _new(lowerings: Lowerings, graph: object) -> Lowering:
+    parent = lowering_graph_id(
+        bool(getattr(graph, "is_backward", False)), bool(getattr(graph, "is_inference", False))
+    )
+    arch = predicting.get()
+    base = f"{parent}@{arch}" if arch else parent
+    name = getattr(graph, "name", None)
+    inner = str(name) if name else "constants" if getattr(graph, "is_const_graph", False) else ""
+    id = f"{base}/{inner}/lowered" if inner else f"{base}/lowered"
+    # torch may lower several graphs of one compile (DDPOptimizer splits it): ids stay distinct
+    count = lowerings.used[id] = lowerings.used.get(id, 0) + 1
+    if count > 1:
+        id = f"{id}.{count}"
+    module = getattr(graph, "module", None)
+    nodes = module.graph.nodes if module is not None else ()
+    return Lowering(
+        base=id.replace("/lowered", "", 1),
+        parent=parent,
+        id=id,
+        compile_id=current_compile_id(),
+        predicted=bool(arch),
+        positions={node: place for place, node in enumerate(nodes)},
+    )
+
+
+def failed(recorder: Recorder, what: str, error: Exception) -> None:
+    """Say once that recording `what` went wrong; torch's own work goes on."""
+    lowerings = _of(recorder)
+    message = f"{what} is not recorded whole: {type(error).__name__}: {str(error)[:200]}"
+    if message not in lowerings.warned:
+        lowerings.warned.add(message)
+        recorder.emit(Warned(message=message))

@@ -1,0 +1,267 @@
+"""FX passes: each one that changed a graph, with the graph before and after.
+
+Inductor names its passes through `GraphTransformObserver` (torch/fx/passes), which nest; the three
+stages of passes (`pre_grad_passes`, `joint_graph_passes`, `post_grad_passes`) are around them all.
+A change belongs to the innermost pass in which it happened, and is recorded once: what a stage
+changed outside of every named pass is recorded under the stage's own name.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import fx
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
+from compiler.graphs.provenance import Made, made_in, note_made
+from compiler.graphs.text import Snapshot, render, same, snapshot
+from compiler.trace.records import PassChange
+
+STAGES = {
+    "view_to_reshape": "view_to_reshape",
+    "_recursive_pre_grad_passes": "pre_grad_passes",
+    "_recursive_joint_graph_passes": "joint_graph_passes",
+    "_recursive_post_grad_passes": "post_grad_passes",
+}
+PATTERNS = ("LoweringPatternEntry", "GraphPatternEntry", "ReplacementPatternEntry")
+
+
+@dataclass(eq=False)
+class _Pass:
+    """A pass that is running."""
+
+    module: fx.GraphModule
+    graph: str
+    name: str
+    subsystem: str
+    known: Snapshot
+    """The graph as of the last change that was recorded, or as the pass found it."""
+    since: float
+    patterns: list[str] = field(default_factory=list)
+
+
+class _Running(threading.local):
+    def __init__(self) -> None:
+        self.passes: list[_Pass] = []
+
+
+class Passes:
+    """Watches the passes of one recording, a stack for each thread."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._running = _Running()
+
+    def stage_starts(self, module: fx.GraphModule, name: str) -> _Pass:
+        """One of Inductor's stages starts on a graph, or on a sub-graph of the one in hand."""
+        outer = self._running.passes[-1] if self._running.passes else None
+        graph = current_graph_id()
+        if outer is not None and outer.module is not module:
+            graph = f"{outer.graph}/{_name_in(outer.module, module)}"
+        return self._start(module, graph, name, "")
+
+    def pass_starts(self, module: Any, name: str, subsystem: str) -> _Pass | None:
+        """A named pass starts; None for one on a graph that is not in hand: torch also runs
+        passes on the patterns that it registers."""
+        if not self._running.passes or self._running.passes[-1].module is not module:
+            return None
+        outer = self._running.passes[-1]
+        return self._start(module, outer.graph, name, subsystem or outer.subsystem)
+
+    def _start(self, module: fx.GraphModule, graph: str, name: str, subsystem: str) -> _Pass:
+        now = time.perf_counter()
+        found = snapshot(module.graph)
+        if self._running.passes and self._running.passes[-1].module is module:
+            self._changed(self._running.passes[-1], found, now)
+        started = _Pass(module, graph, name, subsystem, found, now)
+        self._running.passes.append(started)
+        return started
+
+    def ends(self, ended: _Pass) -> None:
+        """A pass ends, with those inside it that an exception left open."""
+        running = self._running.passes
+        if ended not in running:
+            return
+        del running[running.index(ended) + 1 :]
+        now = time.perf_counter()
+        after = snapshot(ended.module.graph)
+        self._changed(ended, after, now)
+        running.pop()
+        if running and running[-1].module is ended.module:
+            running[-1].known, running[-1].since = after, now
+
+    def _changed(self, running: _Pass, after: Snapshot, now: float) -> None:
+        """Record what the pass itself changed since `known`, if anything."""
+        before, since = running.known, running.since
+        running.known, running.since = after, now
+        patterns = tuple(dict.fromkeys(running.patterns))
+        running.patterns.clear()
+        if same(before, after):
+            return
+        old = {(row.name, id(row.target)): row.name for row in before}
+        new = {(row.name, id(row.target)): row.name for row in after}
+        before_text, after_text = render(before), render(after)
+        if before_text == after_text:
+            return
+        added = tuple(name for key, name in new.items() if key not in old)
+        # what a pattern replaced is known by now; of the others only the pass is
+        noted = made_in(running.graph)
+        note_made(running.graph, [n for n in added if n not in noted], Made(running.name, ()))
+        index = self._running.passes.index(running)
+        self.recorder.emit(
+            PassChange(
+                graph=running.graph,
+                name=running.name,
+                subsystem=running.subsystem,
+                before=self.recorder.text(before_text),
+                after=self.recorder.text(after_text),
+                added=added,
+                removed=tuple(name for key, name in old.items() if key not in new),
+                seconds=now - since,
+                parent=self._running.passes[index - 1].name if index else "",
+                patterns=patterns,
+            )
+        )
+
+    def replaces(self, match: Any, graph: fx.Graph, pattern: str) -> Callable[[], None] | None:
+        """A pattern is about to be replaced in the graph in hand; call the result when it was."""
+        running = self._running.passes[-1] if self._running.passes else None
+        if running is None or running.module.graph is not graph:
+            return None
+        replaced = tuple(match.nodes)
+        created: list[str] = []
+
+        def on_create(node: fx.Node) -> None:
+            created.append(node.name)
+
+        module = running.module
+        module._register_create_node_hook(on_create)
+
+        def done() -> None:
+            module._unregister_create_node_hook(on_create)
+            running.patterns.append(pattern)
+            note_made(running.graph, created, Made(running.name, replaced))
+
+        return done
+
+
+def _name_in(parent: fx.GraphModule, child: fx.GraphModule) -> str:
+    return next((name for name, module in parent.named_children() if module is child), "?")
+
+
+def pattern_name(entry: Any) -> str:
+    """What torch calls a pattern: its own name, its handler's, or the operator it starts at."""
+    name = getattr(entry, "pattern_name", None)
+    if isinstance(name, str) and name:
+        return name
+    handler = getattr(entry, "handler", None)
+    found = getattr(handler, "__name__", "") or getattr(
+        getattr(handler, "func", None), "__name__", ""
+    )
+    if found:
+        return str(found)
+    functions = getattr(getattr(entry, "pattern", None), "fns", None) or ()
+    return f"replacement of {functions[0]}" if functions else type(entry).__name__
+
+
+def install(recorder: Recorder) -> Uninstall:
+    import torch._inductor.compile_fx as compile_fx
+    import torch._inductor.pattern_matcher as pattern_matcher
+    from torch.fx.passes.graph_transform_observer import GraphTransformObserver
+
+    passes = Passes(recorder)
+    safely = Safely(recorder, HOOK.name)
+    undo: list[Uninstall] = []
+
+    def stage(attribute: str, words: str) -> None:
+        original = getattr(compile_fx, attribute)
+
+        def staged(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            if not isinstance(gm, fx.GraphModule) or not current_compile_id():
+                return original(gm, *args, **kwargs)
+            started = safely(passes.stage_starts, gm, words)
+            try:
+                return original(gm, *args, **kwargs)
+            finally:
+                if started is not None:
+                    safely(passes.ends, started)
+
+        undo.append(patch(compile_fx, attribute, staged))
+
+    for attribute, words in STAGES.items():
+        stage(attribute, words)
+
+    codegen_and_compile = compile_fx.fx_codegen_and_compile
+
+    def codegen(*args: Any, **kwargs: Any) -> Any:
+        graph = lowering_graph_id(
+            bool(kwargs.get("is_backward", False)), bool(kwargs.get("is_inference", False))
+        )
+        with in_hand(graph):
+            return codegen_and_compile(*args, **kwargs)
+
+    undo.append(patch(compile_fx, "fx_codegen_and_compile", codegen))
+
+    enter, leave = GraphTransformObserver.__enter__, GraphTransformObserver.__exit__
+    running: dict[int, _Pass] = {}
+
+    def entered(self: Any) -> Any:
+        result = enter(self)
+        started = safely(passes.pass_starts, self.gm, str(self.passname), self.subsystem or "")
+        if started is not None:
+            running[id(self)] = started
+        return result
+
+    def left(self: Any, *error: Any) -> Any:
+        started = running.pop(id(self), None)
+        if started is not None:
+            safely(passes.ends, started)
+        return leave(self, *error)
+
+    undo.append(patch(GraphTransformObserver, "__enter__", entered))
+    undo.append(patch(GraphTransformObserver, "__exit__", left))
+
+    def pattern(kind: Any) -> None:
+        original = kind.apply
+
+        def apply(self: Any, match: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
+            done = safely(passes.replaces, match, graph, pattern_name(self))
+            try:
+                return original(self, match, graph, *args, **kwargs)
+            finally:
+                if done is not None:
+                    safely(done)
+
+        undo.append(patch(kind, "apply", apply))
+
+    for name in PATTERNS:
+        pattern(getattr(pattern_matcher, name))
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+HOOK = Hook(
+    name="passes",
+    offers="FX passes that changed a graph, with the graph before and after",
+    needs=(
+        "torch.fx.passes.graph_transform_observer:GraphTransformObserver.__enter__",
+        "torch.fx.passes.graph_transform_observer:GraphTransformObserver.__exit__",
+        *(f"torch._inductor.compile_fx:{name}(gm)" for name in STAGES),
+        "torch._inductor.compile_fx:fx_codegen_and_compile",
+        *(f"torch._inductor.pattern_matcher:{name}.apply(match, graph)" for name in PATTERNS),
+    ),
+    install=install,
+    stage="autograd",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,154 @@
+"""Phases: everything that torch itself times with `dynamo_timed`, truly nested.
+
+torch's `ChromiumEventLogger` (torch/_dynamo/utils.py) is told of each start and end, with torch's
+own clock readings. The durations here are those, so they equal `compilation_time_metrics`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id
+from compiler.trace.records import Phase
+
+LOGGER = "torch._dynamo.utils:ChromiumEventLogger"
+
+
+@dataclass
+class _Open:
+    """A phase that has started."""
+
+    id: int
+    name: str
+    compile_id: str
+    start: float
+    parent: int | None
+    torch_start_ns: int
+    last_end: float = 0.0
+    """End of the last child: the phase cannot end before it."""
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.open: list[_Open] = []
+
+
+class Phases:
+    """Turns starts and ends into `Phase` records, a stack for each thread."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._ids = itertools.count()
+        self._stack = _Stack()
+        # torch reads the wall clock; the recording counts on the monotonic one
+        self._wall_at_start = time.time_ns() - int(recorder.writer.now() * 1e9)
+
+    def _seconds(self, wall_ns: int) -> float:
+        return (wall_ns - self._wall_at_start) / 1e9
+
+    def starts(self, name: str, wall_ns: int, compile_id: str, depth: int) -> None:
+        """A phase starts. `depth`: how many phases torch holds open around it on this thread."""
+        stack = self._stack.open
+        # torch forgets phases when a compile starts over; phases from before our hook are unknown
+        del stack[depth:]
+        parent = stack[-1] if stack else None
+        start = self._seconds(wall_ns)
+        if parent is not None:
+            start = max(start, parent.start)  # the wall clock may be set back
+        stack.append(
+            _Open(
+                id=next(self._ids),
+                name=name,
+                compile_id=compile_id or (parent.compile_id if parent else ""),
+                start=start,
+                parent=parent.id if parent else None,
+                torch_start_ns=wall_ns,
+            )
+        )
+
+    def ends(self, name: str, wall_ns: int, start_ns: int) -> None:
+        """A phase ends; one that is not known to have started leaves no record."""
+        stack = self._stack.open
+        for index in range(len(stack) - 1, -1, -1):
+            if stack[index].name == name and stack[index].torch_start_ns == start_ns:
+                break
+        else:
+            return
+        phase = stack[index]
+        del stack[index:]
+        end = max(phase.start + (wall_ns - start_ns) / 1e9, phase.last_end)
+        if stack:
+            stack[-1].last_end = max(stack[-1].last_end, end)
+        self.recorder.emit(
+            Phase(
+                id=phase.id,
+                name=phase.name,
+                start=phase.start,
+                seconds=end - phase.start,
+                parent=phase.parent,
+                compile_id=phase.compile_id,
+                call=self.recorder.call,
+                thread=threading.get_ident(),
+            )
+        )
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo.utils import ChromiumEventLogger
+
+    phases = Phases(recorder)
+    safely = Safely(recorder, HOOK.name)
+    log_event_start = ChromiumEventLogger.log_event_start
+    log_event_end = ChromiumEventLogger.log_event_end
+
+    def started(self: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> Any:
+        given = kwargs.get("compile_id", args[2] if len(args) > 2 else None)
+        compile_id = str(given) if given is not None else current_compile_id()
+        safely(phases.starts, event_name, time_ns, compile_id, len(self.get_stack()))
+        return log_event_start(self, event_name, time_ns, *args, **kwargs)
+
+    def ended(
+        self: Any,
+        event_name: str,
+        time_ns: int,
+        metadata: Any,
+        start_time_ns: int,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        try:
+            return log_event_end(
+                self, event_name, time_ns, metadata, start_time_ns, *args, **kwargs
+            )
+        finally:
+            safely(phases.ends, event_name, time_ns, start_time_ns)
+
+    undo_start = patch(ChromiumEventLogger, "log_event_start", started)
+    undo_end = patch(ChromiumEventLogger, "log_event_end", ended)
+
+    def uninstall() -> None:
+        undo_end()
+        undo_start()
+
+    return uninstall
+
+
+HOOK = Hook(
+    name="phases",
+    offers="time per phase of the compile, nested",
+    needs=(
+        f"{LOGGER}.log_event_start(event_name, time_ns, compile_id)",
+        f"{LOGGER}.log_event_end(event_name, time_ns, metadata, start_time_ns)",
+        f"{LOGGER}.get_stack",
+    ),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,180 @@
+"""The nodes that the scheduler starts with, and the groups that it ends with.
+
+torch/_inductor/scheduler.py: `Scheduler.fuse_nodes` is given the initial nodes, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.inductor.loops import loop_text
+from compiler.inductor.lowerings import Lowering, failed, lowering_of
+from compiler.inductor.names import expression_size, node_label
+from compiler.trace.records import FusionGroup, SchedulerNode, Size
+
+WHAT = "scheduler nodes"
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.scheduler import Scheduler
+
+    return patch(Scheduler, "fuse_nodes", _fuse_nodes(Scheduler.fuse_nodes, recorder))
+
+
+def _fuse_nodes(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    def fuse_nodes(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.quiet:
+            try:
+                from torch._inductor.virtualized import V
+
+                lowering = lowering_of(recorder, V.graph)
+                for node in nodes:
+                    recorder.emit(describe(node, lowering, recorder))
+            except Exception as error:
+                failed(recorder, WHAT, error)
+        return original(self, nodes, *args, **kwargs)
+
+    return fuse_nodes
+
+
+def kind_of(node: Any) -> str:
+    """`pointwise`, `reduction`, `scan`, `extern`, `template`, `nop`, `foreach`, `grouped`; for a
+    fused node that of its strongest member."""
+    name = type(node).__name__
+    if name == "NopKernelSchedulerNode":
+        return "nop"
+    if name == "ForeachKernelSchedulerNode":
+        return "foreach"
+    if name == "GroupedSchedulerNode":
+        return "grouped"
+    if node.is_template():
+        return "template"
+    if node.is_extern():
+        return "extern"
+    if node.is_split_scan():
+        return "scan"
+    if node.is_reduction():
+        return "reduction"
+    data = getattr(getattr(node, "node", None), "data", None)
+    return "scan" if type(data).__name__ in ("Scan", "SplitScan") else "pointwise"
+
+
+def computed_by(node: Any) -> list[Any]:
+    """FX nodes that a scheduler node computes, from the IR that it holds, each once.
+
+    torch gives a call into a library the origins of its inputs as well, though others compute
+    them: such a call computes its own node only.
+    """
+    found: dict[Any, None] = {}
+    for member in node.get_nodes():
+        ir = getattr(member, "node", None)
+        if ir is None:
+            continue
+        own = ir.get_origin_node() if member.is_extern() else None
+        for origin in (own,) if own is not None else ir.get_origins():
+            found[origin] = None
+    return list(found)
+
+
+def domain_of(node: Any) -> tuple[Size, ...]:
+    """Iteration sizes, then reduction sizes, as the backend groups them; () for a call."""
+    group = getattr(node, "group", None)
+    if not group:
+        return ()
+    flat: list[Size] = []
+    for part in group[1]:
+        if isinstance(part, (tuple, list)):
+            flat.extend(expression_size(item) for item in part)
+        else:
+            flat.append(expression_size(part))
+    return tuple(flat)
+
+
+def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode:
+    """One initial scheduler node as a record."""
+    name = node.get_name()
+    nodes = sorted_nodes(computed_by(node), lowering)
+    origins = tuple(found.name for found in nodes)
+    body = getattr(node, "_body", None)
+    text = node_label(nodes)
+    if hasattr(body, "root_block") and is_copy(body):
+        text = f"copy for {text}" if any(found.op == "call_function" for found in nodes) else "copy"
+    lowering.operations[name] = origins
+    lowering.labels[name] = text
+    realised = node.node.get_origin_node() if getattr(node, "node", None) is not None else None
+    if realised is not None:
+        lowering.realised[name] = realised.name
+    reads_writes = node.read_writes
+    kind = kind_of(node)
+    return SchedulerNode(
+        graph=lowering.id,
+        name=name,
+        kind=kind,
+        origins=origins,
+        label=text or kind,
+        domain=domain_of(node),
+        reads=tuple(dict.fromkeys(dependency.name for dependency in reads_writes.reads)),
+        writes=tuple(dict.fromkeys(dependency.name for dependency in reads_writes.writes)),
+        read_bytes=_bytes(node, reads=True),
+        write_bytes=_bytes(node, reads=False),
+        loops=recorder.text(loop_text(body)) if hasattr(body, "root_block") else "",
+        device=str(node.get_device() or "cpu"),
+    )
+
+
+def is_copy(body: Any) -> bool:
+    """Whether a loop body only moves data."""
+    return {node.target for node in body.root_block.graph.nodes if node.op == "call_method"} == {
+        "load",
+        "store",
+    }
+
+
+def sorted_nodes(nodes: list[Any], lowering: Lowering) -> list[Any]:
+    """Those of `nodes` that lie in the lowered graph, in its order."""
+    positions = lowering.positions
+    return sorted((node for node in nodes if node in positions), key=positions.__getitem__)
+
+
+def _bytes(node: Any, *, reads: bool) -> int | None:
+    """Inductor's own count of the bytes moved; None where it counts by a size hint only."""
+    if any(isinstance(size, str) for size in domain_of(node)):
+        return None
+    try:
+        return int(
+            node.get_read_write_buffers_sizes_impl(include_reads=reads, include_writes=not reads)
+        )
+    except Exception:  # torch refuses for some calls into libraries; then it is unknown
+        return None
+
+
+def group_of(node: Any, lowering: Lowering) -> FusionGroup:
+    """One final node of the scheduler as a group."""
+    members = tuple(member.get_name() for member in node.get_nodes())
+    kind = kind_of(node)
+    return FusionGroup(
+        name=node.get_name(),
+        nodes=members,
+        kind=kind,
+        label=node_label(sorted_nodes(computed_by(node), lowering)) or kind,
+    )
+
+
+_SCHEDULER = "torch._inductor.scheduler:Scheduler"
+_NODE = "torch._inductor.scheduler:BaseSchedulerNode"
+
+HOOK = Hook(
+    name="scheduler nodes",
+    offers="the nodes that the scheduler starts with: domain, buffers, bytes, loop body",
+    needs=(
+        f"{_SCHEDULER}.fuse_nodes",
+        f"{_NODE}.get_nodes",
+        f"{_NODE}.get_read_write_buffers_sizes_impl(include_reads, include_writes)",
+    ),
+    install=install,
+    stage="lowering",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,125 @@
+"""Compiles something while the capture hooks record, and keeps what torch itself says of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import torch
+from torch._dynamo.utils import counters
+
+from compiler.capture import HOOKS
+from compiler.control.hooks import install_all
+from compiler.control.recorder import Recorder
+from compiler.trace.records import AnyRecord, Settings, Warned
+from compiler.trace.writer import TraceWriter
+from viewers.recording import Recording
+
+_PLACE = re.compile(r"Graph break in user code at (?P<file>.+):(?P<line>\d+)\n")
+_CODE = re.compile(r"gb(?P<code>\d{4})\.html")
+_decode = msgspec.json.Decoder(AnyRecord).decode
+
+
+@dataclass
+class Compiled:
+    """What our hooks recorded, and torch's structured trace and counters of the same run."""
+
+    recording: Recording
+    events: list[tuple[dict[str, Any], Any]] = field(default_factory=list)
+    counted_breaks: int = 0
+    resumes: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    """(stack entries, names of locals) that each resume function takes."""
+    result: Any = None
+    error: BaseException | None = None
+
+    def artifacts(self, name: str) -> list[str]:
+        return [
+            payload
+            for metadata, payload in self.events
+            if metadata.get("artifact", {}).get("name") == name
+        ]
+
+    def metrics(self) -> list[dict[str, Any]]:
+        return [
+            event["compilation_metrics"] for event, _ in self.events_with("compilation_metrics")
+        ]
+
+    def events_with(self, name: str) -> list[tuple[dict[str, Any], Any]]:
+        return [(metadata, payload) for metadata, payload in self.events if name in metadata]
+
+    def break_sites(self) -> list[tuple[str, str, int]]:
+        """(code, file, line) of each break as torch's structured trace has it."""
+        return [_site(payload) for payload in self.artifacts("dynamo_graph_break_reason")]
+
+    def warnings(self) -> list[str]:
+        return [record.message for record in self.recording.all(Warned)]
+
+
+def _site(payload: str) -> tuple[str, str, int]:
+    place, code = _PLACE.search(payload), _CODE.search(payload)
+    assert place is not None, payload
+    return f"GB{code['code']}" if code else "", place["file"], int(place["line"])
+
+
+class _Collect(logging.Handler):
+    def __init__(self, events: list[tuple[dict[str, Any], Any]]) -> None:
+        super().__init__()
+        self.events = events
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "metadata", None)
+        if metadata:
+            self.events.append((metadata, getattr(record, "payload", None)))
+
+
+def compiled(
+    function: Callable[..., Any],
+    *calls: Sequence[Any],
+    record: str = "default",
+    compile: bool = True,
+    **options: Any,
+) -> Compiled:
+    """Compile `function` and call it, once for each of `calls`; an exception is kept.
+
+    `compile=False` calls the function as it is: it compiles something itself.
+    """
+    from torch._dynamo.resume_execution import ContinueExecutionCache
+
+    recording = Recording()
+    run = Compiled(recording)
+    writer = TraceWriter(lambda line: recording.feed([_decode(line)]))
+    recorder = Recorder(writer=writer, settings=Settings(file=__file__, record=record))
+    torch._dynamo.reset()
+    counters.clear()
+    log = torch._logging._internal.trace_log
+    handler, level = _Collect(run.events), log.level
+    lookup = ContinueExecutionCache.lookup
+
+    def looking_up(code: Any, lineno: int, *key: Any) -> Any:
+        run.resumes.append((key[3], key[4]))
+        return lookup(code, lineno, *key)
+
+    statuses, uninstall = install_all(HOOKS, recorder)
+    assert [status.reason for status in statuses if not status.available] == []
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    ContinueExecutionCache.lookup = looking_up
+    try:
+        ready = torch.compile(function, **{"backend": "eager", **options}) if compile else function
+        for number, arguments in enumerate(calls, 1):
+            recorder.call = number
+            run.result = ready(*arguments)
+    except Exception as error:
+        run.error = error
+    finally:
+        ContinueExecutionCache.lookup = lookup
+        log.removeHandler(handler)
+        log.setLevel(level)
+        uninstall()
+        run.counted_breaks = sum(counters["graph_break"].values())
+        torch._dynamo.reset()
+    return run

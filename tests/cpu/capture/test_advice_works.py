@@ -1,0 +1,89 @@
+"""The code that our advice offers, pasted and run: no break is left and the values are the same."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo import config
+
+from compiler.trace.records import GraphBreak
+from tests.cpu.capture import breaking
+from tests.cpu.capture.compiled import compiled
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+INPUTS = [torch.ones(2, 2), torch.full((2, 2), 9.0), -torch.ones(2, 2), torch.randn(2, 2)]
+
+
+def pasted(function: Any, line: int, lines: int, code: str, folder: Any) -> Callable[..., Any]:
+    """`function` with `lines` lines from `line` on replaced by `code`."""
+    source, first = inspect.getsourcelines(function)
+    start = line - first
+    indent = " " * (len(source[start]) - len(source[start].lstrip()))
+    replaced = [*source[:start], textwrap.indent(code, indent) + "\n", *source[start + lines :]]
+    file = folder / f"{function.__name__}.py"
+    file.write_text("".join(replaced))
+    names = dict(vars(breaking))
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    changed: Callable[..., Any] = names[function.__name__]
+    return changed
+
+
+def advice(function: Any, index: int) -> tuple[int, str]:
+    item = compiled(function, (INPUTS[0],)).recording.all(GraphBreak)[0]
+    assert item.advice[index].by == "tcw"
+    return item.location.line, item.advice[index].code
+
+
+@pytest.mark.parametrize(
+    ("function", "index", "lines"),
+    [
+        (breaking.branch_clamp, 0, 2),
+        (breaking.branch_clamp, 1, 2),
+        (breaking.branch_assign, 0, 4),
+        (breaking.branch_assign, 1, 4),
+        (breaking.branch_return, 0, 4),
+        (breaking.branch_return, 1, 4),
+        (breaking.branch_expression, 0, 1),
+        (breaking.item, 0, 1),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_code_to_paste(function: Any, index: int, lines: int, tmp_path: Any) -> None:
+    line, code = advice(function, index)
+    changed = pasted(function, line, lines, code, tmp_path)
+    for x in INPUTS:
+        assert torch.equal(changed(x), function(x))
+    result = compiled(changed, *((x,) for x in INPUTS), fullgraph=True)
+    assert result.error is None
+    assert torch.equal(result.result, function(INPUTS[-1]))
+
+
+@pytest.mark.parametrize(
+    ("function", "index", "setting"),
+    [
+        (breaking.prints, 0, "reorderable_logging_functions"),
+        (breaking.prints_in_loop, 0, "reorderable_logging_functions"),
+        (breaking.warns, 0, "reorderable_logging_functions"),
+        (breaking.logs, 0, "ignore_logging_functions"),
+        (breaking.item, 1, "capture_scalar_outputs"),
+        (breaking.to_int, 1, "capture_scalar_outputs"),
+        (breaking.nonzero, 0, "capture_dynamic_output_shape_ops"),
+        (breaking.masked, 1, "capture_dynamic_output_shape_ops"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_settings(function: Any, index: int, setting: str) -> None:
+    _, code = advice(function, index)
+    assert code.startswith(f"torch._dynamo.config.{setting}")
+    before = getattr(config, setting)
+    with config.patch({setting: set() if isinstance(before, set) else before}):
+        exec(code, dict(vars(breaking)))
+        result = compiled(function, (INPUTS[0],))
+    assert result.error is None
+    assert result.recording.all(GraphBreak) == []

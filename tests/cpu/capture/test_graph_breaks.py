@@ -1,0 +1,205 @@
+"""Graph breaks of all kinds: as many, and where, as torch's own structured trace says."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.resume_execution import ContinueExecutionCache
+
+from compiler.trace.records import FrameEnd, GraphBreak
+from tests.cpu.capture import breaking
+from tests.cpu.capture.compiled import Compiled, compiled
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@functools.cache
+def run(kind: Any) -> Compiled:
+    return compiled(kind, (torch.ones(2, 2),))
+
+
+kinds = pytest.mark.parametrize("kind", breaking.KINDS, ids=lambda kind: kind.__name__)
+
+
+@kinds
+def test_count_code_and_line_are_torchs_own(kind: Any) -> None:
+    result = run(kind)
+    assert result.error is None
+    assert result.warnings() == []
+    breaks = result.recording.all(GraphBreak)
+    assert breaks
+    ours = [(item.gb, item.location.file, item.location.line) for item in breaks]
+    assert ours == result.break_sites()
+
+
+@kinds
+def test_columns_are_those_of_the_instruction(kind: Any) -> None:
+    expected = breaking.marked()
+    for item in run(kind).recording.all(GraphBreak):
+        line = item.source_line.encode()
+        whole = item.location.end_line == item.location.line
+        text = line[item.location.column : item.location.end_column if whole else None]
+        assert text.decode().split("  #")[0] in expected[item.location.line]
+        assert item.stack[-1] == item.location
+
+
+@kinds
+def test_what_crosses_is_what_the_resume_functions_take(kind: Any) -> None:
+    result = run(kind)
+    crossing = [item for item in result.recording.all(GraphBreak) if item.crossing]
+    taken = [(set(names), stack) for stack, names in result.resumes]
+    for item in crossing:
+        names = {value.name for value in item.crossing if value.kind != "condition"}
+        if len(names) < len(item.crossing):
+            # a jump has two resume functions: each takes the locals that its side reads
+            sides = [known for known, _ in taken if known <= names]
+            assert set().union(*sides) == names
+        else:
+            # the instruction that broke leaves its result on the stack
+            assert any(
+                known <= names and len(names - known) in (stack, stack - 1)
+                for known, stack in taken
+            )
+
+
+@kinds
+def test_counters_of_torch_agree(kind: Any) -> None:
+    result = run(kind)
+    # torch counts only breaks that it raises and resumes from: no jumps, no skips, no steps
+    counted = [
+        item
+        for item in result.recording.all(GraphBreak)
+        if item.outcome == "break"
+        and item.type != "Data-dependent branching"
+        and item.reason.startswith("Encountered graph break when attempting")
+    ]
+    assert len(counted) == result.counted_breaks
+
+
+@kinds
+def test_every_break_has_advice_of_one_sentence(kind: Any) -> None:
+    for item in run(kind).recording.all(GraphBreak):
+        assert item.advice
+        assert all(advice.by == "tcw" and "\n" not in advice.text for advice in item.advice)
+
+
+def breaks(function: Any, *calls: Any, **options: Any) -> list[GraphBreak]:
+    return compiled(function, *calls, **options).recording.all(GraphBreak)
+
+
+X = torch.ones(2, 2)
+
+
+def test_a_branch_sends_its_condition_to_the_host() -> None:
+    (item,) = run(breaking.branch_clamp).recording.all(GraphBreak)
+    h, condition = item.crossing
+    assert (h.name, h.kind) == ("h", "")
+    assert h.tensor is not None
+    assert (h.tensor.shape, h.tensor.bytes) == ((2, 2), 16)
+    assert (condition.name, condition.kind) == ("gt", "condition")
+    assert condition.tensor is not None
+    assert condition.tensor.dtype == "bool"
+
+
+def test_a_break_in_a_loop_skips_the_frame_and_names_the_cause() -> None:
+    result = run(breaking.prints_in_loop)
+    (item,) = result.recording.all(GraphBreak)
+    assert item.outcome == "skip-frame"
+    assert item.type == "Failed to trace builtin operator"
+    assert item.then == ("graph break in loop",)
+    (end,) = result.recording.all(FrameEnd)
+    assert end.status == "skipped"
+    assert end.reason == "graph break in loop: Failed to trace builtin operator"
+
+
+def test_the_stack_of_a_break_in_an_inlined_function() -> None:
+    first, second = run(breaking.inlines).recording.all(GraphBreak)
+    assert [place.function for place in first.stack] == ["inlines", "helper"]
+    assert [place.function for place in second.stack] == ["helper"]
+    assert first.location == second.location
+
+
+def test_the_stack_itself_crosses() -> None:
+    (item,) = run(breaking.on_the_stack).recording.all(GraphBreak)
+    assert [value.name for value in item.crossing] == ["sin", "cos"]
+
+
+def test_fullgraph_records_the_break_that_is_raised() -> None:
+    result = compiled(breaking.inlines, (X,), fullgraph=True)
+    assert type(result.error).__name__ == "Unsupported"
+    (item,) = result.recording.all(GraphBreak)
+    assert item.outcome == "error"
+    assert breaking.marked()[item.location.line] == ['print("inlined")']
+    assert [place.function for place in item.stack] == ["inlines", "helper"]
+
+
+def test_fullgraph_records_a_frame_that_is_refused() -> None:
+    def generator(x: Any) -> Any:
+        yield x + 1
+
+    result = compiled(lambda x: list(torch.compile(generator, backend="eager", fullgraph=True)(x)),
+                      (X,), compile=False)  # fmt: skip
+    (item,) = result.recording.all(GraphBreak)
+    assert (item.type, item.outcome) == ("Attempt to trace generator", "error")
+    assert item.location.line == generator.__code__.co_firstlineno
+
+
+def test_error_on_graph_break_is_an_error() -> None:
+    def run_it(x: Any) -> Any:
+        with torch._dynamo.error_on_graph_break(True):
+            return torch.compile(breaking.prints, backend="eager")(x)
+
+    result = compiled(run_it, (X,), compile=False)
+    assert result.error is not None
+    assert [item.outcome for item in result.recording.all(GraphBreak)] == ["error"]
+
+
+@torch.library.custom_op("breaking::no_fake", mutates_args=())
+def no_fake(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+def test_a_custom_operator_without_a_fake_implementation() -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        return torch.ops.breaking.no_fake(y) * 2
+
+    result = compiled(function, (X,))
+    (item,) = result.recording.all(GraphBreak)
+    assert result.error is not None
+    assert item.outcome == "error"
+    assert 'register_fake("breaking::no_fake")' in item.advice[0].code
+
+
+def test_a_wrong_shape_is_no_graph_break() -> None:
+    result = compiled(lambda x: x @ torch.ones(7, 3), (X,))
+    assert result.error is not None
+    assert result.recording.all(GraphBreak) == []
+
+
+def test_callers_go_on_too_where_torch_breaks_inside_them() -> None:
+    with torch._dynamo.config.patch(nested_graph_breaks=True):
+        (item,) = breaks(breaking.inlines, (X,))
+    assert {value.name for value in item.crossing} == {"y", "z"}
+
+
+def test_each_call_breaks_under_its_own_number() -> None:
+    items = breaks(breaking.prints, (X,), (torch.ones(3, 2),), dynamic=False)
+    assert [(item.compile_id, item.call) for item in items] == [("0/0", 1), ("0/1", 2)]
+
+
+def test_messages_of_users_may_hold_anything() -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        torch._dynamo.graph_break(msg="\x1b[31m[/nope] *** While handling")
+        return y
+
+    (item,) = breaks(function, (X,))
+    assert "\x1b[31m[/nope]" in item.context + item.explanation
+
+
+def test_the_cache_of_resume_functions_is_as_before() -> None:
+    assert ContinueExecutionCache.lookup.__name__ == "lookup"

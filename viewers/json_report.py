@@ -1,0 +1,362 @@
+"""The object of `tcw explain --json`: what other programs rely on (docs/json.md).
+
+`VERSION` is raised when a key is taken away or changes its meaning; new keys do not raise it. A
+number that was not measured is null, and so is one that JSON cannot carry (nan, infinity).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
+from viewers.recording import Recording
+from viewers.summary import BreakSite, KernelRow, Summary, summarise
+from viewers.summary.breaks import ordered_advice
+from viewers.summary.recompiles import change_of
+
+VERSION = 1
+
+ReportStatus = Literal[
+    "ok", "failed", "timeout", "crashed", "interrupted", "exited", "incomplete", "usage", "internal"
+]
+
+
+class Item(msgspec.Struct, kw_only=True):
+    """A part of the report; every key is always there."""
+
+
+class GraphItem(Item):
+    """A graph that Dynamo captured."""
+
+    id: str
+    compile_id: str
+    ops: int
+    """Nodes that compute: torch's own op count."""
+
+
+class BreakItem(Item):
+    """A graph break; distinct by file, line and code."""
+
+    file: str
+    line: int
+    gb: str
+    """torch's code, `GB0170`; "" where this torch has none for the type."""
+    type: str
+    reason: str
+    """torch's words, their first line."""
+    fix: str
+    """Code to paste where there is some, else a sentence; "" where we know none."""
+    count: int
+    """Compiles in which it happened."""
+
+
+class FrameItem(Item):
+    """A compile of a frame that has guards."""
+
+    compile_id: str
+    guards: int
+
+
+class RecompileItem(Item):
+    """A frame that had to be compiled again, by torch's order."""
+
+    compile_id: str
+    call: int
+    guard: str
+    """torch's text of the condition of the most recent entry that failed."""
+    expected: str
+    seen: str
+    file: str
+    line: int | None
+    fix: str
+
+
+class SourceLine(Item):
+    file: str
+    line: int
+
+
+class KernelItem(Item):
+    """A generated kernel or a library call."""
+
+    id: str
+    engine: str
+    language: Literal["cpp", "triton", "aten"]
+    name: str
+    origins: list[str]
+    """Nodes of the lowered graph that it computes."""
+    lines: list[SourceLine]
+    """User lines that it comes from."""
+    predicted: bool
+    """Generated for a GPU that was not there."""
+
+
+class FusionItem(Item):
+    """Pairs of scheduler nodes, each counted once however often it was tested."""
+
+    fused: int
+    rejected: dict[str, int]
+    """Rule -> pairs."""
+
+
+class CacheItem(Item):
+    cache: str
+    hits: int
+    misses: int
+    bypasses: int
+    missed: list[str]
+    """Distinct reasons of misses and bypasses."""
+
+
+class PhaseItem(Item):
+    name: str
+    count: int
+    seconds: float
+    """With the phases inside it."""
+    self_seconds: float
+    """Without them: these add up."""
+
+
+class SpeedItem(Item):
+    eager_ms: float
+    compiled_ms: float
+    speedup: float
+    """Median of eager/compiled, pair by pair."""
+    noise: float
+    """Relative: a speed-up within 1 ± noise is none."""
+    compile_s: float
+
+
+class NumericsItem(Item):
+    max_abs: float | None
+    max_rel: float | None
+
+
+class ErrorItem(Item):
+    """Why there is no more than this."""
+
+    type: str
+    """Class of the exception, name of the signal, or the status."""
+    message: str
+    doing: str
+    file: str
+    line: int | None
+    hint: str
+    eager_fails: bool | None
+    """Whether eager fails as well; null where that was not tried."""
+    culprit: Literal["user", "torch", "tcw"]
+
+
+class Report(Item):
+    """The whole object."""
+
+    version: int
+    status: ReportStatus
+    error: ErrorItem | None
+    graphs: list[GraphItem]
+    breaks: list[BreakItem]
+    frames: list[FrameItem]
+    recompiles: list[RecompileItem]
+    kernels: list[KernelItem]
+    fusion: FusionItem
+    caches: list[CacheItem]
+    phases: list[PhaseItem]
+    speed: SpeedItem | None
+    numerics: NumericsItem | None
+
+
+def report(recording: Recording) -> Report:
+    """The report of a recording, whole or cut off."""
+    summary = summarise(recording)
+    return Report(
+        version=VERSION,
+        status=_status(summary),
+        error=_error(summary),
+        graphs=[
+            GraphItem(id=graph.id, compile_id=graph.compile_id, ops=graph.ops)
+            for graph in recording.graphs.values()
+            if graph.kind == "captured"
+        ],
+        breaks=[_break(site) for site in summary.breaks],
+        frames=_frames(summary),
+        recompiles=[_recompile(record) for record in recording.all(Recompile)],
+        kernels=[_kernel(row, summary) for row in summary.kernels.rows],
+        fusion=FusionItem(fused=summary.fusion.fused, rejected=summary.fusion.rejected),
+        caches=[
+            CacheItem(
+                cache=use.cache,
+                hits=use.hits,
+                misses=use.misses,
+                bypasses=use.bypasses,
+                missed=list(use.missed),
+            )
+            for use in summary.caches
+        ],
+        phases=[
+            PhaseItem(
+                name=one.name,
+                count=one.count,
+                seconds=round(one.seconds, 6),
+                self_seconds=round(one.self_seconds, 6),
+            )
+            for one in summary.phases
+        ],
+        speed=_speed(summary.speed) if summary.speed else None,
+        numerics=_numerics(summary.numerics) if summary.numerics else None,
+    )
+
+
+def failed_report(
+    status: ReportStatus, kind: str, message: str, culprit: Literal["user", "tcw"] = "user"
+) -> Report:
+    """The report where nothing could be recorded at all."""
+    empty = report(Recording())
+    error = ErrorItem(
+        type=kind,
+        message=message,
+        doing="",
+        file="",
+        line=None,
+        hint="",
+        eager_fails=None,
+        culprit=culprit,
+    )
+    return msgspec.structs.replace(empty, status=status, error=error)
+
+
+def encode(one: Report) -> str:
+    """The report as indented JSON with a newline at its end; always valid, whatever it holds."""
+    try:
+        body = msgspec.json.encode(one)
+    except UnicodeEncodeError:
+        body = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(one)))
+    return msgspec.json.format(body, indent=2).decode() + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of `Report`."""
+    found = msgspec.json.schema(Report)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"tcw explain --json, version {VERSION}",
+        **found,
+    }
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+    return [_without_surrogates(one) for one in value] if isinstance(value, list) else value
+
+
+def _status(summary: Summary) -> ReportStatus:
+    if summary.status in ("ok", "exited") and summary.failure is not None:
+        return "failed"
+    status: ReportStatus = summary.end.status if summary.end else "incomplete"
+    return status
+
+
+def _error(summary: Summary) -> ErrorItem | None:
+    failure, end = summary.failure, summary.end
+    if failure is not None:
+        place = failure.location
+        return ErrorItem(
+            type=failure.type,
+            message=failure.message,
+            doing=failure.doing,
+            file=place.file if place else "",
+            line=place.line if place else None,
+            hint=failure.hint,
+            eager_fails=failure.eager_fails,
+            culprit=failure.culprit,
+        )
+    if end is not None and end.status in ("ok", "exited"):
+        return None
+    return ErrorItem(
+        type=end.status if end else "incomplete",
+        message=_ending(end),
+        doing=summary.doing,
+        file="",
+        line=None,
+        hint="",
+        eager_fails=None,
+        culprit="user",
+    )
+
+
+def _ending(end: End | None) -> str:
+    if end is None:
+        return "the recording has no end: it was cut off, or is still being written"
+    return end.reason or f"{end.status} after {end.seconds:.1f} s"
+
+
+def _speed(speed: Speed) -> SpeedItem:
+    return SpeedItem(
+        eager_ms=speed.eager_ms,
+        compiled_ms=speed.compiled_ms,
+        speedup=speed.speedup,
+        noise=speed.noise,
+        compile_s=speed.compile_seconds,
+    )
+
+
+def _numerics(numerics: Numerics) -> NumericsItem:
+    return NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel)
+
+
+def _fix(advice: tuple[Advice, ...]) -> str:
+    return next((one.code or one.text for one in ordered_advice(advice)), "")
+
+
+def _break(site: BreakSite) -> BreakItem:
+    record = site.records[0]
+    return BreakItem(
+        file=site.place.file,
+        line=site.place.line,
+        gb=site.gb,
+        type=site.type,
+        reason=site.reason or record.explanation,
+        fix=_fix(site.advice),
+        count=site.count,
+    )
+
+
+def _frames(summary: Summary) -> list[FrameItem]:
+    return [
+        FrameItem(compile_id=piece.compile_id, guards=piece.guards)
+        for call in summary.calls
+        for piece in call.pieces
+        if piece.guards
+    ]
+
+
+def _recompile(record: Recompile) -> RecompileItem:
+    newest = record.failed[0] if record.failed else None
+    change = change_of(newest) if newest else None
+    return RecompileItem(
+        compile_id=record.compile_id,
+        call=record.call,
+        guard=newest.guard if newest else record.reason,
+        expected=change.expected if change else "",
+        seen=change.seen if change else "",
+        file=record.location.file if record.location else "",
+        line=record.location.line if record.location else None,
+        fix=_fix(record.advice),
+    )
+
+
+def _kernel(row: KernelRow, summary: Summary) -> KernelItem:
+    kernel = row.kernel
+    return KernelItem(
+        id=kernel.id,
+        engine=summary.settings.engine if summary.settings else "inductor",
+        language=kernel.language,
+        name=kernel.name,
+        origins=list(kernel.origins),
+        lines=[SourceLine(file=file, line=line) for file, line in row.lines],
+        predicted=kernel.predicted,
+    )

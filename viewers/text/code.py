@@ -1,0 +1,50 @@
+"""A source line with carets under the range that is meant."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from viewers.places import FileNames, cut
+from viewers.plain import plain
+from viewers.summary import Place
+from viewers.text.lines import Line, Role, line
+
+
+def place_lines(
+    place: Place, names: FileNames, indent: int, width: int, role: Role = ""
+) -> list[Line]:
+    """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it."""
+    where = plain(names.place(place.file, place.line))
+    start = indent + cell_len(where) + 2
+    code, first, last = window(place, max(20, width - start))
+    lines = [line(" " * indent, (where, "dim"), "  ", (code, role), fixed=True)]
+    if first is not None and last is not None and last > first and code:
+        carets = "^" * (last - first)
+        lines.append(line(" " * (start + first), (carets, "lost"), fixed=True))
+    return lines
+
+
+def window(place: Place, width: int) -> tuple[str, int | None, int | None]:
+    """The line without its indent in at most `width` cells, and the range in it, in cells.
+
+    Where the range lies past the width, the start of the line is cut away instead of its end.
+    A range over the whole statement says nothing that the line does not, and gives None.
+    """
+    text = place.text.rstrip()
+    indent = len(text) - len(text.lstrip())
+    code = plain(text[indent:])
+    if place.column is None or place.end_column is None or place.column < indent:
+        return cut(code, width), None, None
+    first = cell_len(plain(text[indent : place.column]))
+    last = min(cell_len(plain(text[indent : place.end_column])), cell_len(code))
+    if first == 0 and last >= cell_len(code):
+        return cut(code, width), None, None
+    if last > width - 1 and first > width // 2:
+        dropped = 0
+        while code and dropped < first - width // 3:
+            dropped += cell_len(code[0])
+            code = code[1:]
+        code = "…" + code
+        first, last = first - dropped + 1, last - dropped + 1
+    shown = cut(code, width)
+    return shown, first, min(last, cell_len(shown))

@@ -1,0 +1,169 @@
+"""The text of `tcw explain`: the answer first, on one screen; then the sections asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.trace.records import KernelBinary
+from viewers.recording import Recording
+from viewers.summary import Finding, Summary, summarise
+from viewers.text.failure import failure_lines
+from viewers.text.finding import findings_lines
+from viewers.text.header import counts, header, names_of, title
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View, section
+from viewers.text.sections.fusion import fusion_line
+from viewers.words import listed, number, plural, seconds_text
+
+MARGIN = 12
+"""Lines of the screen that are not findings: title, verdict, counts, evidence, footer."""
+
+
+def explain(
+    recording: Recording,
+    width: int = 100,
+    height: int = 40,
+    show: Sequence[str] = (),
+    trace: str = "",
+) -> list[Line]:
+    """The lines of the answer for a terminal of `width` × `height` cells.
+
+    `show`: names of `SECTIONS`; `trace`: the file that the recording is in, where it is kept.
+    """
+    summary = summarise(recording)
+    names = names_of(summary)
+    width = max(80, min(width, 300))
+    failed = summary.verdict.tone == "failed"
+    if failed:
+        lines = failure_lines(recording, summary, names, width)
+        lines += [BLANK, title(summary)] if summary.settings else []
+        if summary.graphs or summary.breaks:
+            lines.append(counts(summary))
+    else:
+        lines = header(summary)
+    lines += _losses(recording)
+    lines += _findings(summary, width, max(8, height - MARGIN))
+    if not summary.findings and not failed:
+        lines += _nothing(summary)
+    evidence = _evidence(summary)
+    lines += [BLANK, *evidence] if evidence and summary.findings else evidence
+    lines += _warnings(summary)
+    view = View(recording, summary, names, width)
+    for name in show:
+        lines += [BLANK, *section(name)(view)]
+    return [*lines, BLANK, _footer(summary, show, trace)]
+
+
+def _findings(summary: Summary, width: int, room: int) -> list[Line]:
+    """The costliest findings that fit `room` lines, at least one, and a count of the others."""
+    names = names_of(summary)
+    shown: list[Finding] = []
+    for finding in summary.findings:
+        size = len(findings_lines([*shown, finding], names, width)) - 1
+        if shown and size > room:
+            break
+        shown.append(finding)
+    lines = findings_lines(shown, names, width)
+    left = summary.findings[len(shown) :]
+    if left:
+        sections = dict.fromkeys("recompiles" if f.kind == "recompile" else "breaks" for f in left)
+        lines.append(
+            line((f"…  {plural(len(left), 'more finding')}: --show {','.join(sections)}", "dim"))
+        )
+    return lines
+
+
+def _nothing(summary: Summary) -> list[Line]:
+    if summary.graphs:
+        until = summary.settings.until if summary.settings else "run"
+        where = "" if until == "run" else f" up to {until}"
+        return [line(f"nothing needs attention{where}{'' if summary.end else ' so far'}")]
+    if not summary.skipped:
+        return [line("no frame was given to torch.compile")]
+    lines = [line(f"{plural(len(summary.skipped), 'frame')} left to Python:")]
+    names = names_of(summary)
+    for frame in summary.skipped[:6]:
+        where = names.place(frame.location.file, frame.location.line)
+        lines.append(line(f"  {where}  {frame.function}  ", (frame.reason, "dim"), hang=4))
+    return lines
+
+
+def _evidence(summary: Summary) -> list[Line]:
+    """Where the time and the decisions went, a line each; only what was recorded."""
+    lines = []
+    if summary.fusion.graphs:
+        text = fusion_line(summary.fusion.fused, summary.fusion.rejected)
+        lines.append(line(("fusion   ", "dim"), text, hang=9))
+    if summary.phases:
+        total = sum(phase.self_seconds for phase in summary.phases)
+        parts = [
+            f"{phase.name} {seconds_text(phase.self_seconds)}"
+            for phase in summary.phases[:4]
+            if phase.self_seconds >= total / 20
+        ]
+        lines.append(line(("compile  ", "dim"), " · ".join(parts), hang=9))
+    lines += _predicted(summary)
+    asked = [cache for cache in summary.caches if cache.hits or cache.misses]
+    if asked:
+        parts = [f"{one.cache} {one.hits} of {one.hits + one.misses} hit" for one in asked]
+        lines.append(line(("caches   ", "dim"), " · ".join(parts), hang=9))
+    return lines
+
+
+def _predicted(summary: Summary) -> list[Line]:
+    """What the GPU kernels would need, for the GPU that was not there."""
+    binaries = [one for row in summary.kernels.rows for one in row.binaries]
+    if not binaries:
+        return []
+    made = [one for one in binaries if not one.error]
+    registers = [one.registers for one in made if one.registers is not None]
+    spills = [one.spill_bytes for one in made if one.spill_bytes is not None]
+    facts = [f"{plural(len(made), 'kernel')} predicted for {listed(_distinct(binaries))}"]
+    if registers:
+        facts.append(f"at most {max(registers)} registers")
+    if spills:
+        spilled = sum(bool(size) for size in spills)
+        facts.append(f"{plural(spilled, 'kernel')} spill" if spilled != 1 else "1 kernel spills")
+    if len(made) < len(binaries):
+        facts.append(f"{len(binaries) - len(made)} not compiled")
+    return [line(("gpu      ", "dim"), " · ".join(facts), hang=9)]
+
+
+def _distinct(binaries: Sequence[KernelBinary]) -> list[str]:
+    return list(dict.fromkeys(one.arch for one in binaries))
+
+
+def _losses(recording: Recording) -> list[Line]:
+    losses = recording.losses
+    if not losses.total:
+        return []
+    what = [plural(losses.damaged, "damaged line")] if losses.damaged else []
+    unknown = sum(losses.unknown.values())
+    what += [f"{plural(unknown, 'record')} of a newer tcw"] if unknown else []
+    return [line((f"left out of this trace: {', '.join(what)}", "recompile"), hang=2)]
+
+
+def _warnings(summary: Summary) -> list[Line]:
+    messages = list(dict.fromkeys(warned.message for warned in summary.warnings))
+    lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
+    if len(messages) > 3:
+        lines.append(
+            line((f"         … {number(len(messages) - 3)} more notes in the trace", "dim"))
+        )
+    return lines
+
+
+def _footer(summary: Summary, show: Sequence[str], trace: str) -> Line:
+    offered = []
+    if summary.breaks:
+        offered.append("breaks")
+    offered += ["guards", "kernels"] if summary.kernels.rows else ["guards", "graphs"]
+    if summary.fusion.graphs:
+        offered.append("fusion")
+    if summary.failure is not None:
+        offered = ["output", *offered]
+    more = ",".join(name for name in offered if name not in show)
+    keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
+    gap = "    "
+    text = f"more: --show {more}" if more else ""
+    return line((gap.join(filter(None, [text, keep])), "dim"), hang=2)

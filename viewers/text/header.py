@@ -1,0 +1,101 @@
+"""The first lines of `tcw explain`: what was recorded, the verdict, the counts."""
+
+from __future__ import annotations
+
+import os
+
+from viewers.places import FileNames
+from viewers.summary import Summary
+from viewers.text.lines import Line, Role, line
+from viewers.words import NOT_MEASURED, error_text, number, plural, seconds_text
+
+_GRAD = {"grad": "grad", "no-grad": "no grad", "inference": "inference mode", "train": "train"}
+_TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
+
+
+def header(summary: Summary) -> list[Line]:
+    """Title, verdict, counts."""
+    tone = _TONES[summary.verdict.tone]
+    verdict = summary.verdict
+    detail = f": {verdict.detail}" if verdict.detail else ""
+    return [title(summary), line((verdict.headline, tone), detail, hang=2), counts(summary)]
+
+
+def file_name(summary: Summary) -> str:
+    """`block.py`."""
+    return os.path.basename(summary.settings.file) if summary.settings else "recording"
+
+
+def title(summary: Summary) -> Line:
+    """`block.py  train · inductor · torch 2.13.0 · cpu, 2 threads · 4 calls`."""
+    return line(
+        (file_name(summary), "strong"), ("  " + " · ".join(settings_words(summary)), "dim"), hang=2
+    )
+
+
+def settings_words(summary: Summary) -> list[str]:
+    """What was recorded and how, a phrase each."""
+    settings, machine = summary.settings, summary.environment
+    words = []
+    if settings:
+        words += [_GRAD[settings.grad], settings.engine]
+        words += [settings.mode] if settings.mode else []
+        words += ["fullgraph"] if settings.fullgraph else []
+        if settings.dynamic is not None:
+            words.append("dynamic" if settings.dynamic else "no dynamic shapes")
+    if machine:
+        words += [f"torch {machine.torch}", f"cpu, {plural(machine.threads, 'thread')}"]
+    if settings and settings.device == "cuda":
+        words.append(f"code for {settings.arch or 'cuda'} predicted")
+    calls = sum(1 for call in summary.calls if call.number)
+    if calls:
+        words.append(plural(calls, "call"))
+    if settings and settings.until != "run":
+        words.append(f"until {settings.until}")
+    return words
+
+
+def counts(summary: Summary) -> Line:
+    """`3 graphs, 2 breaks · 2 causes of recompiling, 20.1 s · 39 kernels · max error 4.8e-07`."""
+    breaks, causes = len(summary.breaks), len(summary.recompiles)
+    first = f"{plural(summary.graphs, 'graph')}, {plural(breaks, 'break')}"
+    if not causes:
+        first += ", no recompiles"
+    parts = [first]
+    if causes:
+        took = summary.recompile_seconds
+        spent = f", {seconds_text(took)}" if took is not None else ""
+        cause = "1 cause" if causes == 1 else f"{causes} causes"
+        parts.append(f"{cause} of recompiling{spent}")
+    if not summary.findings:
+        parts.append(plural(summary.guards, "guard"))
+    if summary.kernels.by_language:
+        parts.append(kernel_count(summary))
+    if summary.kernels.predicted:
+        parts.append(f"{number(summary.kernels.predicted)} predicted")
+    parts.append(_numerics(summary))
+    return line(" · ".join(part for part in parts if part), hang=2)
+
+
+def kernel_count(summary: Summary) -> str:
+    """`39 kernels (27 library calls)`."""
+    calls = summary.kernels.by_language.get("aten", 0)
+    count = plural(summary.kernels.count, "kernel")
+    return f"{count} ({plural(calls, 'library call')})" if calls else count
+
+
+def _numerics(summary: Summary) -> str:
+    numerics = summary.numerics
+    if numerics is None:
+        ran = summary.settings is not None and summary.settings.until == "run"
+        return f"error {NOT_MEASURED}" if ran and summary.failure is None else ""
+    if numerics.equal:
+        return "results equal bit for bit"
+    if numerics.max_abs is None:
+        return f"error {NOT_MEASURED}" + (f": {numerics.note}" if numerics.note else "")
+    return f"max error {error_text(numerics.max_abs)}"
+
+
+def names_of(summary: Summary) -> FileNames:
+    """Short file names as they read beside the recorded file."""
+    return FileNames.for_settings(summary.settings)

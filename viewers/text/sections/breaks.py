@@ -1,0 +1,54 @@
+"""`--show breaks`: every site with torch's words, what crosses, and every piece of advice."""
+
+from __future__ import annotations
+
+from viewers.summary import BreakSite
+from viewers.text.code import place_lines
+from viewers.text.finding import advice_lines
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View
+from viewers.text.table import heading, table
+from viewers.words import plural, tensor_text
+
+
+def section(view: View) -> list[Line]:
+    sites = view.summary.breaks
+    compiles = len({piece.compile_id for call in view.summary.calls for piece in call.pieces})
+    if not sites:
+        return [heading("breaks", f"no graph breaks in {plural(compiles, 'compile')}")]
+    lines = [heading("breaks", plural(len(sites), "site"))]
+    for site in sites:
+        lines += [*_site(view, site), BLANK]
+    return lines[:-1]
+
+
+def _site(view: View, site: BreakSite) -> list[Line]:
+    code = f"  {site.gb}" if site.gb else ""
+    where = ", ".join(site.compile_ids)
+    lines = [line(("✗ ", "lost"), (site.title, "strong"), code, ("  " + where, "dim"), hang=4)]
+    lines += place_lines(site.place, view.names, 2, view.width)
+    record = site.records[0]
+    for frame in record.stack[:-1]:
+        name = view.names.place(frame.file, frame.line)
+        lines.append(line(("  from ", "dim"), f"{name}  {frame.function}", fixed=True))
+    for value in record.crossing:
+        what = tensor_text(value.tensor) if value.tensor else value.kind or "no tensor"
+        lines += table([[("crosses", "dim"), value.name, what]], "llf", view.width, 2)
+    if site.host_waits:
+        lines.append(
+            line(("  host     ", "dim"), "Python reads the tensor's data and waits for it")
+        )
+    if record.type != site.title:
+        lines.append(line(("  torch    ", "dim"), record.type, hang=11))
+    if record.explanation:
+        lines.append(line(("  why      ", "dim"), record.explanation, hang=11))
+    if record.context:
+        lines.append(line(("  context  ", "dim"), record.context, hang=11))
+    lines += advice_lines(site.advice, 2, view.width)
+    said = {one.text for one in site.advice}
+    lines += [
+        line(("  hint     ", "dim"), hint, hang=11) for hint in record.hints if hint not in said
+    ]
+    if record.url:
+        lines.append(line(("  " + record.url, "dim"), fixed=True))
+    return lines

@@ -1,0 +1,29 @@
+"""`--show caches`: what each compile cache answered, and what missed."""
+
+from __future__ import annotations
+
+from viewers.text.lines import Line, line
+from viewers.text.sections import View
+from viewers.text.table import heading, table
+from viewers.words import plural, seconds_text
+
+REASONS = 5
+"""Distinct reasons shown per cache."""
+
+
+def section(view: View) -> list[Line]:
+    caches = view.summary.caches
+    if not caches:
+        return [heading("caches", "no cache was asked")]
+    lines = [heading("caches", plural(len(caches), "cache"))]
+    for cache in caches:
+        answered = f"{plural(cache.hits, 'hit')}, {plural(cache.misses, 'miss')}"
+        if cache.bypasses:
+            answered += f", {plural(cache.bypasses, 'bypass')}"
+        if cache.saved_seconds:
+            answered += f", {seconds_text(cache.saved_seconds)} saved"
+        lines += table([[cache.cache, answered]], "ll", view.width, 2)
+        lines += [line(("      ", "dim"), reason, hang=8) for reason in cache.missed[:REASONS]]
+        if len(cache.missed) > REASONS:
+            lines.append(line((f"      … {len(cache.missed) - REASONS} more reasons", "dim")))
+    return lines

@@ -1,0 +1,81 @@
+"""`--show fusion`: what was fused, and what was kept apart by which rule, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from viewers.summary import GraphFusion, Pair, rule_words
+from viewers.summary.fusion import node_labels
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View
+from viewers.text.table import Cell, heading, table
+from viewers.words import bytes_text, number, plural
+
+EXAMPLES = 3
+"""Different reasons shown per rule; the rest are counted."""
+
+
+def section(view: View) -> list[Line]:
+    graphs = view.summary.fusion.graphs
+    if not graphs:
+        return [heading("fusion", "no pairs recorded: no graph reached the scheduler")]
+    labels = node_labels(view.recording)
+    lines: list[Line] = []
+    for graph in graphs:
+        lines += [*_graph(graph, labels, view.width), BLANK]
+    return lines[:-1]
+
+
+def fusion_line(fused: int, rejected: dict[str, int]) -> str:
+    """`9 fused, 12 pairs rejected: 9 something between, 3 no shared data`."""
+    text = f"{number(fused)} fused"
+    if not rejected:
+        return f"{text}, no pairs rejected"
+    reasons = ", ".join(f"{number(count)} {rule_words(rule)}" for rule, count in rejected.items())
+    return f"{text}, {plural(sum(rejected.values()), 'pair')} rejected: {reasons}"
+
+
+def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -> list[Line]:
+    ended = f" → {plural(graph.groups, 'group')}" if graph.groups is not None else ""
+    lines = [heading(f"fusion {graph.graph}", f"{plural(graph.nodes, 'node')}{ended}")]
+    rows: list[list[Cell]] = [
+        [
+            ("✓", "won"),
+            _names(pair, labels),
+            bytes_text(pair.shared_bytes) if pair.shared_bytes else "",
+            (f"{pair.first} {pair.second}", "dim"),
+        ]
+        for pair in graph.pairs
+        if pair.verdict == "fused"
+    ]
+    lines += table(rows, "lfrf", width, 2)
+    passed = sum(pair.verdict == "passed" for pair in graph.pairs)
+    if passed:
+        text = f"{plural(passed, 'pair')} could fuse, and one of the two fused elsewhere first"
+        lines.append(line(("  ·  ", "dim"), text, hang=5))
+    for rule, count in graph.rejected.items():
+        lines.append(line(("  ✗  ", "lost"), f"{number(count)} {rule_words(rule)}", hang=5))
+        pairs = [one for one in graph.pairs if one.verdict == "rejected" and one.rule == rule]
+        lines += _reasons(pairs, labels)
+    return lines
+
+
+def _reasons(pairs: list[Pair], labels: dict[tuple[str, str], str]) -> list[Line]:
+    """Inductor's own words for one rule, the commonest first, with a pair as an example."""
+    example = {pair.reason: pair for pair in reversed(pairs)}
+    reasons = Counter(pair.reason for pair in pairs)
+    lines = []
+    for reason, times in reasons.most_common(EXAMPLES):
+        words = reason or "Inductor gives no reason"
+        count, such_as = (f"{times} × ", "e.g. ") if times > 1 else ("", "")
+        names = f"  {such_as}{_names(example[reason], labels)}"
+        lines.append(line(f"       {count}{words}", (names, "dim"), hang=9))
+    if len(reasons) > EXAMPLES:
+        lines.append(line((f"       … {number(len(reasons) - EXAMPLES)} more reasons", "dim")))
+    return lines
+
+
+def _names(pair: Pair, labels: dict[tuple[str, str], str]) -> str:
+    first = labels.get((pair.graph, pair.first), pair.first)
+    second = labels.get((pair.graph, pair.second), pair.second)
+    return f"{first} + {second}"

@@ -1,0 +1,71 @@
+"""`--show kernels`: every kernel and library call, with the user lines that it comes from."""
+
+from __future__ import annotations
+
+from viewers.places import FileNames
+from viewers.summary import KernelRow
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View
+from viewers.text.table import Cell, heading, table
+from viewers.words import bytes_text, numbers_text, plural
+
+LANGUAGES = {"cpp": "C++", "triton": "Triton", "aten": "ATen"}
+
+
+def section(view: View) -> list[Line]:
+    rows = view.summary.kernels.rows
+    if not rows:
+        return [heading("kernels", "none recorded: no graph reached code generation")]
+    lines: list[Line] = []
+    for graph in dict.fromkeys(row.kernel.graph for row in rows):
+        mine = [row for row in rows if row.kernel.graph == graph]
+        lines.append(heading(f"kernels {graph}", plural(len(mine), "kernel")))
+        lines += table([_row(row, view.names) for row in mine], "llfrrf", view.width, 2)
+        for row in mine:
+            lines += _binaries(row)
+        lines.append(BLANK)
+    return [*lines[:-1], line(("  times per kernel: not measured", "dim"))]
+
+
+def lines_text(lines: tuple[tuple[str, int], ...], names: FileNames) -> str:
+    """`block.py:17–20, 22`; several files one after the other."""
+    files: dict[str, list[int]] = {}
+    for file, number in lines:
+        files.setdefault(file, []).append(number)
+    return " ".join(f"{names.short(file)}:{numbers_text(found)}" for file, found in files.items())
+
+
+def _row(row: KernelRow, names: FileNames) -> list[Cell]:
+    kernel = row.kernel
+    language = LANGUAGES.get(kernel.language, kernel.language)
+    nests = plural(kernel.loop_nests, "loop nest") if kernel.loop_nests else ""
+    length = plural(row.text_lines, "line") if row.text_lines else ""
+    where = lines_text(row.lines, names) or f"no user line: {kernel.no_line or 'not recorded'}"
+    return [
+        (kernel.id, "accent"),
+        (language + (" predicted" if kernel.predicted else ""), "dim"),
+        kernel.label or kernel.name,
+        (nests, "dim"),
+        (length, "dim"),
+        where,
+    ]
+
+
+def _binaries(row: KernelRow) -> list[Line]:
+    lines = []
+    for binary in row.binaries:
+        head = f"    {row.kernel.id} {binary.arch}  "
+        if binary.error:
+            lines.append(line((head, "dim"), ("not compiled: ", "lost"), binary.error, hang=8))
+            continue
+        facts = [binary.configuration]
+        if binary.registers is not None:
+            facts.append(plural(binary.registers, "register"))
+        if binary.shared_bytes is not None:
+            facts.append(f"{bytes_text(binary.shared_bytes)} shared")
+        if binary.spill_bytes is not None:
+            facts.append(
+                f"{bytes_text(binary.spill_bytes)} spilled" if binary.spill_bytes else "no spills"
+            )
+        lines.append(line((head, "dim"), " · ".join(fact for fact in facts if fact), hang=8))
+    return lines

@@ -1,0 +1,40 @@
+"""`--show memory`: peak, reuse and the largest buffers of each graph."""
+
+from __future__ import annotations
+
+from compiler.trace.records import Buffer
+from viewers.summary import GraphMemory
+from viewers.text.lines import BLANK, Line
+from viewers.text.sections import View
+from viewers.text.table import Cell, heading, table
+from viewers.words import bytes_text, plural
+
+
+def section(view: View) -> list[Line]:
+    graphs = view.summary.memory.graphs
+    if not graphs:
+        return [heading("memory", "no plan recorded: no graph reached memory planning")]
+    lines: list[Line] = []
+    for graph in graphs:
+        lines += [*_graph(graph, view.width), BLANK]
+    return lines[:-1]
+
+
+def _graph(graph: GraphMemory, width: int) -> list[Line]:
+    facts = [f"peak {bytes_text(graph.peak_bytes)}"]
+    if graph.without_reuse_bytes is not None:
+        facts.append(f"{bytes_text(graph.without_reuse_bytes)} without reuse")
+    facts.append(f"{plural(graph.reused, 'buffer')} reused")
+    rows = [_row(buffer) for buffer in graph.largest]
+    return [heading(f"memory {graph.graph}", ", ".join(facts)), *table(rows, "lrllf", width, 2)]
+
+
+def _row(buffer: Buffer) -> list[Cell]:
+    reuse = f"→ takes over {buffer.reuses}" if buffer.reuses else ""
+    return [
+        buffer.name,
+        bytes_text(buffer.bytes),
+        (buffer.kind, "kept" if buffer.kind == "saved" else "dim"),
+        (f"steps {buffer.first}–{buffer.last}", "dim"),
+        " ".join(filter(None, [buffer.label, reuse, "in place" if buffer.inplace else ""])),
+    ]

@@ -1,0 +1,32 @@
+"""`--show output`: what the user's program printed, and the failure in full."""
+
+from __future__ import annotations
+
+from compiler.trace.records import Output, OutputCapped
+from viewers.plain import plain_lines
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View
+from viewers.text.table import heading
+from viewers.words import bytes_text
+
+
+def section(view: View) -> list[Line]:
+    lines: list[Line] = []
+    failure = view.summary.failure
+    if failure is not None:
+        lines.append(heading("failure", failure.type))
+        lines += _text(failure.message)
+        lines += _text(view.recording.text(failure.traceback))
+        lines.append(BLANK)
+    for stream in ("stdout", "stderr"):
+        body = "".join(out.text for out in view.recording.all(Output) if out.stream == stream)
+        capped = [one for one in view.recording.all(OutputCapped) if one.stream == stream]
+        note = f"kept up to {bytes_text(capped[0].cap_bytes)}" if capped else ""
+        if body:
+            lines += [heading(stream, note), *_text(body), BLANK]
+    return lines[:-1] if lines else [heading("output", "the program printed nothing")]
+
+
+def _text(body: str) -> list[Line]:
+    rows = plain_lines(body.rstrip("\n")) if body else []
+    return [line("  ", row, hang=2) for row in rows]

@@ -1,0 +1,58 @@
+"""`--show recompiles`: each cause with every frame that it made torch compile again."""
+
+from __future__ import annotations
+
+from viewers.summary import RecompileCause
+from viewers.summary.findings import recompile_title
+from viewers.text.code import place_lines
+from viewers.text.finding import advice_lines
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View
+from viewers.text.table import Cell, heading, table
+from viewers.words import plural, seconds_text
+
+
+def section(view: View) -> list[Line]:
+    causes = view.summary.recompiles
+    if not causes:
+        calls = sum(1 for call in view.summary.calls if call.number)
+        return [heading("recompiles", f"none in {plural(calls, 'call')}")]
+    took = seconds_text(view.summary.recompile_seconds)
+    lines = [heading("recompiles", f"{plural(len(causes), 'cause')}, {took}")]
+    for cause in causes:
+        lines += [*_cause(view, cause), BLANK]
+    return lines[:-1]
+
+
+def _cause(view: View, cause: RecompileCause) -> list[Line]:
+    cost = seconds_text(cause.seconds)
+    lines = [line(("↻ ", "recompile"), (recompile_title(cause), "strong"), f"  {cost}", hang=4)]
+    rows: list[list[Cell]] = []
+    for frame in cause.frames:
+        change = frame.change
+        tested = frame.record.failed[0].tested if frame.record.failed else 0
+        rows.append(
+            [
+                (f"call {frame.call}" if frame.call else "", "dim"),
+                f"{frame.instead_of} → {frame.compile_id}",
+                frame.function,
+                change.name,
+                f"expected {change.expected} seen {change.seen}" if change.seen else "",
+                (seconds_text(frame.seconds), "recompile"),
+                (f"{plural(tested, 'guard')} held before it" if tested else "", "dim"),
+            ]
+        )
+    lines += table(rows, "lllefrf", view.width, 2)
+    if cause.place is not None:
+        lines += place_lines(cause.place, view.names, 2, view.width)
+    for failed in cause.frames[0].record.failed:
+        lines.append(
+            line(
+                (f"  {failed.entry} failed  ", "dim"),
+                failed.guard,
+                (f"  {failed.kind}", "dim"),
+                hang=6,
+            )
+        )
+    lines += advice_lines(cause.advice, 2, view.width)
+    return lines

@@ -1,0 +1,37 @@
+"""`--show steps`: the instructions that Dynamo ran, with the line and the nodes that they added."""
+
+from __future__ import annotations
+
+from compiler.trace.records import Step
+from viewers.text.lines import BLANK, Line
+from viewers.text.sections import View
+from viewers.text.table import Cell, heading, table
+from viewers.words import listed, plural
+
+
+def section(view: View) -> list[Line]:
+    steps = view.recording.all(Step)
+    if not steps:
+        return [heading("steps", "not recorded: --record steps")]
+    attempts: dict[tuple[str, int], list[Step]] = {}
+    for step in steps:
+        attempts.setdefault((step.compile_id, step.attempt), []).append(step)
+    lines: list[Line] = []
+    for (compile_id, attempt), found in attempts.items():
+        title = f"steps {compile_id} attempt {attempt + 1}"
+        lines.append(heading(title, plural(len(found), "instruction")))
+        lines += table([_row(view, step) for step in found], "rfefl", view.width, 2)
+        lines.append(BLANK)
+    return lines[:-1]
+
+
+def _row(view: View, step: Step) -> list[Cell]:
+    added = f"+ {listed(step.nodes)}" if step.nodes else ""
+    where = view.names.place(step.location.file, step.location.line)
+    return [
+        (str(step.ip), "dim"),
+        "  " * step.depth + f"{step.opcode} {step.argument}".rstrip(),
+        (where, "dim"),
+        (added, "won"),
+        (f"{step.guards} guards", "dim"),
+    ]

@@ -1,0 +1,58 @@
+"""Columns of text: widths by content, numbers at the right, long columns cut to fit the width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from viewers.places import cut, keep_end
+from viewers.plain import plain
+from viewers.text.lines import Line, Role, line
+
+Cell = str | tuple[str, Role]
+GAP = 2
+LEAST = 10
+"""Cells that a column keeps however narrow the terminal is."""
+
+
+def table(rows: Sequence[Sequence[Cell]], align: str, width: int, indent: int = 0) -> list[Line]:
+    """Rows as lines of at most `width` cells. `align` has a letter a column:
+
+    `l` left and `r` right, never cut; `f` left, cut at its end (`›`) where the width is short;
+    `e` left, cut at its start (`…`): for paths and parameter names, which differ at the end.
+    """
+    texts = [[plain(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
+    widths = [max((cell_len(row[i]) for row in texts), default=0) for i in range(len(align))]
+    _shrink(widths, align, width - indent)
+    lines = []
+    for row, shown in zip(rows, texts, strict=True):
+        pieces: list[Cell] = [" " * indent]
+        gap = ""
+        for cell, text, kind, size in zip(row, shown, align, widths, strict=True):
+            if not size:
+                continue
+            fit = keep_end(text, size) if kind == "e" else cut(text, size)
+            pad = " " * (size - cell_len(fit))
+            styled = (fit, "" if isinstance(cell, str) else cell[1])
+            pieces += [gap + pad, styled] if kind == "r" else [gap, styled]
+            gap = " " * GAP + ("" if kind == "r" else pad)
+        lines.append(line(*pieces, fixed=True))
+    return lines
+
+
+def _shrink(widths: list[int], align: str, room: int) -> None:
+    """Take cells from the widest flexible column until all fit."""
+    over = sum(widths) + GAP * (sum(map(bool, widths)) - 1) - room
+    flexible = [index for index, kind in enumerate(align) if kind in "ef"]
+    while over > 0 and flexible:
+        widest = max(flexible, key=lambda index: widths[index])
+        if widths[widest] <= LEAST:
+            return
+        widths[widest] -= 1
+        over -= 1
+
+
+def heading(text: str, right: str = "") -> Line:
+    """The title of a section, its figure after it."""
+    return line((text, "accent"), (f"  {right}" if right else "", "dim"), hang=2)
