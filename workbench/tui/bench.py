@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from workbench.tui import help as help_text
 from workbench.tui.commands import BY_KEY, COMMANDS, GOES, HINTS
 from workbench.tui.edge import Edge, Lines
 from workbench.tui.entry import Entry
-from workbench.tui.feed import Feed, writer_lives
+from workbench.tui.feed import EVERY, Feed, writer_lives
 from workbench.tui.messages import Grew, Moved, Opened
 from workbench.tui.navigator import Navigator
 from workbench.tui.overlay import Choice, Help, Palette
@@ -80,6 +81,13 @@ class Bench(Screen[None]):
         await self.rebuild()
         self.feed = Feed(self.path, self._deliver, self._failed)
         self.feed.start()
+        self.set_interval(1.0, self._look)
+
+    def _look(self) -> None:
+        """A recording whose process is gone does not go on."""
+        if self.state == "running" and not writer_lives(self.recording.start, self.path):
+            self.state = "incomplete"
+            self.query_one("#header", Edge).update()
 
     def on_unmount(self) -> None:
         if self.feed is not None:
@@ -95,6 +103,7 @@ class Bench(Screen[None]):
 
     async def grow(self, records: list[AnyRecord], whole: bool) -> None:
         """Take records that were read."""
+        began = time.monotonic()
         first = self.state == "opening"
         self.recording.feed(records)
         assert self.feed is not None
@@ -102,19 +111,20 @@ class Bench(Screen[None]):
         self.provenance.feed(records)
         self.view.facts = Facts(self.recording, self.provenance)
         self.navigator.grown()
-        self.state = self._state(first)
+        self.state = self._state()
         if first:
             await self.rebuild()
         else:
             self.refresh_all()
+        self.feed.pause = max(EVERY, 5 * (time.monotonic() - began))
         self.post_message(Grew(len(records), whole))
 
-    def _state(self, first: bool) -> chrome.State:
+    def _state(self) -> chrome.State:
         end, failure = self.recording.end, self.recording.failure
         if end is None:
-            alive = writer_lives(self.recording.start, self.path)
             self._followed = True
-            return "running" if alive or not first else "incomplete"
+            alive = writer_lives(self.recording.start, self.path)
+            return "running" if alive else "incomplete"
         if failure is not None or end.status not in ("ok", "exited", "incomplete"):
             return "failed"
         if end.status == "incomplete":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ class Feed(Thread):
         super().__init__(daemon=True, name="trace feed")
         self.path = path
         self.decoder = TraceDecoder()
+        self.pause = EVERY
+        """Seconds until the next look; the screen asks for more where it is slow to show."""
         self._deliver = deliver
         self._fail = fail
         self._over = Event()
@@ -45,11 +48,7 @@ class Feed(Thread):
             first = True
             while not self._over.is_set():
                 data = follower.read()
-                records: list[AnyRecord] = []
-                for start in range(0, len(data), CHUNK):
-                    if self._over.is_set():
-                        return
-                    records.extend(self.decoder.feed(data[start : start + CHUNK]))
+                records = self._decode(data)
                 if first and data and not records and self.decoder.losses.damaged:
                     raise TraceError(f"{self.path} is not a tcw trace: no line of it is a record")
                 if first or records:
@@ -57,9 +56,27 @@ class Feed(Thread):
                 first = False
                 if self.decoder.ended:
                     return
-                self._over.wait(EVERY)
+                self._over.wait(self.pause)
         finally:
             follower.close()
+
+    def _decode(self, data: bytes) -> list[AnyRecord]:
+        """Records live as long as the screen: the collector need not look at them again and again,
+        which would take three times as long as the decoding."""
+        records: list[AnyRecord] = []
+        large = len(data) > CHUNK // 4
+        if large:
+            gc.disable()
+        try:
+            for start in range(0, len(data), CHUNK):
+                if self._over.is_set():
+                    break
+                records.extend(self.decoder.feed(data[start : start + CHUNK]))
+        finally:
+            if large:
+                gc.freeze()
+                gc.enable()
+        return records
 
 
 def writer_lives(start: Start | None, path: Path) -> bool:
