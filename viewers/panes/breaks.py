@@ -120,7 +120,7 @@ def _resumed(view: View, site: BreakSite, record: GraphBreak) -> Piece | None:
     lines = {site.place.line, *(frame.line for frame in record.stack)}
     pieces = [p for p in view.facts.pieces.values() if p.resumes_at in lines]
     same = [piece for piece in pieces if piece.call == record.call]
-    return (same or pieces or [None])[0]
+    return next(iter(same or pieces), None)
 
 
 def _side(view: View, piece: Piece | None, width: int) -> list[Row]:

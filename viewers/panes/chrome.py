@@ -33,8 +33,7 @@ def header(view: View, state: State, width: int, file: str = "") -> Line:
         chosen = start.settings
         words = [chosen.grad, chosen.engine, chosen.mode, chosen.arch or chosen.device]
         settings = [("  ", "dim"), text(" · ".join(word for word in words if word), "dim")]
-    words, role = STATES[state]
-    ending: list[Span] = [(words, role)]
+    ending: list[Span] = [STATES[state]]
     if state == "running":
         progress = recording.last(Progress)
         if progress is not None:

@@ -72,5 +72,6 @@ def _rest(view: View, any_finding: bool) -> Row:
     elif view.recording.end is None:
         words = "nothing needs attention so far"
     else:
-        words = f"nothing needs attention: no break, no recompile in {plural(summary.compiles, 'compile')}"
+        compiles = plural(summary.compiles, "compile")
+        words = f"nothing needs attention: no break, no recompile in {compiles}"
     return Row(body=((lead, "faint"), (words, "dim")))

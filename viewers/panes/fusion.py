@@ -5,9 +5,21 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.records import FusionGroups, SchedulerNode
 from compiler.trace.refs import Ref
-from viewers.panes.nests import nests, traffic
 from viewers.panes.names import operations_text
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
+from viewers.panes.nests import nests, traffic
+from viewers.panes.rows import (
+    BLANK,
+    Content,
+    Line,
+    Role,
+    Row,
+    Span,
+    empty,
+    pad,
+    pad_left,
+    text,
+    width_of,
+)
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
@@ -104,8 +116,9 @@ def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Ro
         tests = f"{pair.tests} tests" if pair.tests > 1 else "1 test"
         round_ = pair.records[-1].round
         spans.append((f"  round {round_}  {tests}", "faint"))
-    if pair.verdict == "passed":
-        spans.append(("  may fuse; fused elsewhere first", "faint"))
+    note = "  may fuse; fused elsewhere first"
+    if pair.verdict == "passed" and width_of(tuple(spans)) + len(note) <= width:
+        spans.append((note, "faint"))
     return Row(
         body=tuple(spans),
         key=f"pair:{pair.id}",

@@ -166,9 +166,9 @@ def node_row(graph: Graph, node: Node, width: int, column: int) -> Row:
         text(pad(cut(words, column - 1), column), "dim" if quiet else "text"),
         text(name if len(name) <= room else "", "faint"),
     ]
-    gutter = (line_text(node.location, node.inferred), "faint" if not node.inferred else "warn")
+    gutter: Span = (line_text(node.location, node.inferred), "dim" if node.inferred else "faint")
     return Row(
-        gutter=(gutter,) if not node.inferred else ((gutter[0], "dim"),),
+        gutter=(gutter,),
         body=tuple(spans),
         right=(text(shape, "dim"), (" ", "text")),
         ref=ref,

@@ -24,27 +24,29 @@ def _lexer(language: Language) -> Lexer:
     if language == "cpp":
         from pygments.lexers.c_cpp import CppLexer
 
-        return CppLexer(stripnl=False, ensurenl=False)
+        return CppLexer(stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]
     from pygments.lexers.python import PythonLexer
 
     return PythonLexer(stripnl=False, ensurenl=False)
 
 
+_ROLES: tuple[tuple[str, Role], ...] = (
+    ("Token.Comment.PreprocFile", "string"),
+    ("Token.Comment", "comment"),
+    ("Token.Keyword", "keyword"),
+    ("Token.Operator.Word", "keyword"),
+    ("Token.Literal.String", "string"),
+    ("Token.Literal.Number", "number"),
+    ("Token.Punctuation", "dim"),
+    ("Token.Operator", "dim"),
+)
+"""The first that a token's name starts with."""
+
+
 @lru_cache(maxsize=256)
 def _role(token: _TokenType) -> Role:
-    from pygments.token import Token
-
-    if token in Token.Comment and token not in Token.Comment.PreprocFile:
-        return "comment"
-    if token in Token.Keyword or token in Token.Operator.Word:
-        return "keyword"
-    if token in Token.Literal.String:
-        return "string"
-    if token in Token.Literal.Number:
-        return "number"
-    if token in Token.Punctuation or token in Token.Operator:
-        return "dim"
-    return "text"
+    name = str(token)
+    return next((role for start, role in _ROLES if name.startswith(start)), "text")
 
 
 @lru_cache(maxsize=64)

@@ -23,13 +23,16 @@ _SHORTER = (
     (re.compile(r"at::vec::VectorizedN<(\w+),\s*(\d+)>"), r"Vec<\1, \2>"),
     (re.compile(r"at::vec::VecMask<float,\s*1>"), "Mask"),
     (re.compile(r"\.template cast<(\w+),\s*1>\(\)"), r".to<\1>()"),
-    (re.compile(r"-?std::numeric_limits<float>::infinity\(\)"), lambda m: "-inf" if m[0][0] == "-" else "inf"),
+    (re.compile(r"std::numeric_limits<float>::infinity\(\)"), "inf"),
     (re.compile(r"\[\]\(Vec& x, Vec& y\) \{ return ([^;]*); \}"), r"\1"),
     (re.compile(r"at::vec::vec_reduce_all<float, 1>\("), "reduce("),
     (re.compile(r"at::vec::"), ""),
     (re.compile(r"(?<=\d)L\b"), ""),
     (re.compile(r"int64_t x(\d+)"), r"x\1"),
-    (re.compile(r"for\((?:int64_t )?(\w+)=(\S+); \1<(\S+); \1\+=(\S+)\)"), r"for (\1 = \2; \1 < \3; \1 += \4)"),
+    (
+        re.compile(r"for\((?:int64_t )?(\w+)=(\S+); \1<(\S+); \1\+=(\S+)\)"),
+        r"for (\1 = \2; \1 < \3; \1 += \4)",
+    ),
 )  # fmt: skip
 _LEFT_OUT = re.compile(
     r"^\s*(if\(C10_LIKELY\(|.*inductor_cpu_(throw_if_)?integer_div_error|#include)"

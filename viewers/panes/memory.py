@@ -1,4 +1,4 @@
-"""The memory plan of one graph: a bar per buffer over the steps of the schedule, and what is live."""
+"""The memory plan of one graph: a bar per buffer over the steps, and how much is live."""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ from compiler.trace.records import Location, Node
 from viewers.plain import plain
 from viewers.words import numbers_text
 
-VIEWS = frozenset(
-    "view reshape permute transpose expand select slice squeeze unsqueeze t alias detach "
-    "getitem as_strided unfold split chunk unbind flatten _unsafe_view split_with_sizes".split()
-)
+VIEWS = frozenset({
+    "view", "reshape", "permute", "transpose", "expand", "select", "slice",
+    "squeeze", "unsqueeze", "t", "alias", "detach", "getitem", "as_strided",
+    "unfold", "split", "chunk", "unbind", "flatten", "_unsafe_view", "split_with_sizes",
+})  # fmt: skip
 """Operations that move no data."""
 
 _OVERLOAD = re.compile(r"\.(default|Tensor|Scalar|int|dim_IntList|dim|dims|self|correction|out)$")

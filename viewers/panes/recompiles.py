@@ -5,14 +5,28 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.records import CallStart, Guards, Recompile
 from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.rows import (
+    BLANK,
+    Content,
+    Line,
+    Role,
+    Row,
+    Span,
+    empty,
+    pad,
+    text,
+    width_of,
+    wrap,
+)
 from viewers.panes.view import View
 from viewers.places import cut
-from viewers.summary import RecompileCause
+from viewers.plain import plain
+from viewers.summary import Call, RecompileCause
 from viewers.summary.recompiles import change_of
 from viewers.words import plural, seconds_text
 
 LABEL = 10
+CALL = 9
 
 
 def cause_of(view: View) -> RecompileCause | None:
@@ -36,42 +50,34 @@ def cache(view: View, width: int) -> Content:
     if not entries:
         return Content("cache", f"of frame {frame}", rows=empty("no cache entry yet"))
     recompiles = {record.compile_id: record for record in view.recording.all(Recompile)}
-    values = _inputs(view, recompiles)
-    label = (
-        max(len(f"call {c.number} {values.get(c.number, '')}") for c in calls) + 3 if calls else 8
-    )
-    label = min(max(label, 20), 40)
-    column = max(12, min(24, (width - label - 2) // max(1, len(entries))))
-    fits = max(1, (width - label - 2) // column)
-    shown = entries[-fits:]
+    inputs = _inputs(view, recompiles)
+    columns = {
+        name: max(len(name), *(len(value) for value in values.values()), 1) + 2
+        for name, values in inputs.items()
+    }
+    label = min(CALL + sum(columns.values()), max(CALL, width // 2))
+    column = max(12, min(24, (width - label - 1) // len(entries)))
+    shown = entries[-max(1, (width - label - 1) // column) :]
     hidden = len(entries) - len(shown)
-    rows = [BLANK]
-    heads: list[Span] = [(" " * (label + 1), "text")]
+    head = "".join(pad(name, size) for name, size in columns.items())
+    heads: list[Span] = [text(pad(" " * CALL + cut(head, label - CALL), label + 1), "dim")]
     heads += [text(pad(entry, column), "accent") for entry in shown]
-    rows.append(Row(body=tuple(heads)))
-    rows.append(Row(body=_differing(view, shown, recompiles, label, column)))
+    demands = _demands(shown, recompiles, column)
+    rows = [BLANK, Row(body=tuple(heads))]
+    rows += [Row(body=((" " * (label + 1), "text"), *demands))] if demands else []
     rows.append(BLANK)
     for call in calls:
         failed = _failures(call.number, frame, recompiles)
+        values = "".join(
+            pad(inputs[name].get(call.number, ""), size) for name, size in columns.items()
+        )
         spans: list[Span] = [
-            (" ", "text"),
-            (f"call {call.number} ", "strong"),
-            text(pad(cut(values.get(call.number, ""), label - 7), label - 7), "text"),
+            (pad(f" call {call.number}", CALL), "strong"),
+            text(pad(cut(values, label - CALL), label - CALL + 1), "text"),
         ]
-        made = {piece.compile_id: piece for piece in call.pieces}
         for entry in shown:
-            cell: tuple[Span, ...]
-            if entry in made:
-                took = "  " + seconds_text(made[entry].seconds) if made[entry].recompiles else ""
-                cell = (("● compiled", "accent"), (took, "dim"))
-            elif entry in failed:
-                cell = (text(f"✗ {cut(failed[entry], column - 3)}", "bad"),)
-            elif entry in call.hits:
-                cell = (("✓ hit", "good"),)
-            else:
-                cell = ()
-            used = sum(len(words) for words, _ in cell)
-            spans += [*cell, (" " * max(1, column - used), "text")]
+            cell = _cell(call, entry, failed, column)
+            spans += [*cell, (" " * max(1, column - width_of(cell)), "text")]
         rows.append(Row(body=tuple(spans), key=f"call:{call.number}"))
     rows.append(BLANK)
     words = f"{plural(len(calls), 'call')}, {plural(len(entries), 'entry', 'entries')}"
@@ -79,6 +85,18 @@ def cache(view: View, width: int) -> Content:
         words += f", {hidden} older not shown"
     function = view.facts.pieces[entries[0]].function
     return Content("cache", f"of frame {frame}  {function}", ((words, "dim"),), rows)
+
+
+def _cell(call: Call, entry: str, failed: dict[str, str], column: int) -> Line:
+    """What one call did with one entry."""
+    made = next((piece for piece in call.pieces if piece.compile_id == entry), None)
+    if made is not None:
+        took = f"  {seconds_text(made.seconds)}" if made.recompiles else ""
+        fits = len("● compiled") + len(took) < column
+        return (("● compiled", "accent"), (took, "dim")) if fits else (("● compiled", "accent"),)
+    if entry in failed:
+        return (text(f"✗ {cut(failed[entry], column - 3)}", "bad"),)
+    return (("✓ hit", "good"),) if entry in call.hits else ()
 
 
 def _failures(call: int, frame: str, recompiles: dict[str, Recompile]) -> dict[str, str]:
@@ -91,41 +109,37 @@ def _failures(call: int, frame: str, recompiles: dict[str, Recompile]) -> dict[s
     }
 
 
-def _inputs(view: View, recompiles: dict[str, Recompile]) -> dict[int, str]:
-    """Per call, the values of the inputs that guards failed on: `x.size(0) 4  temperature 0.5`."""
+def _inputs(view: View, recompiles: dict[str, Recompile]) -> dict[str, dict[int, str]]:
+    """Of the inputs that guards failed on, the value in each call: `x.size(0)` -> {1: `4`}."""
     names = dict.fromkeys(
         change_of(failed).name for record in recompiles.values() for failed in record.failed
     )
-    values: dict[int, str] = {}
+    found: dict[str, dict[int, str]] = {}
     for start in view.recording.all(CallStart):
-        parts = []
         for argument in start.arguments:
-            if argument.tensor is None:
-                if argument.name in names:
-                    parts.append(f"{argument.name} {argument.value}")
-                continue
-            shape = argument.tensor.shape
-            sizes = [f"{argument.name}.size({dim})" for dim in range(len(shape))]
-            parts += [f"{name} {shape[dim]}" for dim, name in enumerate(sizes) if name in names]
-        values[start.call] = "  ".join(parts)
-    return values
+            known = {argument.name: argument.value}
+            if argument.tensor is not None:
+                shape = argument.tensor.shape
+                known = {f"{argument.name}.size({dim})": str(n) for dim, n in enumerate(shape)}
+            for name, value in known.items():
+                if name in names:
+                    found.setdefault(name, {})[start.call] = cut(plain(value), 12)
+    return found
 
 
-def _differing(
-    view: View, entries: list[str], recompiles: dict[str, Recompile], label: int, column: int
-) -> Line:
+def _demands(entries: list[str], recompiles: dict[str, Recompile], column: int) -> Line:
     """Below each entry: what it demands of the values on which calls failed."""
     demanded: dict[str, dict[str, str]] = {}
     for record in recompiles.values():
         for failed in record.failed:
             change = change_of(failed)
             demanded.setdefault(failed.entry, {})[change.name] = change.expected
-    spans: list[Span] = [(pad(" guards that differ", label + 1), "dim")]
+    spans: list[Span] = []
     for entry in entries:
         known = demanded.get(entry, {})
         words = " ".join(f"{name}={value}" for name, value in known.items() if value)
         spans.append(text(pad(cut(words, column - 2), column), "faint"))
-    return tuple(spans)
+    return tuple(spans) if any(words.strip() for words, _ in spans) else ()
 
 
 def causes(view: View, width: int) -> Content:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, overload
@@ -105,7 +105,7 @@ def text(words: str, role: Role = "text") -> Span:
     return plain(words), role
 
 
-def width_of(line: Line) -> int:
+def width_of(line: Iterable[Span]) -> int:
     """Cells that a line takes."""
     return sum(cell_len(words) for words, _ in line)
 

@@ -184,7 +184,7 @@ class View:
             if kernel.id == self.kernel:
                 return kernel
         written = [kernel for kernel in kernels if kernel.text]
-        return (written or kernels or [None])[0]
+        return next(iter(written or kernels), None)
 
     def lit_lines(self, kernel: Kernel) -> int:
         """How many lines of a kernel are counterparts; a library call counts as one."""
@@ -193,6 +193,6 @@ class View:
 
 
 def variant_of(graph: Graph) -> str:
-    """`captured`, `forward`, `lowered`, `backward lowered`, …: what a graph is called in its compile."""
+    """What a graph is called in its compile: `captured`, `lowered`, `backward lowered`, …"""
     rest = graph.id.removeprefix(graph.compile_id).strip("/").replace("/", " ")
     return "lowered" if rest in ("forward lowered", "inference lowered") else rest or "captured"

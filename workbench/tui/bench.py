@@ -12,7 +12,6 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord
 from viewers.panes import chrome, fusion, spine
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.panes.rows import Content, Row, width_of
@@ -23,7 +22,7 @@ from workbench.tui.commands import BY_KEY, COMMANDS, GOES, HINTS
 from workbench.tui.edge import Edge, Lines
 from workbench.tui.entry import Entry
 from workbench.tui.feed import EVERY, Feed, writer_lives
-from workbench.tui.messages import Grew, Moved, Opened
+from workbench.tui.messages import Delivered, Moved, Opened, Unreadable
 from workbench.tui.navigator import Navigator
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.pane import PaneView
@@ -79,7 +78,7 @@ class Bench(Screen[None]):
         self.styles.background = self.look.background
         self.spine.display = False
         await self.rebuild()
-        self.feed = Feed(self.path, self._deliver, self._failed)
+        self.feed = Feed(self.path, self.post_message)
         self.feed.start()
         self.set_interval(1.0, self._look)
 
@@ -95,14 +94,12 @@ class Bench(Screen[None]):
 
     # Reading
 
-    def _deliver(self, records: list[AnyRecord], whole: bool) -> None:
-        self.app.call_from_thread(self.grow, records, whole)
+    def on_unreadable(self, message: Unreadable) -> None:
+        self.app.exit(return_code=2, message=message.why)
 
-    def _failed(self, why: str) -> None:
-        self.app.call_from_thread(self.app.exit, return_code=2, message=why)
-
-    async def grow(self, records: list[AnyRecord], whole: bool) -> None:
+    async def on_delivered(self, message: Delivered) -> None:
         """Take records that were read."""
+        records = message.records
         began = time.monotonic()
         first = self.state == "opening"
         self.recording.feed(records)
@@ -117,7 +114,6 @@ class Bench(Screen[None]):
         else:
             self.refresh_all()
         self.feed.pause = max(EVERY, 5 * (time.monotonic() - began))
-        self.post_message(Grew(len(records), whole))
 
     def _state(self) -> chrome.State:
         end, failure = self.recording.end, self.recording.failure

@@ -62,15 +62,25 @@ Hint = tuple[str, str]
 
 _PANES: Hint = ("tab", "pane")
 _SEARCH: Hint = ("/", "search")
+_COMPILE: Hint = ("[ ]", "compile")
+_FIX: Hint = ("y", "copy fix")
+_TORCH: Hint = ("U", "torch's text")
 HINTS: dict[str, tuple[Hint, ...]] = {
-    "overview": (("j k", "move"), ("⏎", "open"), _PANES, _SEARCH, ("e", "next finding"), ("y", "copy fix")),
-    "source": (("j k", "line"), _PANES, ("n N", "counterpart"), ("( )", "language"), ("[ ]", "kernel"), ("|", "layout"), ("z", "zoom")),
-    "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), ("y", "copy fix"), ("U", "torch's text"), _PANES),
-    "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), ("y", "copy fix"), ("U", "torch's text"), _PANES),
-    "fusion": (("[ ]", "previous, next pair"), ("⏎", "unfold"), _PANES, ("y", "copy id"), _SEARCH),
-    "guards": (("⏎", "unfold"), ("[ ]", "compile"), _PANES, _SEARCH),
-    "memory": (("j k", "buffer"), ("o", "order: born, size, life"), ("[ ]", "compile"), _SEARCH),
-    "autograd": (("j k", "value"), ("[ ]", "compile"), _PANES, _SEARCH),
+    "overview": (
+        ("j k", "move"), ("⏎", "open"), _PANES, _SEARCH, ("e", "next finding"), _FIX,
+    ),
+    "source": (
+        ("j k", "line"), _PANES, ("n N", "counterpart"), ("( )", "language"), ("[ ]", "kernel"),
+        ("|", "layout"), ("z", "zoom"),
+    ),
+    "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
+    "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),
+    "fusion": (
+        ("[ ]", "previous, next pair"), ("⏎", "unfold"), _PANES, ("y", "copy id"), _SEARCH,
+    ),
+    "guards": (("⏎", "unfold"), _COMPILE, _PANES, _SEARCH),
+    "memory": (("j k", "buffer"), ("o", "order: born, size, life"), _COMPILE, _SEARCH),
+    "autograd": (("j k", "value"), _COMPILE, _PANES, _SEARCH),
     "output": (("j k", "line"), _SEARCH),
 }  # fmt: skip
 """Footer, most useful first: whole keys are dropped from the end on a narrow screen."""

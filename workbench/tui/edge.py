@@ -41,7 +41,7 @@ class Edge(Widget):
         width = self.size.width or self.app.size.width
         self.lines = self.make(width)
         self.display = bool(self.lines)
-        if self.lines and self.styles.height != len(self.lines):
+        if self.lines and self.size.height != len(self.lines):
             self.styles.height = len(self.lines)
         self.refresh()
 

@@ -9,28 +9,27 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
+from textual.message import Message
+
 from compiler.trace.reader import FileFollower, TraceDecoder, TraceError
 from compiler.trace.records import AnyRecord, Start
+from workbench.tui.messages import Delivered, Unreadable
 
 EVERY = 0.2
 """Seconds between looks at a trace that has not ended."""
 CHUNK = 4 << 20
 
-Deliver = Callable[[list[AnyRecord], bool], None]
-Fail = Callable[[str], None]
-
 
 class Feed(Thread):
-    """Calls `deliver(records, whole)` for what it reads; `whole`: up to the present end of file."""
+    """Posts what it reads as `Delivered`, and `Unreadable` where it has to give up."""
 
-    def __init__(self, path: Path, deliver: Deliver, fail: Fail) -> None:
+    def __init__(self, path: Path, post: Callable[[Message], object]) -> None:
         super().__init__(daemon=True, name="trace feed")
         self.path = path
         self.decoder = TraceDecoder()
         self.pause = EVERY
         """Seconds until the next look; the screen asks for more where it is slow to show."""
-        self._deliver = deliver
-        self._fail = fail
+        self._post = post
         self._over = Event()
 
     def stop(self) -> None:
@@ -40,7 +39,7 @@ class Feed(Thread):
         try:
             self._read()
         except (OSError, TraceError) as error:
-            self._fail(str(error))
+            self._post(Unreadable(str(error)))
 
     def _read(self) -> None:
         follower = FileFollower(self.path)
@@ -52,7 +51,7 @@ class Feed(Thread):
                 if first and data and not records and self.decoder.losses.damaged:
                     raise TraceError(f"{self.path} is not a tcw trace: no line of it is a record")
                 if first or records:
-                    self._deliver(records, True)
+                    self._post(Delivered(records))
                 first = False
                 if self.decoder.ended:
                     return

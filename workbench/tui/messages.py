@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from compiler.trace.records import AnyRecord
 from viewers.panes.rows import Row
 
 if TYPE_CHECKING:
@@ -29,10 +30,17 @@ class Opened(PaneMessage):
     """`⏎` or a second click."""
 
 
-class Grew(Message):
-    """Records were read; `whole` says that the file was read to its present end."""
+class Delivered(Message):
+    """The feed has read records; possibly none, the first time."""
 
-    def __init__(self, count: int, whole: bool) -> None:
+    def __init__(self, records: list[AnyRecord]) -> None:
         super().__init__()
-        self.count = count
-        self.whole = whole
+        self.records = records
+
+
+class Unreadable(Message):
+    """The file cannot be read any further."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__()
+        self.why = why

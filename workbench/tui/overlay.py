@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual import events
+from textual.app import ComposeResult
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -29,7 +30,7 @@ class Sheet(Widget):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         row, tint = self.rows[y] if y < len(self.rows) else (BLANK, "title")
-        segments = paint(row, width, 0, self.theme, tint or "title")  # type: ignore[arg-type]
+        segments = paint(row, width, 0, self.theme, tint or "title")
         return Strip(exactly(segments, width, self.theme))
 
 
@@ -43,7 +44,7 @@ class Help(ModalScreen[None]):
         self.theme = theme
         self.lines = list(lines)[:20]
 
-    def compose(self):  # type: ignore[no-untyped-def]
+    def compose(self) -> ComposeResult:
         width = min(self.app.size.width, max([40, *(width_of(line) for line in self.lines)]) + 4)
         sheet = Sheet(self.theme, width, min(len(self.lines) + 2, self.app.size.height))
         rows: list[tuple[Row, Tint]] = [(BLANK, "title")]
@@ -82,7 +83,7 @@ class Palette(ModalScreen[str]):
         self.words = ""
         self.index = 0
 
-    def compose(self):  # type: ignore[no-untyped-def]
+    def compose(self) -> ComposeResult:
         width = min(64, self.app.size.width)
         self.sheet = Sheet(self.theme, width, min(self.HEIGHT + 3, self.app.size.height))
         self.sheet.styles.margin = (2, 0, 0, 0)

@@ -60,10 +60,9 @@ def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> lis
     if left and body:
         body = [("‹", "faint"), *clip(body, 1, room)]
     blank = max(0, room - width_of(body))
-    base = theme.base(tint)
     spans = [*gutter, *body, (" " * blank, "text"), *right]
     return [
-        Segment(words, base + theme.style(role, tint))  # type: ignore[arg-type]
+        Segment(words, theme.base(tint, words.isspace()) + theme.style(role, tint))
         for words, role in spans
         if words
     ]

@@ -43,6 +43,11 @@ class PaneView(Widget, can_focus=True):
         self._made = False
 
     @property
+    def active(self) -> bool:
+        """Whether the reader is in this pane. (`has_focus` lags behind the screen.)"""
+        return self.screen.focused is self
+
+    @property
     def inner_width(self) -> int:
         return max(1, self.size.width - (1 if self.rule else 0))
 
@@ -70,7 +75,7 @@ class PaneView(Widget, can_focus=True):
             self.top = self.left = 0
             key = self.content.start
         self._made = True
-        elsewhere = self.content.tracks and not self.has_focus
+        elsewhere = self.content.tracks and not self.active
         if self.content.start and (elsewhere or (self.content.follows and at_end)):
             key = self.content.start
         self.cursor = self._find(key)
@@ -83,7 +88,7 @@ class PaneView(Widget, can_focus=True):
         self.lit = {index: lit[ref] for index, ref in enumerate(refs) if ref and ref in lit}
         self.spot = -1
         own = next((i for i, ref in enumerate(refs) if ref and ref == selected), -1)
-        if own >= 0 and not self.has_focus:
+        if own >= 0 and not self.active:
             self.cursor = own if self.rows[own].key else self.cursor
         targets = [own] if own >= 0 else [i for i, q in self.lit.items() if q == "exact"]
         targets = targets or list(self.lit)
@@ -184,8 +189,8 @@ class PaneView(Widget, can_focus=True):
         width = self.inner_width
         rule: list[Segment] = []
         if self.rule:
-            active = self.has_focus and y == 0
-            style = self.theme.rule + (self.theme.style("accent") if active else Style())
+            lit = self.active and y == 0
+            style = self.theme.rule + (self.theme.style("accent") if lit else Style())
             rule = [Segment("│", style)]
         if y == 0:
             segments = self._title(width)
@@ -198,7 +203,7 @@ class PaneView(Widget, can_focus=True):
         return Strip([*rule, *exactly(segments, width, self.theme)])
 
     def _tint(self, index: int, row: Row) -> Tint:
-        if index == self.cursor and row.key and self.has_focus:
+        if index == self.cursor and row.key and self.active:
             return "selected"
         if row.ref and row.ref == self.selected:
             return "selected"
@@ -210,7 +215,7 @@ class PaneView(Widget, can_focus=True):
 
     def _title(self, width: int) -> list[Segment]:
         content = self.content
-        focus = self.has_focus
+        focus = self.active
         number = f" {self.number} " if self.number else " "
         left = (
             (number, "accent" if focus else "faint"),

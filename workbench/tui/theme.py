@@ -112,8 +112,10 @@ class Theme:
             for tint, colour in backgrounds.items()
         }
 
-    def base(self, tint: Tint) -> Style:
-        """The row's own style, below all spans."""
+    def base(self, tint: Tint, blank: bool = False) -> Style:
+        """The row's own style, below all spans; `blank`: without what would underline blanks."""
+        if blank and self.name == "mono" and tint in ("exact", "inferred"):
+            return self._bases[""]
         return self._bases[tint]
 
 

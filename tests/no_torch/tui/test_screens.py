@@ -71,7 +71,7 @@ async def test_memory(open_trace: Open, block_file: Path, golden: Golden) -> Non
         golden("tui/s7-memory-120x40.svg", reader.svg())
 
 
-@pytest.mark.parametrize("width", range(40, 210, 17))
+@pytest.mark.parametrize("width", [40, 77, 99, 100, 149, 150, 180])
 async def test_no_line_is_too_long_or_too_short(
     width: int, open_trace: Open, block_file: Path
 ) -> None:
