@@ -239,12 +239,14 @@ def install(recorder: Recorder) -> Uninstall:
     safely = Safely(recorder, HOOK.name)
     solve_min_cut = partitioners.solve_min_cut
     extract = partitioners._extract_fwd_bwd_modules
+    # torch 2.15 has a minimum cut of its own, on the same network
+    solver = partitioners if hasattr(partitioners, "minimum_cut") else networkx
 
     def solve(*args: Any, **kwargs: Any) -> Any:
         split = current()
         if split is None:
             return solve_min_cut(*args, **kwargs)
-        minimum_cut = networkx.minimum_cut
+        minimum_cut = solver.minimum_cut
         found: list[tuple[Any, float | None]] = []
 
         def watched(network: Any, *rest: Any, **named: Any) -> Any:
@@ -252,7 +254,7 @@ def install(recorder: Recorder) -> Uninstall:
             found.append((network, answer[0]))
             return answer
 
-        undo = patch(networkx, "minimum_cut", watched)
+        undo = patch(solver, "minimum_cut", watched)
         try:
             answer = solve_min_cut(*args, **kwargs)
         finally:

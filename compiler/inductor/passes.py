@@ -147,7 +147,7 @@ class Passes:
         def done() -> None:
             module._unregister_create_node_hook(on_create)
             running.patterns.append(pattern)
-            note_made(running.graph, created, Made(running.name, replaced))
+            note_made(running.graph, created, Made(f"{running.name}: {pattern}", replaced))
 
         return done
 
@@ -259,6 +259,8 @@ HOOK = Hook(
         "torch.fx.passes.graph_transform_observer:GraphTransformObserver.__exit__",
         *(f"torch._inductor.compile_fx:{name}(gm)" for name in STAGES),
         "torch._inductor.compile_fx:fx_codegen_and_compile",
+        "torch.fx:GraphModule._register_create_node_hook",
+        "torch.fx:GraphModule._unregister_create_node_hook",
         *(f"torch._inductor.pattern_matcher:{name}.apply(match, graph)" for name in PATTERNS),
     ),
     install=install,
