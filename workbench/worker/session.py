@@ -145,7 +145,7 @@ class Session:
         recorder.call = number
         recorder.failed = ""
         recorder.compiled_in_call.clear()
-        self.entries.begin()
+        self.entries.begin(recorder)
         # What the recording does inside on its own account is none of the call's time.
         cpu = speed.cpu_seconds() - recorder.aside_cpu_seconds
         start = time.perf_counter() - recorder.aside_seconds

@@ -1,4 +1,4 @@
-"""What the worker runs imports all of ours before the user's file loads: later the names are theirs.
+"""The worker imports all of ours before the user's file loads: later the names are theirs.
 
 A hook may import as it is installed; what runs inside a compile may not.
 """
