@@ -22,7 +22,7 @@ from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
-from compiler.graphs.provenance import Made, made_in, note_made
+from compiler.graphs.provenance import Made, forget, made_in, note_made
 from compiler.graphs.text import Snapshot, render, same, snapshot
 from compiler.trace.records import PassChange
 
@@ -72,6 +72,7 @@ class Passes:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._running = _Running()
+        self._printed: tuple[Snapshot, str] = ([], "")
 
     def stage_starts(self, module: fx.GraphModule, name: str) -> _Stage:
         """One of torch's stages starts on a graph, or on a sub-graph of the one in hand."""
@@ -139,6 +140,8 @@ class Passes:
         running.pop()
         if running and running[-1].module is ended.module:
             running[-1].known, running[-1].since = after, now
+        if not running:
+            self._printed = ([], "")
 
     def _changed(self, running: _Pass, after: Snapshot, now: float) -> None:
         """Record what the pass itself changed since `known`, if anything."""
@@ -150,7 +153,11 @@ class Passes:
             return
         old = {(row.name, id(row.target)): row.name for row in before}
         new = {(row.name, id(row.target)): row.name for row in after}
-        before_text, after_text = render(before), render(after)
+        printed, before_text = self._printed
+        if not same(printed, before):
+            before_text = render(before)
+        after_text = render(after)
+        self._printed = (after, after_text)
         if before_text == after_text:
             return
         added = tuple(name for key, name in new.items() if key not in old)
@@ -246,8 +253,11 @@ def install(recorder: Recorder) -> Uninstall:
         graph = lowering_graph_id(
             bool(kwargs.get("is_backward", False)), bool(kwargs.get("is_inference", False))
         )
-        with in_hand(graph):
-            return codegen_and_compile(*args, **kwargs)
+        try:
+            with in_hand(graph):
+                return codegen_and_compile(*args, **kwargs)
+        finally:
+            forget(graph)
 
     undo.append(patch(compile_fx, "fx_codegen_and_compile", codegen))
 
