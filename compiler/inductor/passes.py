@@ -57,7 +57,9 @@ class _Pass:
 class _Stage(_Pass):
     """A stage of passes: sees each node that is made or replaced in its graph."""
 
-    created: dict[str, None] = field(default_factory=dict)
+    created: list[str] = field(default_factory=list)
+    own: set[str] = field(default_factory=set)
+    """`created`, to look a name up."""
     stop: Callable[[], None] = lambda: None
 
 
@@ -89,10 +91,11 @@ class Passes:
         """Note what each new node of the stage replaces, as torch's own observer does."""
 
         def on_create(node: fx.Node) -> None:
-            stage.created[node.name] = None
+            stage.created.append(node.name)
+            stage.own.add(node.name)
 
         def on_replace(old: fx.Node, new: str, user: fx.Node) -> None:
-            if new in stage.created and new not in made_in(stage.graph):
+            if new in stage.own and new not in made_in(stage.graph):
                 running = self._running.passes[-1] if self._running.passes else stage
                 note_made(stage.graph, [new], Made(running.name, (old,)))
 
@@ -193,7 +196,7 @@ class Passes:
 
         def done() -> None:
             running.patterns.append(pattern)
-            created = list(stage.created)[before:]
+            created = stage.created[before:]
             note_made(running.graph, created, Made(f"{running.name}: {pattern}", replaced))
 
         return done
