@@ -85,23 +85,12 @@ def captured_origins(
 ) -> Origins:
     """Origins of AOTAutograd's nodes in the captured graph with these names."""
     made = made_in(graph_id)
-    known: dict[fx.Node, tuple[str, ...]] = {}
 
-    def direct(node: fx.Node, depth: int = 0) -> tuple[str, ...]:
-        if node in known:
-            return known[node]
-        found: tuple[str, ...] = ()
-        if node.op == "placeholder":
-            index = argument_index(node)
-            if index is not None and index < len(placeholders):
-                found = (placeholders[index],)
-        else:
-            found = roots(node, names)
-            if not found and node.name in made and depth < 32:
-                older = (direct(old, depth + 1) for old in made[node.name].instead_of)
-                found = tuple(dict.fromkeys(name for group in older for name in group))
-        known[node] = found
-        return found
+    def direct(node: fx.Node) -> tuple[str, ...]:
+        if node.op != "placeholder":
+            return roots(node, names)
+        index = argument_index(node)
+        return (placeholders[index],) if index is not None and index < len(placeholders) else ()
 
     by_sequence: dict[int, dict[str, None]] = {}
     # a forward node that a pass replaced is gone, but its backward still carries its number
@@ -111,8 +100,12 @@ def captured_origins(
         if number is not None and node.op in COMPUTING:
             by_sequence.setdefault(number, {}).update(dict.fromkeys(direct(node)))
 
-    def origins(node: fx.Node) -> tuple[str, ...]:
-        return direct(node) or tuple(by_sequence.get(node.meta.get("seq_nr", -1), ()))
+    def origins(node: fx.Node, depth: int = 0) -> tuple[str, ...]:
+        found = direct(node)
+        if not found and node.name in made and depth < 32:
+            older = (origins(old, depth + 1) for old in made[node.name].instead_of)
+            found = tuple(dict.fromkeys(name for group in older for name in group))
+        return found or tuple(by_sequence.get(node.meta.get("seq_nr", -1), ()))
 
     return origins
 
