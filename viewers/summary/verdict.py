@@ -58,8 +58,9 @@ def _speed(speed: Speed) -> Verdict:
     sides = f"eager {eager}, compiled {compiled}"
     if speed.in_noise:
         ratio = ratio_text(speed.speedup)
+        what = "speed-up" if speed.speedup >= 1 else "difference"
         return Verdict(
-            "No speed-up that this run can show",
+            f"No {what} that this run can show",
             f"{sides}, {ratio} {noise} ({pairs})",
             "neutral",
         )

@@ -155,14 +155,15 @@ def _warnings(summary: Summary) -> list[Line]:
 
 
 def _footer(summary: Summary, show: Sequence[str], trace: str) -> Line:
-    offered = []
-    if summary.breaks:
-        offered.append("breaks")
-    offered += ["guards", "kernels"] if summary.kernels.rows else ["guards", "graphs"]
-    if summary.fusion.graphs:
-        offered.append("fusion")
-    if summary.failure is not None:
-        offered = ["output", *offered]
+    has: dict[str, object] = {
+        "output": summary.failure,
+        "breaks": summary.breaks,
+        "guards": summary.guards,
+        "kernels": summary.kernels.rows,
+        "graphs": summary.compiles and not summary.kernels.rows,
+        "fusion": summary.fusion.graphs,
+    }
+    offered = [name for name, there in has.items() if there]
     more = ",".join(name for name in offered if name not in show)
     keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
     gap = "    "
