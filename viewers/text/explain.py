@@ -145,7 +145,10 @@ def _losses(recording: Recording) -> list[Line]:
 
 
 def _warnings(summary: Summary) -> list[Line]:
-    messages = list(dict.fromkeys(warned.message for warned in summary.warnings))
+    """What this recording lacks: hooks that this torch does not offer, then our own warnings."""
+    hooks = summary.environment.hooks if summary.environment else ()
+    said = [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]
+    messages = list(dict.fromkeys([*said, *(warned.message for warned in summary.warnings)]))
     lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
     if len(messages) > 3:
         lines.append(
