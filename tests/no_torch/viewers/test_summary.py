@@ -285,6 +285,31 @@ def test_a_pair_tested_again_each_round_is_one_pair() -> None:
     assert verdicts["fuse#3000"] == ("passed", 1)
 
 
+def test_predictions_are_no_part_of_the_sums() -> None:
+    """What was compiled for a GPU that is not there is not what runs."""
+    predicted = msgspec.structs.replace(pair(1, "between"), graph="0/0/forward@sm_90/lowered")
+    phases = [
+        Phase(id=1, name="dynamo", start=0, seconds=10),
+        Phase(id=2, name="predict sm_90", start=1, seconds=6, parent=1),
+        Phase(id=3, name="GraphLowering.run", start=2, seconds=4, parent=2),
+    ]
+    found = summary([predicted, *phases])
+    assert found.fusion.rejected == {}
+    assert [(one.stage, one.seconds) for one in found.stages] == [("capture", 4)]
+
+
+def test_build_threads_are_kept_apart() -> None:
+    phases = [
+        Phase(id=1, name="dynamo", start=0, seconds=10, thread=1),
+        Phase(id=2, name="async_compile.wait", start=1, seconds=6, parent=1, thread=1),
+        Phase(id=3, name="compile_file", start=1, seconds=9, thread=2),
+    ]
+    found = summary(list(phases))
+    assert [(one.stage, one.seconds) for one in found.stages] == [("build", 6), ("capture", 4)]
+    built = {one.name: one for one in found.phases}["compile_file"]
+    assert (built.self_seconds, built.beside_seconds) == (0, 9)
+
+
 def test_own_time_of_phases_adds_up() -> None:
     """A phase in one of its own name is not counted twice."""
     phases = [
