@@ -50,6 +50,14 @@ def test_a_range_past_the_width_is_brought_into_view() -> None:
     assert all(cell_len(row) <= 80 for row in rows)
 
 
+def test_a_long_file_name_does_not_cut_the_code_away() -> None:
+    text = "    is_global_attn = is_index_global_attn.flatten().any().item()"
+    place = Place("transformers/models/longformer/modeling_longformer.py", 1175, text, 21, 63)
+    rows = to_text(place_lines(place, FileNames(), 2, 80), 80).splitlines()
+    assert rows[0].strip().endswith("modeling_longformer.py:1175")
+    assert under(rows[1:]) == "is_index_global_attn.flatten().any().item("
+
+
 def test_the_whole_statement_needs_no_carets() -> None:
     assert len(shown("    return f(x)", "return f(x)")) == 1
 

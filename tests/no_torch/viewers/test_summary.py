@@ -185,6 +185,20 @@ def test_the_entry_that_came_nearest_says_why() -> None:
     assert cause.advice == ()
 
 
+def test_a_range_that_was_left() -> None:
+    failed = FailedGuard(
+        entry="0/0",
+        guard="2 <= ids.size(1) <= 8",
+        name="ids.size(1)",
+        expected="2 <= ids.size(1) <= 8",
+        seen="ids.size(1) = 9",
+    )
+    record = Recompile(compile_id="0/1", call=2, failed=(failed,), function="forward")
+    assert summary([record]).findings[0].title == (
+        "call 2 recompiled forward: 2 <= ids.size(1) <= 8, seen 9"
+    )
+
+
 def test_two_breaks_of_one_line_share_no_graph() -> None:
     first = traces.graph_break(gb="GB0294")
     second = traces.graph_break(gb="GB0156", compile_id="1/0")
@@ -199,6 +213,17 @@ def test_two_breaks_of_one_line_share_no_graph() -> None:
         traces.end(),
     ]
     assert [site.extra_graphs for site in summary(records).breaks] == [0, 1]
+
+
+def test_a_number_made_from_the_batch_follows_from_it() -> None:
+    def number(name: str) -> Recompile:
+        failed = FailedGuard(entry="2/0", guard="n == 4", name=name, expected="4", seen="6")
+        return Recompile(compile_id="2/1", call=2, failed=(failed,), function="inner")
+
+    own = Argument(name="steps", value="6")
+    records = [CallStart(call=2, arguments=(own,)), size_change("0/1", "x", 4, 6)]
+    assert len(summary([*records, number("batch_size")]).recompiles) == 1
+    assert len(summary([*records, number("steps")]).recompiles) == 2
 
 
 def test_two_sizes_of_one_frame_are_two_causes() -> None:
