@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import Speed
+from compiler.trace.records import CallStart, Speed
 from viewers.recording import Recording
 from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
 
@@ -49,6 +49,9 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     until = start.settings.until if start else "run"
     if until != "run":
         return Verdict(f"Recorded until {until}", f"speed {NOT_MEASURED}", "neutral")
+    if not recording.all(CallStart):
+        why = "the file compiles on its own; with `model` and `example_inputs` it is timed"
+        return Verdict(f"Speed {NOT_MEASURED}", why, "neutral")
     return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
 
 

@@ -144,3 +144,8 @@ def test_frames_left_to_python_are_in_the_breaks_section() -> None:
     shown = text(traces.nothing_compiled(), show=["breaks"])
     assert "left to Python  1 function" in shown
     assert "it is marked as disabled" in shown
+
+
+def test_a_script_is_not_timed_and_says_so() -> None:
+    records = [*traces.opening(), *traces.frame(), traces.end()]
+    assert "Speed not measured: the file compiles on its own" in text(records)
