@@ -14,6 +14,7 @@ from viewers.panes.view import LANGUAGES, KernelLanguage, View, variant_of
 from viewers.summary import BreakSite, RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
+BREAK_SOURCE = ("break", "source-break")
 T = TypeVar("T")
 
 
@@ -170,12 +171,16 @@ class Navigator:
             self.select(cause.place.ref)
         elif key == "stage":
             self.go(STAGES.get(name.partition(":")[2], "source"), focus)
-        elif refs.kind(row.ref or row.opens) in KINDS and self.arrangement != "source":
+        elif refs.kind(row.ref or row.opens) in KINDS and not self._linked(focus):
             self.go("source", focus)
             self.select(row.ref or row.opens)
         else:
             return False
         return True
+
+    def _linked(self, focus: str) -> bool:
+        """Whether the counterparts of this pane's rows stand beside it already."""
+        return self.arrangement == "source" or (self.arrangement, focus) == BREAK_SOURCE
 
     def show_finding(self, arrangement: str, focus: str) -> None:
         """Go to the arrangement of the present finding, at its place."""
