@@ -53,9 +53,11 @@ def chosen_pair(view: View) -> Pair | None:
 
 
 def label_of(view: View, graph: str, name: str) -> str:
-    """`op9_op10_op11` -> `amax, amax, any`."""
-    known = [view.facts.operations.get((graph, part)) for part in _parts(name)]
-    return ", ".join(node.label for node in known if node is not None) or plain(name)
+    """`op9_op10_op11` -> `amax, amax, any`: of each node in a group, what it computes last."""
+    nodes = _nodes(view, graph, name)
+    if len(nodes) == 1:
+        return nodes[0].label
+    return ", ".join(node.label.rpartition(", ")[2] for node in nodes) or plain(name)
 
 
 def _parts(name: str) -> list[str]:

@@ -121,7 +121,7 @@ def _printed(node: SchedulerNode, printed: str) -> list[Row]:
         return [Row(gutter=(("      ", "faint"),), body=(text(words, "dim"),), ref=ref, key=ref)]
     return [
         Row(gutter=(("      ", "faint"),), body=(text(line),), ref=ref, key=f"{ref}:{index}")
-        for index, line in enumerate(printed.split("\n"))
+        for index, line in enumerate(printed.rstrip("\n").split("\n"))
     ]
 
 
