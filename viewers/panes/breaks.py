@@ -27,7 +27,8 @@ def explanation(view: View, width: int) -> Content:
     count = len(view.summary.breaks)
     rows = [BLANK, _headline(site), BLANK]
     first = site.records[0]
-    why = site.reason if site.reason not in (site.type, "") else first.explanation
+    told = first.explanation.split("\n\n")[0] or site.reason
+    why = first.explanation if view.torch_text else told
     room = width - LABEL - 3
     rows.extend(_labelled("why", wrap(why, room)[: None if view.torch_text else 3], "text"))
     for number, advice in enumerate((a for a in site.advice if a.by == "tcw"), start=1):

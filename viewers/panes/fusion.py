@@ -6,7 +6,7 @@ from compiler.trace import refs
 from compiler.trace.records import FusionGroups, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.panes.names import operations_text
-from viewers.panes.nests import nests, traffic
+from viewers.panes.nests import computes, nests, traffic
 from viewers.panes.rows import (
     BLANK,
     Content,
@@ -54,10 +54,8 @@ def chosen_pair(view: View) -> Pair | None:
 
 def label_of(view: View, graph: str, name: str) -> str:
     """`op9_op10_op11` -> `amax, amax, any`: of each node in a group, what it computes last."""
-    nodes = _nodes(view, graph, name)
-    if len(nodes) == 1:
-        return nodes[0].label
-    return ", ".join(node.label.rpartition(", ")[2] for node in nodes) or plain(name)
+    words = [computes(view, node) for node in _nodes(view, graph, name)]
+    return ", ".join(words) or plain(name)
 
 
 def _parts(name: str) -> list[str]:
