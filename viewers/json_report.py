@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from compiler.trace.records import Advice, End, Recompile
+from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
-from viewers.summary.recompiles import change_of
+from viewers.summary.recompiles import RecompiledFrame
 
 VERSION = 1
 
@@ -23,7 +23,7 @@ ReportStatus = Literal[
 ]
 
 
-class Item(msgspec.Struct, kw_only=True, frozen=True):
+class Item(msgspec.Struct, kw_only=True):
     """A part of the report; every key is always there."""
 
 
@@ -65,7 +65,7 @@ class RecompileItem(Item):
     compile_id: str
     call: int
     guard: str
-    """torch's text of the condition of the most recent entry that failed."""
+    """torch's text of the condition that failed in the entry that came nearest."""
     expected: str
     seen: str
     file: str
@@ -116,7 +116,9 @@ class PhaseItem(Item):
     seconds: float
     """With the phases inside it."""
     self_seconds: float
-    """Without them: these add up."""
+    """Without them and without build threads: these add up."""
+    beside_seconds: float
+    """Own time on threads that build kernels beside the compile."""
 
 
 class SpeedItem(Item):
@@ -170,7 +172,7 @@ class Report(Item):
 def report(recording: Recording) -> Report:
     """The report of a recording, whole or cut off."""
     summary = summarise(recording)
-    speed, numerics = summary.speed, summary.numerics
+    order = {id(record): index for index, record in enumerate(recording.all(Recompile))}
     return Report(
         version=VERSION,
         status=_status(summary),
@@ -182,7 +184,13 @@ def report(recording: Recording) -> Report:
         ],
         breaks=[_break(site) for site in summary.breaks],
         frames=_frames(summary),
-        recompiles=[_recompile(record) for record in recording.all(Recompile)],
+        recompiles=[
+            _recompile(frame)
+            for frame in sorted(
+                (frame for cause in summary.recompiles for frame in cause.frames),
+                key=lambda frame: order[id(frame.record)],
+            )
+        ],
         kernels=[_kernel(row, summary) for row in summary.kernels.rows],
         fusion=FusionItem(fused=summary.fusion.fused, rejected=summary.fusion.rejected),
         caches=[
@@ -201,18 +209,12 @@ def report(recording: Recording) -> Report:
                 count=one.count,
                 seconds=round(one.seconds, 6),
                 self_seconds=round(one.self_seconds, 6),
+                beside_seconds=round(one.beside_seconds, 6),
             )
             for one in summary.phases
         ],
-        speed=speed
-        and SpeedItem(
-            eager_ms=speed.eager_ms,
-            compiled_ms=speed.compiled_ms,
-            speedup=speed.speedup,
-            noise=speed.noise,
-            compile_s=speed.compile_seconds,
-        ),
-        numerics=numerics and NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel),
+        speed=_speed(summary.speed) if summary.speed else None,
+        numerics=_numerics(summary.numerics) if summary.numerics else None,
     )
 
 
@@ -302,6 +304,20 @@ def _ending(end: End | None) -> str:
     return end.reason or f"{end.status} after {end.seconds:.1f} s"
 
 
+def _speed(speed: Speed) -> SpeedItem:
+    return SpeedItem(
+        eager_ms=speed.eager_ms,
+        compiled_ms=speed.compiled_ms,
+        speedup=speed.speedup,
+        noise=speed.noise,
+        compile_s=speed.compile_seconds,
+    )
+
+
+def _numerics(numerics: Numerics) -> NumericsItem:
+    return NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel)
+
+
 def _fix(advice: tuple[Advice, ...]) -> str:
     return next((one.code or one.text for one in ordered_advice(advice)), "")
 
@@ -328,18 +344,17 @@ def _frames(summary: Summary) -> list[FrameItem]:
     ]
 
 
-def _recompile(record: Recompile) -> RecompileItem:
-    newest = record.failed[0] if record.failed else None
-    change = change_of(newest) if newest else None
+def _recompile(frame: RecompiledFrame) -> RecompileItem:
+    record = frame.record
     return RecompileItem(
         compile_id=record.compile_id,
         call=record.call,
-        guard=newest.guard if newest else record.reason,
-        expected=change.expected if change else "",
-        seen=change.seen if change else "",
-        file=record.location.file if record.location else "",
-        line=record.location.line if record.location else None,
-        fix=_fix(record.advice),
+        guard=frame.why.guard if frame.why else record.reason,
+        expected=frame.change.expected,
+        seen=frame.change.seen,
+        file=frame.place.file if frame.place else "",
+        line=frame.place.line if frame.place else None,
+        fix=_fix(frame.advice),
     )
 
 

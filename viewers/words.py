@@ -60,7 +60,9 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def milliseconds_text(milliseconds: float | None) -> str:
-    """The same for a number of milliseconds: 6.55 -> `6.55 ms`."""
+    """A measured time with three digits, to be compared: 6.55 -> `6.55 ms`, 1312 -> `1.31 s`."""
+    if milliseconds is not None and 999.5 <= milliseconds < 59950:
+        return f"{_three_digits(milliseconds / 1e3)} s"
     return seconds_text(None if milliseconds is None else milliseconds / 1e3)
 
 
@@ -97,12 +99,14 @@ def percent(part: float) -> str:
 
 
 def error_text(value: float | None) -> str:
-    """4.77e-07 -> `4.8e-07`, 0.0 -> `0`; a difference that was not measured says so."""
+    """4.77e-07 -> `4.8e-07`, 0.5 -> `0.5`, 0.0 -> `0`; one that was not measured says so."""
     if value is None:
         return NOT_MEASURED
     if math.isnan(value):
         return "nan"
-    return "0" if value == 0 else f"{value:.1e}" if math.isfinite(value) else "inf"
+    if not math.isfinite(value):
+        return "inf"
+    return "0" if value == 0 else f"{value:.2g}" if 0.001 <= value < 1000 else f"{value:.1e}"
 
 
 def shape_text(shape: Sequence[Size]) -> str:

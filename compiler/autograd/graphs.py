@@ -169,9 +169,11 @@ def install(recorder: Recorder) -> Uninstall:
         finally:
             state.captured.pop()
 
-    def stage2_compile(aot_state: Any, aot_graph_capture: Any, *args: Any, **kwargs: Any) -> Any:
+    def stage2_compile(
+        aot_state: Any, aot_graph_capture: Any, partition_fn: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         if not under_dynamo():
-            return aot_stage2_compile(aot_state, aot_graph_capture, *args, **kwargs)
+            return aot_stage2_compile(aot_state, aot_graph_capture, partition_fn, *args, **kwargs)
         module = getattr(aot_graph_capture, "graph_module", None)
         splits = bool(getattr(aot_state, "needs_autograd", False))
         if not splits and isinstance(module, fx.GraphModule):
@@ -180,26 +182,44 @@ def install(recorder: Recorder) -> Uninstall:
         state.main.append(module)
         try:
             with in_hand(graph_id(current_compile_id(), kind)):
-                return aot_stage2_compile(aot_state, aot_graph_capture, *args, **kwargs)
+                return aot_stage2_compile(
+                    aot_state, aot_graph_capture, whole(partition_fn), *args, **kwargs
+                )
         finally:
             state.main.pop()
 
+    def record_split(split: Split, function: Callable[[], Any]) -> Any:
+        state.splits.append(split)
+        try:
+            halves = function()
+        finally:
+            state.splits.pop()
+        if split.joint is not None:
+            safely(graphs.split, split, *halves)
+        return halves
+
+    def whole(partition_fn: Callable[..., Any]) -> Callable[..., Any]:
+        """The function that the backend splits with; it may call one of torch's partitioners."""
+
+        def partition(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            name = getattr(partition_fn, "__name__", type(partition_fn).__name__)
+            split = Split(None, PARTITIONERS.get(name, name))
+            return record_split(split, lambda: partition_fn(gm, *args, **kwargs))
+
+        return partition
+
     def partitioner(original: Callable[..., Any], words: str) -> Callable[..., Any]:
+        """One of torch's own; it is also called directly for a sub-graph."""
+
         def partition(joint_module: Any, *args: Any, **kwargs: Any) -> Any:
             outer = current()
-            if outer is not None and outer.joint is joint_module:
-                outer.partitioner = words  # the min-cut left it to the default partitioner
+            if outer is not None and outer.joint in (None, joint_module):
+                outer.joint, outer.partitioner = joint_module, words
                 return original(joint_module, *args, **kwargs)
             if not under_dynamo():
                 return original(joint_module, *args, **kwargs)
             split = Split(joint_module, words)
-            state.splits.append(split)
-            try:
-                halves = original(joint_module, *args, **kwargs)
-            finally:
-                state.splits.pop()
-            safely(graphs.split, split, *halves)
-            return halves
+            return record_split(split, lambda: original(joint_module, *args, **kwargs))
 
         partition.__name__ = original.__name__
         return partition
@@ -224,7 +244,8 @@ HOOK = Hook(
     offers="joint, forward, backward and inference graphs, with the lines they come from",
     needs=(
         "torch._functorch.aot_autograd:aot_module_simplified(mod)",
-        "torch._functorch.aot_autograd:aot_stage2_compile(aot_state, aot_graph_capture)",
+        "torch._functorch.aot_autograd:aot_stage2_compile(aot_state, aot_graph_capture, "
+        "partition_fn)",
         "torch._functorch.partitioners:min_cut_rematerialization_partition(joint_module)",
         "torch._functorch.partitioners:default_partition(joint_module)",
         "torch._guards:TracingContext.try_get",

@@ -41,15 +41,16 @@ def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> Cut:
 
 
 def chosen_cut(split: Split) -> Cut | None:
-    """The run of the min-cut whose answer was taken; None where no run gave just that."""
+    """The run of the min-cut whose answer was taken; None where no run gave it.
+
+    torch drops values that nothing reads, and adds sizes, after the cut: so it is the smallest
+    answer that holds all tensors that are saved.
+    """
     if split.extraction is None:
         return None
-    taken = {node.name for node in (*split.extraction.saved, *split.extraction.sizes)}
-    best = None
-    for cut in split.cuts:
-        if taken <= set(cut.saved):
-            best = cut
-    return best
+    taken = {node.name for node in split.extraction.saved}
+    fitting = [cut for cut in split.cuts if taken <= set(cut.saved)]
+    return min(fitting, key=lambda cut: len(cut.saved), default=None)
 
 
 class _Reasons:
@@ -64,6 +65,8 @@ class _Reasons:
         self.static = {node.name for node in extraction.static or ()} if extraction else set()
 
     def given(self, name: str) -> str:
+        if name in self.nodes and not _is_tensor(self.nodes[name]):
+            return "a size: passed on as a number"
         if name in self.static:
             return "a parameter or buffer: it is kept anyway"
         return "an input of the forward: kept as it is, not copied"
@@ -81,7 +84,7 @@ class _Reasons:
         if node.meta.get("recompute") is CheckpointPolicy.MUST_SAVE:
             return "cannot recompute: marked MUST_SAVE"
         if node.meta.get("val") is not None and not _is_tensor(node):
-            return "a size that the backward needs"
+            return "a size: passed on as a number"
         if self.cut is None:
             if self.split.partitioner == "default":
                 return "the default partitioner saves what the backward reads"
@@ -265,7 +268,8 @@ def install(recorder: Recorder) -> Uninstall:
     ) -> Any:
         halves = extract(joint_module, saved_values, saved_sym_nodes, *args, **kwargs)
         split = current()
-        if split is not None and split.joint is joint_module:
+        if split is not None and split.joint in (None, joint_module):
+            split.joint = joint_module
             split.extraction = Extraction(
                 saved=list(saved_values),
                 sizes=list(saved_sym_nodes),

@@ -49,7 +49,7 @@ class Split:
     """One joint graph on its way through a partitioner."""
 
     joint: Any
-    """Its GraphModule."""
+    """Its GraphModule; None until one of torch's partitioners is given it."""
     partitioner: str
     cuts: list[Cut] = field(default_factory=list)
     extraction: Extraction | None = None

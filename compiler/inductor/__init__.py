@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from compiler.control.hooks import Hook
 from compiler.inductor import (
+    cached,
     caches,
+    codegen,
     fusion,
     fusion_cpp,
+    kernel_lines,
+    loop_origins,
     lowering,
+    memory,
     passes,
     phases,
-    replacements,
     scheduler_nodes,
+    shadow,
+    until,
 )
 
 HOOKS: tuple[Hook, ...] = (
     phases.HOOK,
+    until.HOOK,
     passes.HOOK,
     caches.HOOK,
-    replacements.HOOK,
     lowering.HOOK,
+    loop_origins.HOOK,
     scheduler_nodes.HOOK,
     fusion.HOOK,
     fusion_cpp.HOOK,
+    memory.HOOK,
+    kernel_lines.HOOK,
+    codegen.HOOK,
+    cached.HOOK,
+    shadow.HOOK,
 )

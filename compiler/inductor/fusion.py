@@ -67,11 +67,11 @@ def _can_fuse(original: Callable[..., bool], recorder: Recorder) -> Callable[...
         attempt: Attempt | None = None
         try:
             outer = stack[-1] if stack else None
-            attempt = Attempt(
-                node1.get_name(), node2.get_name(), _depends(node1, node2), outer
-            )
+            attempt = Attempt(node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
+            fusion = _fusion(recorder, self)
+            fusion.id_of(attempt.first, attempt.second)
             if outer is None:
-                _fusion(recorder, self).write_last()
+                fusion.write_last()
             stack.append(attempt)
         except Exception as error:
             failed(recorder, WHAT, error)
@@ -109,9 +109,7 @@ def _settle(fusion: Fusion, scheduler: Any, node1: Any, node2: Any, attempt: Att
     fusion.write(attempt)
 
 
-def _silent(
-    scheduler: Any, node1: Any, node2: Any, attempt: Attempt
-) -> tuple[str, str] | None:
+def _silent(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> tuple[str, str] | None:
     """The check of `Scheduler._can_fuse` that answers no without a reason, where it is certain."""
     function = "Scheduler.can_fuse"
     if node1 is node2:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_STORES = ("store", "store_reduction", "partial_accumulate")
+
 
 def loop_text(body: Any) -> str:
     """The loop nest that a `LoopBody` stands for, one operation a line."""
@@ -35,8 +37,8 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
         elif node.op == "call_module" and node.target == "get_index":
             texts[node] = indices.get(node.args[0], str(node.args[0]))
         elif node.op == "output":
-            if node.args[0] is not None and node.args[0] in texts and depth:
-                lines.append(f"{margin}return {texts[node.args[0]]}")
+            if getattr(node.args[0], "target", None) not in (None, *_STORES):
+                lines.append(f"{margin}return {texts.get(node.args[0], node.args[0])}")
         else:
             arguments = [
                 _text(value, texts)
@@ -45,7 +47,7 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
             ]
             arguments += [f"{name}={_text(value, texts)}" for name, value in node.kwargs.items()]
             call = f"{node.target}({', '.join(arguments)})"
-            if node.target in ("store", "store_reduction", "partial_accumulate"):
+            if node.target in _STORES:
                 lines.append(margin + call)
                 texts[node] = node.name
             else:
@@ -55,7 +57,7 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
 
 def _text(value: Any, texts: dict[Any, str]) -> str:
     if hasattr(value, "op") and hasattr(value, "graph"):
-        return texts.get(value, value.name)
+        return str(texts.get(value, value.name))
     if isinstance(value, (tuple, list)):
         return "(" + ", ".join(_text(item, texts) for item in value) + ")"
     return str(value)

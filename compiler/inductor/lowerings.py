@@ -36,15 +36,12 @@ class Lowering:
     """Its nodes as recorded, by name; filled by the lowering hook."""
     operations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Origins of each scheduler node, by name: `op3` -> nodes of this graph, in its order."""
+    realised: dict[str, str] = field(default_factory=dict)
+    """The node that each scheduler node realises, by name, where torch names one."""
+    originals: dict[str, object] = field(default_factory=dict)
+    """The user's operator behind each node that a pass put in, where the replaced nodes have it."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label of each scheduler node, by name."""
-
-    def names(self, origins: Iterable[object]) -> tuple[str, ...]:
-        """Names of those `origins` that are nodes of this graph, in graph order."""
-        positions = self.positions
-        found = [node for node in origins if node in positions]
-        found.sort(key=positions.__getitem__)  # type: ignore[arg-type]
-        return tuple(node.name for node in found)  # type: ignore[attr-defined]
 
     def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
         """User lines of these nodes, distinct, in file order; whether all of them are inferred."""

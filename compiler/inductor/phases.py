@@ -15,6 +15,7 @@ from typing import Any
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id
 from compiler.trace.records import Phase
 
 LOGGER = "torch._dynamo.utils:ChromiumEventLogger"
@@ -101,8 +102,6 @@ class Phases:
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.utils import ChromiumEventLogger
-
-    from compiler.graphs.current import current_compile_id
 
     phases = Phases(recorder)
     safely = Safely(recorder, HOOK.name)

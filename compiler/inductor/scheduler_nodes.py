@@ -62,14 +62,20 @@ def kind_of(node: Any) -> str:
     return "scan" if type(data).__name__ in ("Scan", "SplitScan") else "pointwise"
 
 
-def ir_origins(node: Any) -> list[Any]:
-    """FX nodes that a scheduler node computes, from the IR that it holds, each once."""
+def computed_by(node: Any) -> list[Any]:
+    """FX nodes that a scheduler node computes, from the IR that it holds, each once.
+
+    torch gives a call into a library the origins of its inputs as well, though others compute
+    them: such a call computes its own node only.
+    """
     found: dict[Any, None] = {}
     for member in node.get_nodes():
         ir = getattr(member, "node", None)
-        if ir is not None:
-            for origin in ir.get_origins():
-                found[origin] = None
+        if ir is None:
+            continue
+        own = ir.get_origin_node() if member.is_extern() else None
+        for origin in (own,) if own is not None else ir.get_origins():
+            found[origin] = None
     return list(found)
 
 
@@ -90,12 +96,18 @@ def domain_of(node: Any) -> tuple[Size, ...]:
 def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode:
     """One initial scheduler node as a record."""
     name = node.get_name()
-    origins = lowering.names(ir_origins(node))
-    text = node_label(sorted_nodes(ir_origins(node), lowering))
+    nodes = sorted_nodes(computed_by(node), lowering)
+    origins = tuple(found.name for found in nodes)
+    body = getattr(node, "_body", None)
+    text = node_label(nodes)
+    if hasattr(body, "root_block") and is_copy(body):
+        text = f"copy for {text}" if any(found.op == "call_function" for found in nodes) else "copy"
     lowering.operations[name] = origins
     lowering.labels[name] = text
+    realised = node.node.get_origin_node() if getattr(node, "node", None) is not None else None
+    if realised is not None:
+        lowering.realised[name] = realised.name
     reads_writes = node.read_writes
-    body = getattr(node, "_body", None)
     kind = kind_of(node)
     return SchedulerNode(
         graph=lowering.id,
@@ -111,6 +123,14 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
         loops=recorder.text(loop_text(body)) if hasattr(body, "root_block") else "",
         device=str(node.get_device() or "cpu"),
     )
+
+
+def is_copy(body: Any) -> bool:
+    """Whether a loop body only moves data."""
+    return {node.target for node in body.root_block.graph.nodes if node.op == "call_method"} == {
+        "load",
+        "store",
+    }
 
 
 def sorted_nodes(nodes: list[Any], lowering: Lowering) -> list[Any]:
@@ -139,7 +159,7 @@ def group_of(node: Any, lowering: Lowering) -> FusionGroup:
         name=node.get_name(),
         nodes=members,
         kind=kind,
-        label=node_label(sorted_nodes(ir_origins(node), lowering)) or kind,
+        label=node_label(sorted_nodes(computed_by(node), lowering)) or kind,
     )
 
 

@@ -119,7 +119,7 @@ def _recompile(cause: RecompileCause) -> Finding:
     place = cause.place
     return Finding(
         kind="recompile",
-        cost=seconds_text(cause.seconds) if cause.seconds is not None else "unfinished",
+        cost=seconds_text(cause.seconds) if cause.seconds is not None else "not done",
         title=recompile_title(cause),
         place=place,
         fixes=cause.advice,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.trace.records import KernelBinary
 from viewers.recording import Recording
 from viewers.summary import Finding, Summary, summarise
 from viewers.text.failure import failure_lines
@@ -12,7 +13,7 @@ from viewers.text.header import counts, header, names_of, title
 from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View, section
 from viewers.text.sections.fusion import fusion_line
-from viewers.words import number, plural, seconds_text
+from viewers.words import listed, number, plural, seconds_text
 
 MARGIN = 12
 """Lines of the screen that are not findings: title, verdict, counts, evidence, footer."""
@@ -36,7 +37,7 @@ def explain(
     if failed:
         lines = failure_lines(recording, summary, names, width)
         lines += [BLANK, title(summary)] if summary.settings else []
-        if summary.calls:
+        if summary.graphs or summary.breaks:
             lines.append(counts(summary))
     else:
         lines = header(summary)
@@ -74,8 +75,9 @@ def _findings(summary: Summary, width: int, room: int) -> list[Line]:
 
 def _nothing(summary: Summary) -> list[Line]:
     if summary.graphs:
-        whole = summary.status == "ok"
-        return [line("nothing needs attention" if whole else "nothing needs attention so far")]
+        until = summary.settings.until if summary.settings else "run"
+        where = "" if until == "run" else f" up to {until}"
+        return [line(f"nothing needs attention{where}{'' if summary.end else ' so far'}")]
     if not summary.skipped:
         return [line("no frame was given to torch.compile")]
     lines = [line(f"{plural(len(summary.skipped), 'frame')} left to Python:")]
@@ -92,19 +94,44 @@ def _evidence(summary: Summary) -> list[Line]:
     if summary.fusion.graphs:
         text = fusion_line(summary.fusion.fused, summary.fusion.rejected)
         lines.append(line(("fusion   ", "dim"), text, hang=9))
-    if summary.phases:
-        total = sum(phase.self_seconds for phase in summary.phases)
+    if summary.stages:
+        total = sum(one.seconds for one in summary.stages)
         parts = [
-            f"{phase.name} {seconds_text(phase.self_seconds)}"
-            for phase in summary.phases[:4]
-            if phase.self_seconds >= total / 20
+            f"{one.stage} {seconds_text(one.seconds)}"
+            for one in summary.stages
+            if one.seconds >= total / 50
         ]
-        lines.append(line(("compile  ", "dim"), " · ".join(parts), hang=9))
+        text = f"{seconds_text(total)}: {' · '.join(parts)}"
+        lines.append(line(("compile  ", "dim"), text, hang=9))
+    lines += _predicted(summary)
     asked = [cache for cache in summary.caches if cache.hits or cache.misses]
     if asked:
         parts = [f"{one.cache} {one.hits} of {one.hits + one.misses} hit" for one in asked]
         lines.append(line(("caches   ", "dim"), " · ".join(parts), hang=9))
     return lines
+
+
+def _predicted(summary: Summary) -> list[Line]:
+    """What the GPU kernels would need, for the GPU that was not there."""
+    binaries = [one for row in summary.kernels.rows for one in row.binaries]
+    if not binaries:
+        return []
+    made = [one for one in binaries if not one.error]
+    registers = [one.registers for one in made if one.registers is not None]
+    spills = [one.spill_bytes for one in made if one.spill_bytes is not None]
+    facts = [f"{plural(len(made), 'kernel')} predicted for {listed(_distinct(binaries))}"]
+    if registers:
+        facts.append(f"at most {max(registers)} registers")
+    if spills:
+        spilled = sum(bool(size) for size in spills)
+        facts.append(f"{plural(spilled, 'kernel')} spill" if spilled != 1 else "1 kernel spills")
+    if len(made) < len(binaries):
+        facts.append(f"{len(binaries) - len(made)} not compiled")
+    return [line(("gpu      ", "dim"), " · ".join(facts), hang=9)]
+
+
+def _distinct(binaries: Sequence[KernelBinary]) -> list[str]:
+    return list(dict.fromkeys(one.arch for one in binaries))
 
 
 def _losses(recording: Recording) -> list[Line]:

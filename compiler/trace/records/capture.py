@@ -98,6 +98,7 @@ class Guard(Part):
     source: str
     """torch's source expression: `L['x']`."""
     code: tuple[str, ...] = ()
+    """torch's text of its conditions; none where another guard's condition covers it."""
     value: str = ""
     """The value that is guarded, described; "" where there is none."""
     location: Location | None = None

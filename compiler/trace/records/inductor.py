@@ -130,6 +130,9 @@ class Buffer(Part):
     reuses: str = ""
     """The buffer whose memory it takes over."""
     inplace: bool = False
+    """The step that writes it still reads the buffer that it `reuses`."""
+    alias_of: str = ""
+    """The buffer that it is a view of; both live at once."""
     label: str = ""
 
 
@@ -180,7 +183,9 @@ class Kernel(Record):
     predicted: bool = False
     """True: generated for a GPU that was not there."""
     step: int | None = None
-    """Its place in `MemoryPlan.steps`."""
+    """Its place in `MemoryPlan.steps`; the first, where it is called several times."""
+    steps: tuple[int, ...] = ()
+    """All its places, where it is called several times."""
 
 
 class KernelBinary(Record):

@@ -1,0 +1,46 @@
+"""Our cache folder: private to its owner, or refused."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+class CacheRefused(Exception):
+    """The cache folder cannot be used safely; the message says why and what to do."""
+
+
+def cache_folder() -> Path:
+    """The folder `tcw` under XDG_CACHE_HOME (else ~/.cache), made with mode 0700.
+
+    Raises `CacheRefused` where it is a link, is no folder, belongs to someone else, can be entered
+    or written by others, or cannot be made: a cache that others may write to can run their code.
+    """
+    path = cache_path()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = os.lstat(path)
+    except OSError as error:
+        raise CacheRefused(
+            f"the cache folder {path} cannot be made: {error.strerror or error}; "
+            "set XDG_CACHE_HOME to a folder of your own"
+        ) from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise CacheRefused(f"the cache folder {path} is a link or no folder; remove it")
+    if found.st_uid != os.geteuid():
+        raise CacheRefused(
+            f"the cache folder {path} belongs to user {found.st_uid}; "
+            "set XDG_CACHE_HOME to a folder of your own"
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise CacheRefused(f"the cache folder {path} is open to others; run: chmod 700 {path}")
+    return path
+
+
+def cache_path() -> Path:
+    """Where the cache folder is, or would be; nothing is made."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG rules say that a relative path is to be ignored.
+    root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    return root / "tcw"

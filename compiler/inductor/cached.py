@@ -1,0 +1,117 @@
+"""Code that came from the FX graph cache: nothing was lowered or fused, but the text is there.
+
+torch keeps the wrapper's text in a cache entry (`CompiledFxGraph.source_code`,
+torch/_inductor/output_code.py) and loads it in `after_deserialization`. The wrapper and the kernels
+in it are read from that text; what they come from is not kept by torch, and is said to be unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.graphs.current import lowering_graph_id
+from compiler.inductor.codegen import loop_nests
+from compiler.inductor.lowerings import failed
+from compiler.inductor.predicted import predicting
+from compiler.trace.records import Kernel, Warned, Wrapper
+
+WHAT = "cached code"
+NO_LINE = "its code came from the FX graph cache, which keeps no nodes and no lines"
+
+_DEFINITION = re.compile(
+    r"^(?P<name>\w+) = async_compile\.(?P<maker>cpp_pybinding|triton)\("
+    r"[^\n]*?r?(?P<quote>'''|\"\"\")\n?(?P<text>.*?)(?P=quote)",
+    re.MULTILINE | re.DOTALL,
+)
+_LIBRARY = re.compile(
+    r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops)\.[\w.]+)\(", re.MULTILINE
+)
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.output_code import CompiledFxGraph
+
+    def after(original: Callable[..., Any]) -> Callable[..., Any]:
+        def after_deserialization(self: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = original(self, *args, **kwargs)
+            if not recorder.quiet:
+                try:
+                    _record(recorder, self)
+                except Exception as error:
+                    failed(recorder, WHAT, error)
+            return answer
+
+        return after_deserialization
+
+    return patch(
+        CompiledFxGraph,
+        "after_deserialization",
+        after(CompiledFxGraph.after_deserialization),
+    )
+
+
+def _record(recorder: Recorder, compiled: Any) -> None:
+    options = getattr(compiled, "fx_kwargs", None) or {}
+    parent = lowering_graph_id(bool(options.get("is_backward")), bool(options.get("is_inference")))
+    arch = predicting.get()
+    graph = f"{parent}@{arch}/lowered" if arch else f"{parent}/lowered"
+    source = str(compiled.source_code)
+    for name, language, text in kernels_in(source):
+        recorder.emit(
+            Kernel(
+                id=recorder.next_kernel(),
+                graph=graph,
+                name=name,
+                label=label_of(name),
+                language=language,
+                text=recorder.text(text),
+                no_line=NO_LINE,
+                loop_nests=loop_nests(text) if language == "cpp" else 1 if text else 0,
+                predicted=bool(arch),
+            )
+        )
+    recorder.emit(
+        Wrapper(
+            graph=graph,
+            language="python",
+            text=recorder.text(source),
+            predicted=bool(arch),
+        )
+    )
+    recorder.emit(
+        Warned(
+            message=f"{parent}: the code came from the FX graph cache; it was not lowered or fused "
+            "again, so no lowering, fusion or memory plan was recorded"
+        )
+    )
+
+
+def kernels_in(source: str) -> Iterator[tuple[str, Literal["cpp", "triton", "aten"], str]]:
+    """(name, language, text) of each kernel that a wrapper defines, then of each library call."""
+    end = 0
+    for match in _DEFINITION.finditer(source):
+        language: Literal["cpp", "triton"] = "cpp" if match["maker"] != "triton" else "triton"
+        yield match["name"], language, match["text"]
+        end = match.end()
+    for match in _LIBRARY.finditer(source, end):
+        yield match["name"], "aten", ""
+
+
+def label_of(name: str) -> str:
+    """Words from the name that torch gave a kernel: `cpp_fused_gelu_mul_0` -> `gelu_mul`."""
+    found = re.fullmatch(r"(?:cpp|triton_\w{3})_fused_(.*)_\d+", name)
+    return found[1].strip("_") if found else name.rpartition(".")[2]
+
+
+HOOK = Hook(
+    name="cached code",
+    offers="the wrapper and the kernels of a graph that the FX graph cache answered",
+    needs=("torch._inductor.output_code:CompiledFxGraph.after_deserialization",),
+    install=install,
+    stage="codegen",
+    tried_on=("2.13.0",),
+)

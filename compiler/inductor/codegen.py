@@ -1,0 +1,246 @@
+"""Generated code: the wrapper, every kernel that it calls, and every call into a library.
+
+`GraphLowering.codegen` (torch/_inductor/graph.py) generates the code of one graph; kernels are
+defined through the backend's `define_kernel` (codegen/cpp.py, codegen/triton.py), several times for
+one kernel where its text repeats; a call into a library is `Scheduler.codegen_extern_call`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.inductor.generation import Draft, Generation, opened
+from compiler.inductor.kernel_lines import origins_of_lines
+from compiler.inductor.lowerings import Lowering, failed, lowering_of
+from compiler.inductor.names import user_label
+from compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
+from compiler.trace.records import Wrapper
+
+WHAT = "generated code"
+_LOOP = re.compile(r"\s*for\s*\(")
+_CALL_LINES = ("OutLine", "AllocLine", "FallbackLine", "KernelCallLine")
+"""Ends of the names of wrapper lines that call something."""
+_RESULTS = ("MultiOutput",)
+"""IR of nodes that only name one result of the call before them."""
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.codegen.cpp import CppScheduling
+    from torch._inductor.codegen.triton import TritonScheduling
+    from torch._inductor.graph import GraphLowering
+    from torch._inductor.scheduler import Scheduler
+
+    undo = [
+        patch(GraphLowering, "codegen", _codegen(GraphLowering.codegen, recorder)),
+        patch(
+            Scheduler,
+            "codegen_extern_call",
+            _extern(Scheduler.codegen_extern_call, recorder),
+        ),
+        patch(
+            CppScheduling, "define_kernel", _define(CppScheduling.define_kernel, recorder, "cpp")
+        ),
+        patch(
+            TritonScheduling,
+            "define_kernel",
+            _define(TritonScheduling.define_kernel, recorder, "triton"),
+        ),
+    ]
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+def _codegen(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    def codegen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.quiet:
+            return original(self, *args, **kwargs)
+        generation = Generation(recorder, lowering_of(recorder, self))
+        opened.stack.append(generation)
+        try:
+            answer = original(self, *args, **kwargs)
+        finally:
+            opened.stack.pop()
+        try:
+            generation.write()
+            text = getattr(answer[0], "value", None) if isinstance(answer, tuple) else None
+            if isinstance(text, str):
+                recorder.emit(
+                    Wrapper(
+                        graph=generation.lowering.id,
+                        language="cpp" if self.cpp_wrapper else "python",
+                        text=recorder.text(text),
+                        predicted=generation.lowering.predicted,
+                    )
+                )
+        except Exception as error:
+            failed(recorder, WHAT, error)
+        return answer
+
+    return codegen
+
+
+def _define(
+    original: Callable[..., Any], recorder: Recorder, language: Literal["cpp", "triton"]
+) -> Callable[..., Any]:
+    def define_kernel(self: Any, src_code: str, nodes: Any, *args: Any, **kwargs: Any) -> Any:
+        name = original(self, src_code, nodes, *args, **kwargs)
+        if opened.stack and not recorder.quiet:
+            try:
+                _record_kernel(recorder, opened.stack[-1], str(name), src_code, nodes, language)
+            except Exception as error:
+                failed(recorder, WHAT, error)
+        return name
+
+    return define_kernel
+
+
+def _record_kernel(
+    recorder: Recorder,
+    generation: Generation,
+    name: str,
+    source: str,
+    nodes: Iterable[Any],
+    language: Literal["cpp", "triton"],
+) -> None:
+    from torch._inductor.virtualized import V
+
+    lowering = lowering_of(recorder, V.graph)
+    draft = generation.by_name.get(name)
+    if draft is None:
+        draft = Draft(recorder.next_kernel(), name, language, lowering)
+        draft.text = final_text(source, name, language)
+        draft.loop_nests = loop_nests(draft.text) if language == "cpp" else 1
+        generation.drafts.append(draft)
+        generation.by_name[name] = draft
+    members = [
+        member
+        for node in nodes
+        if hasattr(node, "get_nodes") and hasattr(node, "get_name")
+        for member in node.get_nodes()
+    ]
+    _add(draft, members, lowering)
+    for number, origin in origins_of_lines(source).items():
+        draft.line_origins.setdefault(number, {})[origin] = None
+
+
+def _add(draft: Draft, members: Iterable[Any], lowering: Lowering) -> None:
+    found: dict[Any, None] = {}
+    for member in members:
+        draft.nodes[member.get_name()] = None
+        found.update(dict.fromkeys(computed_by(member)))
+    nodes = sorted_nodes(list(found), lowering)
+    draft.origins.update(dict.fromkeys(node.name for node in nodes))
+    if not draft.label:
+        draft.label = user_label(nodes, lowering.originals)
+        words = [lowering.labels.get(name, "") for name in draft.nodes]
+        if draft.language != "aten" and all(word.startswith("copy") for word in words):
+            draft.label = f"copy for {draft.label}" if draft.label else "copy"
+
+
+def final_text(source: str, name: str, language: str) -> str:
+    """The kernel's text as the wrapper holds it: torch's placeholders filled in."""
+    from torch._inductor import config
+    from torch._inductor.utils import Placeholder
+
+    called = "kernel"
+    if language == "triton":
+        called = name if config.triton.unique_kernel_names else "triton_"
+    return source.replace(str(Placeholder.DESCRIPTIVE_NAME), name).replace(
+        str(Placeholder.KERNEL_NAME), called
+    )
+
+
+def loop_nests(text: str) -> int:
+    """How many outermost loops a C++ kernel has."""
+    count = 0
+    inside: int | None = None
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        depth = len(line) - len(line.lstrip())
+        if inside is not None and depth <= inside:
+            inside = None if line.strip() in "{}" and depth < inside else inside
+            if line.strip() == "}" and depth == inside:
+                inside = None
+                continue
+        if inside is None and _LOOP.match(line):
+            count += 1
+            inside = depth
+    return count
+
+
+def _extern(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    def codegen_extern_call(self: Any, scheduler_node: Any, *args: Any, **kwargs: Any) -> Any:
+        if not opened.stack or recorder.quiet:
+            return original(self, scheduler_node, *args, **kwargs)
+        from torch._inductor.virtualized import V
+
+        start = len(V.graph.wrapper_code.lines)
+        answer = original(self, scheduler_node, *args, **kwargs)
+        try:
+            _record_call(recorder, opened.stack[-1], scheduler_node, start)
+        except Exception as error:
+            failed(recorder, WHAT, error)
+        return answer
+
+    return codegen_extern_call
+
+
+def _record_call(recorder: Recorder, generation: Generation, node: Any, start: int) -> None:
+    from torch._inductor.virtualized import V
+
+    if any(base.__name__ in _RESULTS for base in type(node.node).__mro__):
+        return
+    lowering = lowering_of(recorder, V.graph)
+    draft = Draft(recorder.next_kernel(), call_name(node.node), "aten", lowering)
+    _add(draft, [node], lowering)
+    draft.label = draft.label or draft.name.rpartition(".")[2]
+    generation.drafts.append(draft)
+    wrapper = V.graph.wrapper_code
+    place = call_line(wrapper.lines, start)
+    if place is not None:
+        generation.calls[id(wrapper), place] = draft
+
+
+def call_line(lines: list[Any], start: int) -> int | None:
+    """Index of the line, from `start` on, that makes the call: not an allocation, nor a comment."""
+    for place in range(start, len(lines)):
+        line = lines[place]
+        if isinstance(line, str):
+            if line.strip() and not line.lstrip().startswith("#"):
+                return place
+        elif type(line).__name__.endswith(_CALL_LINES):
+            return place
+    return None
+
+
+def call_name(ir: Any) -> str:
+    """What the wrapper calls: `extern_kernels.addmm`, `torch.ops.aten…`, else the IR's class."""
+    name = getattr(ir, "python_kernel_name", None)
+    if not name and hasattr(ir, "try_get_kernel_name"):
+        name = ir.try_get_kernel_name()
+    return str(name) if name else type(ir).__name__
+
+
+HOOK = Hook(
+    name="generated code",
+    offers="the wrapper, each kernel's source with its nodes and lines, and each library call",
+    needs=(
+        "torch._inductor.graph:GraphLowering.codegen",
+        "torch._inductor.scheduler:Scheduler.codegen_extern_call",
+        "torch._inductor.codegen.cpp:CppScheduling.define_kernel(src_code, nodes)",
+        "torch._inductor.codegen.triton:TritonScheduling.define_kernel(src_code, node_schedule)",
+        "torch._inductor.utils:Placeholder.KERNEL_NAME",
+    ),
+    install=install,
+    stage="codegen",
+    tried_on=("2.13.0",),
+)

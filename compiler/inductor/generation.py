@@ -1,0 +1,121 @@
+"""What one run of code generation makes: kernels and calls, gathered until the text is final."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from compiler.control.recorder import Recorder
+from compiler.inductor.kernel_lines import Origin
+from compiler.inductor.lowerings import Lowering
+from compiler.trace.records import Kernel, KernelLine, Location
+
+
+@dataclass
+class Draft:
+    """A kernel, or a call into a library, while code is generated."""
+
+    id: str
+    name: str
+    language: Literal["cpp", "triton", "aten"]
+    lowering: Lowering
+    label: str = ""
+    text: str = ""
+    nodes: dict[str, None] = field(default_factory=dict)
+    """Scheduler nodes, of every place that calls it."""
+    origins: dict[str, None] = field(default_factory=dict)
+    line_origins: dict[int, dict[Origin, None]] = field(default_factory=dict)
+    steps: list[int] = field(default_factory=list)
+    loop_nests: int = 0
+    no_line: str = ""
+
+
+@dataclass
+class Generation:
+    """The code of one `GraphLowering`, with the subgraphs that it calls inline."""
+
+    recorder: Recorder
+    lowering: Lowering
+    drafts: list[Draft] = field(default_factory=list)
+    by_name: dict[str, Draft] = field(default_factory=dict)
+    calls: dict[tuple[int, int], Draft] = field(default_factory=dict)
+    """Calls into libraries, by (identity of the wrapper, index of their first line in it)."""
+
+    def write(self) -> None:
+        """Write a record for each kernel and call."""
+        for draft in self.drafts:
+            self.recorder.emit(kernel_record(draft, self.recorder))
+
+
+class Open(threading.local):
+    """The generations that this thread is inside of, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[Generation] = []
+
+
+opened = Open()
+
+
+def kernel_record(draft: Draft, recorder: Recorder) -> Kernel:
+    """The record of one kernel, its lines traced to nodes and to the user's lines."""
+    lowering = draft.lowering
+    origins = tuple(draft.origins)
+    locations, _ = lowering.lines(origins)
+    lines = tuple(
+        kernel_line(number, found, lowering) for number, found in sorted(draft.line_origins.items())
+    )
+    no_line = "" if locations else draft.no_line or why_no_line(origins, lowering)
+    return Kernel(
+        id=draft.id,
+        graph=lowering.id,
+        name=draft.name,
+        label=draft.label,
+        language=draft.language,
+        text=recorder.text(draft.text),
+        nodes=tuple(draft.nodes),
+        origins=origins,
+        locations=locations,
+        lines=lines,
+        no_line=no_line,
+        loop_nests=draft.loop_nests,
+        predicted=lowering.predicted,
+        step=draft.steps[0] if draft.steps else None,
+        steps=tuple(draft.steps) if len(draft.steps) > 1 else (),
+    )
+
+
+def kernel_line(number: int, found: Iterable[Origin], lowering: Lowering) -> KernelLine:
+    """One line of a kernel. What no node's own function wrote (the final store, the reduction)
+    belongs to the node that was realised, or to all of its scheduler node where torch names none.
+    """
+    names: dict[str, None] = {}
+    for own, operation in found:
+        name = own or lowering.realised.get(operation, "")
+        if name:
+            names[name] = None
+        else:
+            names.update(dict.fromkeys(lowering.operations.get(operation, ())))
+    locations, inferred = lowering.lines(names)
+    return KernelLine(
+        line=number,
+        nodes=tuple(names),
+        locations=tuple(Location(file=place.file, line=place.line) for place in locations),
+        inferred=inferred,
+    )
+
+
+def why_no_line(origins: tuple[str, ...], lowering: Lowering) -> str:
+    """Why a kernel leads to no user line, in words."""
+    if not origins:
+        return "torch names no graph node that it comes from"
+    made_by = {
+        lowering.described[name].made_by
+        for name in origins
+        if name in lowering.described and lowering.described[name].made_by
+    }
+    by = f", made by {', '.join(sorted(made_by))}" if made_by else ""
+    shown = ", ".join(origins[:4]) + (" …" if len(origins) > 4 else "")
+    return f"torch records no line for its nodes: {shown}{by}"

@@ -1,0 +1,206 @@
+"""Which operation each line of a kernel computes, C++ and Triton alike.
+
+While an operation of a loop body is turned into code, torch's `InterpreterShim`
+(torch/_inductor/loop_body.py) says which one, and `V.kernel.current_node` of which scheduler node.
+Before each line that is written into a kernel's own buffers then, a `Mark` is put: an entry of the
+buffer that prints nothing, so that the generated text stays as it is, and that moves with its line
+when buffers are spliced. Printing the buffer of a whole kernel reads the marks back as line
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.inductor.loop_origins import KEY
+
+Origin = tuple[str, str]
+"""(lowered node, or "" where only the scheduler node is known; scheduler node)."""
+
+_BUFFERS = (
+    "compute",
+    "loads",
+    "stores",
+    "preloads",
+    "poststores",
+    "reduction_prefix",
+    "reduction_suffix",
+    "parallel_reduction_suffix",
+    "non_parallel_reduction_suffix",
+    "local_reduction_stores",
+    "post_loop_combine",
+    "post_loop_store",
+    "indexing_code",
+    "body",
+)
+_KEPT = 16
+
+_maps: OrderedDict[str, dict[int, Origin]] = OrderedDict()
+
+
+def origins_of_lines(text: str) -> dict[int, Origin]:
+    """Origin of each line (from 1) of a kernel's text as it was printed; {} where it is unknown."""
+    return _maps.get(text, {})
+
+
+class _Active:
+    """The shim that runs a loop body now."""
+
+    shim: Any = None
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.codegen import cpp
+    from torch._inductor.codegen.common import DeferredLine
+    from torch._inductor.loop_body import InterpreterShim
+    from torch._inductor.utils import IndentedBuffer
+    from torch._inductor.virtualized import V
+
+    active = _Active()
+
+    class Mark(DeferredLine):  # type: ignore[misc]
+        """An entry of a buffer that prints nothing: the origin of the next line."""
+
+        def __init__(self, origin: Origin) -> None:
+            self.origin = origin
+            self.name = ""
+            self.line = ""
+
+        def __call__(self) -> None:
+            return None
+
+        def _new_line(self, line: str) -> Mark:
+            return Mark(self.origin)
+
+    def is_kernels_own(buffer: Any, kernel: Any) -> bool:
+        return any(getattr(kernel, name, None) is buffer for name in _BUFFERS)
+
+    def writeline(original: Callable[..., None]) -> Callable[..., None]:
+        def write(self: Any, line: Any) -> None:
+            shim = active.shim
+            if shim is not None and shim.current_node is not None and type(line) is not Mark:
+                kernel = V.kernel
+                if is_kernels_own(self, kernel):
+                    node = getattr(kernel, "current_node", None)
+                    operation = node.get_name() if node is not None else ""
+                    self._lines.append(Mark((shim.current_node.meta.get(KEY, ""), operation)))
+            original(self, line)
+
+        return write
+
+    def printed(original: Callable[..., Any]) -> Callable[..., Any]:
+        def getvaluewithlinemap(self: Any) -> Any:
+            value = original(self)
+            if any(type(line) is Mark for line in self._lines):
+                _maps[value.value] = _read(self._lines, Mark)
+                while len(_maps) > _KEPT:
+                    _maps.popitem(last=False)
+            return value
+
+        return getvaluewithlinemap
+
+    def run(original: Callable[..., Any]) -> Callable[..., Any]:
+        def run_shim(self: Any, *args: Any, **kwargs: Any) -> Any:
+            outer = active.shim
+            active.shim = None if recorder.quiet else self
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                active.shim = outer
+
+        return run_shim
+
+    def moved(original: Callable[..., Any]) -> Callable[..., Any]:
+        """For the one function of torch that rebuilds each line of a buffer from its text: it
+        sees no marks, and they are put back before the same lines of what it answers."""
+
+        def move_code_under_inner_loop(code: Any, *args: Any, **kwargs: Any) -> Any:
+            marks: dict[int, Any] = {}
+            plain = type(code)(code._indent)
+            for line in code._lines:
+                if type(line) is Mark:
+                    marks[len(plain._lines)] = line
+                else:
+                    plain._lines.append(line)
+            answer = original(plain, *args, **kwargs)
+            around = len(answer._lines) - len(plain._lines)
+            if marks and around == len(("for", "{", "}")):
+                lines = []
+                for place, line in enumerate(answer._lines, -(around - 1)):
+                    if place in marks:
+                        lines.append(marks[place])
+                    lines.append(line)
+                answer._lines = lines
+            return answer
+
+        return move_code_under_inner_loop
+
+    def lines_ref(original: Callable[..., Any]) -> Callable[..., Any]:
+        def get_lines_ref(self: Any) -> Any:
+            lines = original(self)
+            if any(type(line) is Mark for line in lines):
+                return [line for line in lines if type(line) is not Mark]
+            return lines
+
+        return get_lines_ref
+
+    undo = [
+        patch(IndentedBuffer, "writeline", writeline(IndentedBuffer.writeline)),
+        patch(IndentedBuffer, "getvaluewithlinemap", printed(IndentedBuffer.getvaluewithlinemap)),
+        patch(InterpreterShim, "run", run(InterpreterShim.run)),
+        patch(cpp, "move_code_under_inner_loop", moved(cpp.move_code_under_inner_loop)),
+    ]
+    if hasattr(IndentedBuffer, "get_lines_ref"):
+        undo.append(patch(IndentedBuffer, "get_lines_ref", lines_ref(IndentedBuffer.get_lines_ref)))
+
+    def uninstall() -> None:
+        _maps.clear()
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+def _read(lines: list[Any], mark: type[Any]) -> dict[int, Origin]:
+    """Line numbers of the marked lines, counted as torch's `getvaluewithlinemap` counts them."""
+    found: dict[int, Origin] = {}
+    number = 1
+    pending: Origin | None = None
+    for line in lines:
+        if type(line) is mark:
+            pending = line.origin
+            continue
+        if type(line).__name__ == "LineContext":
+            continue
+        text = line if isinstance(line, str) else line()
+        if text is None:
+            pending = None
+            continue
+        count = 1 + text.count("\n")
+        if pending is not None and text.strip():
+            for offset in range(count):
+                found[number + offset] = pending
+        pending = None
+        number += count
+    return found
+
+
+HOOK = Hook(
+    name="origins of kernel lines",
+    offers="which nodes and user lines each line of a generated kernel computes",
+    needs=(
+        "torch._inductor.utils:IndentedBuffer.writeline",
+        "torch._inductor.utils:IndentedBuffer.getvaluewithlinemap",
+        "torch._inductor.loop_body:InterpreterShim.run",
+        "torch._inductor.codegen.common:DeferredLine",
+        "torch._inductor.codegen.cpp:move_code_under_inner_loop",
+        "torch._inductor.virtualized:V",
+    ),
+    install=install,
+    stage="codegen",
+    tried_on=("2.13.0",),
+)

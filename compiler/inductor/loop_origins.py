@@ -1,0 +1,89 @@
+"""Which FX node each operation of a loop body comes from.
+
+Inductor fuses pointwise nodes while it lowers them, by composing their `inner_fn`s (`Loops` in
+torch/_inductor/ir.py), and traces the composition once a buffer is realised (loop_body.py). Each
+`inner_fn` is given the FX node that was being lowered when it was made; while it runs, that node is
+current, and the operations that the tracer sees are its own. Operations outside of any (the final
+store, the reduction itself) belong to the node that was realised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import fx
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+
+KEY = "lowered_node"
+"""In the `meta` of a loop body's operations: name of the lowered node that they belong to."""
+
+
+class _Current:
+    """The FX node whose `inner_fn` runs; one compile runs at a time."""
+
+    name: str = ""
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.ir import Loops
+    from torch._inductor.loop_body import LightTracer
+    from torch._inductor.virtualized import V
+
+    current = _Current()
+
+    def marked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def inner_fn(*args: Any, **kwargs: Any) -> Any:
+            outer = current.name
+            current.name = name
+            try:
+                return function(*args, **kwargs)
+            finally:
+                current.name = outer
+
+        return inner_fn
+
+    def post_init(original: Callable[[Any], None]) -> Callable[[Any], None]:
+        def __post_init__(self: Any) -> None:
+            original(self)
+            node = V.get_current_node()
+            if isinstance(node, fx.Node) and not recorder.quiet:
+                object.__setattr__(self, "inner_fn", marked(self.inner_fn, node.name))
+
+        return __post_init__
+
+    def create_node(original: Callable[..., Any]) -> Callable[..., Any]:
+        def create(self: Any, *args: Any, **kwargs: Any) -> Any:
+            node = original(self, *args, **kwargs)
+            if current.name:
+                node.meta[KEY] = current.name
+            return node
+
+        return create
+
+    undo = [
+        patch(Loops, "__post_init__", post_init(Loops.__post_init__)),
+        patch(LightTracer, "create_node", create_node(LightTracer.create_node)),
+    ]
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+HOOK = Hook(
+    name="origins of loop operations",
+    offers="which node each operation of a generated loop comes from",
+    needs=(
+        "torch._inductor.ir:Loops.__post_init__",
+        "torch._inductor.loop_body:LightTracer.create_node",
+        "torch._inductor.virtualized:V.get_current_node",
+    ),
+    install=install,
+    stage="lowering",
+    tried_on=("2.13.0",),
+)

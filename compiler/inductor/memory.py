@@ -1,0 +1,280 @@
+"""Memory: what is allocated, reused and freed at each step of the generated wrapper.
+
+torch/_inductor/codegen/wrapper.py keeps the wrapper as a list of lines; `memory_plan_reuse` turns
+allocations into reuses where a freed buffer fits. The list as it is afterwards is what is printed:
+it is read here, not planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.inductor.generation import Generation, opened
+from compiler.inductor.lowerings import failed, lowering_of
+from compiler.trace.records import Buffer, MemoryPlan
+
+WHAT = "memory planning"
+_CALLS = ("ExternKernelOutLine", "ExternKernelAllocLine", "ExternKernelMultiOutLine")
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+
+    return patch(
+        PythonWrapperCodegen,
+        "memory_plan_reuse",
+        _plan(PythonWrapperCodegen.memory_plan_reuse, recorder),
+    )
+
+
+def _plan(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    def memory_plan_reuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = {id(line) for line in self.lines if type(line).__name__ == "ReuseLine"}
+        answer = original(self, *args, **kwargs)
+        if not recorder.quiet:
+            try:
+                _record(recorder, self, before)
+            except Exception as error:
+                failed(recorder, WHAT, error)
+        return answer
+
+    return memory_plan_reuse
+
+
+@dataclass
+class Life:
+    """One buffer while the lines are read."""
+
+    name: str
+    bytes: int | None
+    first: int
+    last: int
+    kind: Literal["temporary", "input", "output", "saved"] = "temporary"
+    reuses: str = ""
+    inplace: bool = False
+    alias_of: str = ""
+    ended: bool = False
+
+
+@dataclass
+class Reading:
+    """The state of reading a wrapper's lines in order."""
+
+    steps: list[str] = field(default_factory=list)
+    lives: dict[str, Life] = field(default_factory=dict)
+    owned: dict[str, int] = field(default_factory=dict)
+    """Bytes of each piece of memory that is allocated now, by the buffer that holds it."""
+    peak: int = 0
+
+    @property
+    def step(self) -> int:
+        """The step that comes next."""
+        return len(self.steps)
+
+    def begin(self, name: str, size: int | None) -> Life:
+        life = self.lives[name] = Life(name, size, self.step, self.step)
+        return life
+
+    def allocate(self, name: str, size: int | None) -> None:
+        self.begin(name, size)
+        self.owned[name] = size or 0
+        self.peak = max(self.peak, sum(self.owned.values()))
+
+    def end(self, name: str) -> None:
+        life = self.lives.get(name)
+        if life is not None and not life.ended:
+            life.ended = True
+            life.last = max(life.first, self.step - 1)
+
+
+def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
+    from torch._inductor.virtualized import V
+
+    graph = V.graph
+    lowering = lowering_of(recorder, graph)
+    reading = Reading()
+    for name, value in graph.graph_inputs.items():
+        size = _bytes(graph, value)
+        if size is not None or hasattr(value, "get_layout"):
+            reading.begin(name, size).kind = "input"
+    generation = opened.stack[-1] if opened.stack else None
+    for index, line in enumerate(wrapper.lines):
+        _call(reading, generation, wrapper, index, line, graph)
+        _memory(reading, line, graph, inplace)
+    finish(reading, graph)
+    lives = reading.lives.values()
+    known = all(life.bytes is not None for life in lives if life.kind != "input")
+    recorder.emit(
+        MemoryPlan(
+            graph=lowering.id,
+            steps=tuple(reading.steps),
+            buffers=tuple(
+                Buffer(
+                    name=life.name,
+                    bytes=life.bytes,
+                    first=life.first,
+                    last=life.last,
+                    kind=life.kind,
+                    reuses=life.reuses,
+                    inplace=life.inplace,
+                    alias_of=life.alias_of,
+                    label=_label(life.name, graph, lowering.labels),
+                )
+                for life in lives
+            ),
+            peak_bytes=reading.peak if known else None,
+            without_reuse_bytes=_peak_without_reuse(reading) if known else None,
+        )
+    )
+
+
+def _call(
+    reading: Reading,
+    generation: Generation | None,
+    wrapper: Any,
+    index: int,
+    line: Any,
+    graph: Any,
+) -> None:
+    """Count a step where the line starts a kernel or a call into a library."""
+    draft = None
+    kind = type(line).__name__
+    if generation is not None:
+        draft = generation.calls.get((id(wrapper), index))
+    if draft is None and kind == "KernelCallLine":
+        draft = generation.by_name.get(line.kernel_name) if generation is not None else None
+        if draft is None:
+            reading.steps.append(line.kernel_name)
+            return
+    if draft is not None:
+        draft.steps.append(reading.step)
+        reading.steps.append(f"{draft.id} {draft.label}")
+        return
+    if generation is None and kind in _CALLS:
+        reading.steps.append(str(line.node.get_name()))
+
+
+def _memory(reading: Reading, line: Any, graph: Any, inplace: set[int]) -> None:
+    kind = type(line).__name__
+    if kind == "AllocateLine":
+        reading.allocate(line.node.get_name(), _bytes(graph, line.node))
+    elif kind == "ReuseLine":
+        old, new = line.node.get_name(), line.reused_as.get_name()
+        within = id(line) in inplace
+        size = _bytes(graph, line.reused_as)
+        life = reading.begin(new, size)
+        life.reuses, life.inplace = old, within
+        former = reading.lives.get(old)
+        if former is not None and not former.ended:
+            former.ended = True
+            # in place, the step that writes the new buffer still reads the old one
+            former.last = reading.step if within else max(former.first, reading.step - 1)
+        if old in reading.owned:
+            reading.owned[new] = reading.owned.pop(old)
+    elif kind in ("FreeIfNotReusedLine", "FreeLine"):
+        name = line.node.get_name()
+        reading.end(name)
+        if not getattr(line, "is_reused", False):
+            reading.owned.pop(name, None)
+    elif kind == "ReinterpretLine":
+        reading.begin(line.reused_as.get_name(), 0).alias_of = line.node.get_name()
+    elif kind == "MultiOutputLine":
+        _made(reading, line.result_name, graph)
+    elif kind in ("ExternKernelAllocLine", "ExternKernelMultiOutLine"):
+        _made(reading, line.node.get_name(), graph)
+
+
+def _made(reading: Reading, name: str, graph: Any) -> None:
+    """A buffer that a call hands back, in memory that the library allocated."""
+    if name in reading.lives:
+        return
+    buffer = graph.name_to_buffer.get(name)
+    size = _bytes(graph, buffer) if buffer is not None else None
+    life = reading.begin(name, size or 0)
+    life.first = life.last = max(0, reading.step - 1)
+    if size:
+        reading.owned[name] = size
+        reading.peak = max(reading.peak, sum(reading.owned.values()))
+
+
+def finish(reading: Reading, graph: Any) -> None:
+    """Outputs live to the end; so does what is never freed."""
+    last = max(0, reading.step - 1)
+    outputs = list(graph.get_output_names())
+    user_outputs = _user_outputs(graph, len(outputs))
+    for place, name in enumerate(outputs):
+        life = reading.lives.get(name)
+        if life is None:
+            continue
+        life.last, life.ended = last, True
+        if life.kind != "input":
+            life.kind = "output" if place < user_outputs else "saved"
+    for life in reading.lives.values():
+        if not life.ended:
+            life.last = last
+
+
+def _user_outputs(graph: Any, count: int) -> int:
+    """How many of a forward graph's outputs are the user's; the rest is saved for the backward."""
+    if graph.is_inference or graph.is_backward:
+        return count
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    metadata = getattr(context, "fw_metadata", None)
+    found = getattr(metadata, "num_forward", None)
+    return found if isinstance(found, int) else count
+
+
+def _bytes(graph: Any, buffer: Any) -> int | None:
+    """Bytes of a buffer's storage; None where a size is symbolic or there is no tensor."""
+    try:
+        numel = graph.get_allocation_storage_size(buffer)
+        itemsize = buffer.get_dtype().itemsize
+    except Exception:  # no layout: a symbol, an opaque object, several outputs
+        return None
+    if getattr(numel, "is_Integer", False) or isinstance(numel, int):
+        return int(numel) * int(itemsize)
+    return None
+
+
+def _label(name: str, graph: Any, labels: dict[str, str]) -> str:
+    buffer = graph.name_to_buffer.get(name)
+    operation = getattr(buffer, "operation_name", None)
+    return labels.get(str(operation), "")
+
+
+def _peak_without_reuse(reading: Reading) -> int:
+    """The peak if each buffer had memory of its own from its first step to its last."""
+    change = [0] * (reading.step + 2)
+    for life in reading.lives.values():
+        if life.kind != "input" and life.bytes:
+            change[life.first] += life.bytes
+            change[life.last + 1] -= life.bytes
+    peak = live = 0
+    for step in change:
+        live += step
+        peak = max(peak, live)
+    return peak
+
+
+_WRAPPER = "torch._inductor.codegen.wrapper"
+
+HOOK = Hook(
+    name="memory planning",
+    offers="buffers with their lifetimes, what is reused, and the peak",
+    needs=(
+        f"{_WRAPPER}:PythonWrapperCodegen.memory_plan_reuse",
+        f"{_WRAPPER}:AllocateLine",
+        f"{_WRAPPER}:FreeIfNotReusedLine",
+        f"{_WRAPPER}:ReuseLine",
+        "torch._inductor.graph:GraphLowering.get_allocation_storage_size",
+    ),
+    install=install,
+    stage="memory",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,50 @@
+"""GPU code with no GPU: what stock Inductor would generate for an A100, H100 or B200."""
+
+from __future__ import annotations
+
+from compiler.control.hooks import Hook, Uninstall
+from compiler.control.recorder import Recorder
+from compiler.inductor.shadow.architectures import ARCHITECTURES, DEFAULT
+from compiler.trace.records import Warned
+
+
+def install(recorder: Recorder) -> Uninstall:
+    """Predict code where the recording asks for a GPU; else nothing is patched."""
+    settings = recorder.settings
+    if settings.device != "cuda":
+        return lambda: None
+    architecture = ARCHITECTURES.get(settings.arch or DEFAULT)
+    if architecture is None:
+        known = ", ".join(ARCHITECTURES)
+        recorder.emit(
+            Warned(message=f"no code is predicted for {settings.arch}: tcw knows {known}")
+        )
+        return lambda: None
+    # Imports torch and Triton, which a recording for the CPU can do without.
+    from compiler.inductor.shadow import compile as shadow
+
+    return shadow.install(recorder, architecture)
+
+
+HOOK = Hook(
+    name="predicted gpu code",
+    offers="Triton, PTX and SASS for a GPU that is not there, with registers and spills",
+    needs=(
+        "triton.compiler:ASTSource",
+        "triton.backends.compiler:GPUTarget",
+        "triton.runtime.driver:driver.set_active",
+        "torch._C:_ensureCUDADeviceGuardSet",
+        "torch._dynamo.device_interface:device_interfaces",
+        "torch._inductor.compile_fx:_compile_fx_inner",
+        "torch._inductor.graph:GraphLowering.compile_to_module",
+        "torch._inductor.graph:GraphLowering.codegen",
+        "torch._inductor.async_compile:AsyncCompile.use_process_pool",
+        "torch._inductor.runtime.triton_heuristics:CachingAutotuner._precompile_config",
+        "torch._inductor.runtime.triton_helpers:set_driver_to_gpu",
+        "torch._inductor.runtime.autotune_cache:AutotuneCache.create",
+        "torch._subclasses.fake_tensor:FakeTensorMode.avoid_device_init",
+    ),
+    install=install,
+    stage="codegen",
+    tried_on=("2.13.0", "2.14.1"),
+)

@@ -1,0 +1,111 @@
+"""A Triton kernel compiled for an architecture: every stage's text, and what the kernel takes.
+
+Compiled by `CachingAutotuner._precompile_config`, the function that compiles it in a real run
+(torch/_inductor/runtime/triton_heuristics.py), for the configuration that the stock heuristic lists
+first. Where it lists several, a GPU would time them and may keep another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch._inductor import config
+from torch._inductor.runtime.autotune_cache import AutotuneCache
+
+from compiler.control.hooks import patch
+from compiler.inductor.shadow.architectures import Architecture
+from compiler.inductor.shadow.kernels import KernelSource, describe, load
+from compiler.inductor.shadow.tools import disassembly, resource_usage, spills
+
+HEURISTICS = "torch._inductor.runtime.triton_heuristics"
+STATIC_LAUNCHERS = ("use_static_triton_launcher", "use_static_cuda_launcher")
+
+
+@dataclass(frozen=True)
+class Binary:
+    """One compiled kernel; texts by stage: ttir, ttgir, llir, ptx, sass."""
+
+    configuration: str
+    texts: dict[str, str] = field(default_factory=dict)
+    registers: int | None = None
+    shared_bytes: int | None = None
+    spill_bytes: int | None = None
+    stack_bytes: int | None = None
+    seconds: float = 0.0
+    error: str = ""
+
+
+def compile_kernel(kernel: KernelSource, architecture: Architecture, cache: Path) -> Binary:
+    """Compile one kernel. The device must be pretended. A failure is told in `Binary.error`."""
+    start = time.perf_counter()
+    configuration = ""
+    try:
+        with _triton_alone(cache):
+            autotuner = load(kernel)
+            first = autotuner.configs[0]
+            configuration = describe(first, len(autotuner.configs))
+            compiled = autotuner._precompile_config(first).kernel
+        return _read(compiled, configuration, architecture, start)
+    except Exception as error:
+        return Binary(
+            configuration=configuration,
+            seconds=time.perf_counter() - start,
+            error=f"{type(error).__name__}: {error}"[:2000],
+        )
+
+
+def _read(compiled: Any, configuration: str, architecture: Architecture, start: float) -> Binary:
+    cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
+    usage = resource_usage(cubin)
+    texts = {name: compiled.asm[name] for name in ("ttir", "ttgir", "llir", "ptx")}
+    texts["sass"] = disassembly(cubin)
+    # Spilled registers lie on the stack: without a stack there are none.
+    spilled = spills(ptx, _target(ptx, architecture)) if usage.stack_bytes else 0
+    return Binary(
+        configuration=configuration,
+        texts=texts,
+        registers=usage.registers,
+        # cuobjdump adds what the system reserves for itself in each block.
+        shared_bytes=compiled.metadata.shared,
+        spill_bytes=spilled if usage.stack_bytes is not None else None,
+        stack_bytes=usage.stack_bytes,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _target(ptx: str, architecture: Architecture) -> str:
+    """The target that the PTX names: `sm_90a`, with the features of just that architecture."""
+    found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
+    return found.group(1) if found else architecture.name
+
+
+@contextlib.contextmanager
+def _triton_alone(cache: Path) -> Iterator[None]:
+    """Triton keeps its results in our cache, and prints and logs nothing into the user's output."""
+    name = "TRITON_CACHE_DIR"
+    before = os.environ.get(name)
+    launchers = {each: False for each in STATIC_LAUNCHERS if each in config._config}
+    with contextlib.ExitStack() as undo:
+        # A statically launched kernel keeps no texts.
+        undo.enter_context(config.patch(launchers))
+        undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        undo.callback(patch(logging.getLogger(HEURISTICS), "disabled", True))
+        # A choice that some GPU made on this machine before is no prediction.
+        undo.callback(patch(AutotuneCache, "create", staticmethod(lambda *a, **k: None)))
+        os.environ[name] = str(cache)
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = before

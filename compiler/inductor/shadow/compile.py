@@ -1,0 +1,234 @@
+"""The shadow compile: each graph that Inductor compiles for the CPU is compiled for a GPU as well.
+
+Capture, AOTAutograd and the run stay on the CPU. At the inner compile the ATen graph is copied,
+retargeted to a fake `cuda:0` and passed to stock Inductor, which is stopped once its code is
+generated. The real compile then goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from torch._dynamo.utils import dynamo_timed
+from torch._inductor import compile_fx, config
+from torch._inductor.graph import GraphLowering
+
+from compiler.cache_folder import CacheRefused, cache_folder
+from compiler.control.hooks import Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.inductor.predicted import predicting
+from compiler.inductor.shadow.architectures import Architecture
+from compiler.inductor.shadow.binaries import Binary, compile_kernel
+from compiler.inductor.shadow.device import pretending
+from compiler.inductor.shadow.guard import NoGuard
+from compiler.inductor.shadow.kernels import KernelSource, kernel_sources
+from compiler.inductor.shadow.retarget import retarget
+from compiler.inductor.shadow.undisturbed import undisturbed
+from compiler.trace.records import Kernel, KernelBinary, Progress, Record, Warned
+
+WITHOUT_TIMING: dict[str, object] = {
+    "fx_graph_cache": False,
+    "fx_graph_remote_cache": False,
+    "max_autotune": False,
+    "max_autotune_gemm": False,
+    "coordinate_descent_tuning": False,
+    "benchmark_fusion": False,
+    "benchmark_combo_kernel": False,
+    "benchmark_kernel": False,
+    "cpp_wrapper": False,
+    "triton.cudagraphs": False,
+    "triton.autotune_at_compile_time": False,
+}
+"""Settings under which Inductor would ask a GPU to run something while it generates code."""
+
+TIMED = ("max_autotune", "max_autotune_gemm", "coordinate_descent_tuning", "benchmark_fusion")
+"""Those of them whose outcome is a choice that a user of them wants to see."""
+
+
+class Generated(BaseException):
+    """Ends a shadow compile once the code is there; no `except Exception` of torch's stops it."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+
+class Shadow:
+    """Predicts GPU code for the graphs of one recording."""
+
+    def __init__(self, recorder: Recorder, architecture: Architecture) -> None:
+        self.recorder = recorder
+        self.architecture = architecture
+        self._binaries: dict[str, Binary] = {}
+        self._warned: set[str] = set()
+
+    def predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        """Record the GPU code of the graph that `compile_graph(*args, **kwargs)` compiles.
+
+        Never raises what goes wrong inside: it is recorded as `Warned`.
+        """
+        token = predicting.set(self.architecture.name)
+        start, cpu = time.perf_counter(), _cpu_seconds()
+        try:
+            self._predict(compile_graph, args, kwargs)
+        except (NoGuard, CacheRefused) as error:
+            self._warn(f"no {self.architecture.name} code is predicted: {error}")
+        except Exception as error:
+            self._warn(
+                f"the {self.architecture.name} code of {self._graph(kwargs)} is not predicted"
+                f"{_operation(error)}: {_first_line(error)}"
+            )
+        finally:
+            predicting.reset(token)
+            self.recorder.aside_seconds += time.perf_counter() - start
+            self.recorder.aside_cpu_seconds += _cpu_seconds() - cpu
+
+    def _predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        arch = self.architecture.name
+        cache = cache_folder() / "triton"
+        self.recorder.emit(Progress(stage="codegen", activity=f"predicting {arch} code"))
+        module, inputs, *rest = args
+        for name in TIMED:
+            if _setting(name):
+                self._warn(
+                    f"{name} makes Inductor time candidates on the GPU; "
+                    f"the predicted {arch} code is what it generates without"
+                )
+        with ExitStack() as around:
+            seen = around.enter_context(_kernels_seen(self.recorder))
+            around.enter_context(undisturbed(inputs))
+            around.enter_context(dynamo_timed(f"predict {arch}"))
+            around.enter_context(pretending(self.architecture))
+            self._tell_of_cpu_calls(module)
+            code = _generated(compile_graph, module, inputs, rest, kwargs)
+            for kernel in kernel_sources(code):
+                self._record(kernel, seen.get(kernel.name, kernel.name), cache)
+
+    def _record(self, kernel: KernelSource, identity: str, cache: Any) -> None:
+        if kernel.text not in self._binaries:
+            self._binaries[kernel.text] = compile_kernel(kernel, self.architecture, cache)
+        binary = self._binaries[kernel.text]
+        text = {name: self.recorder.text(body) for name, body in binary.texts.items()}
+        self.recorder.emit(
+            KernelBinary(
+                kernel=identity,
+                arch=self.architecture.name,
+                configuration=binary.configuration,
+                registers=binary.registers,
+                shared_bytes=binary.shared_bytes,
+                spill_bytes=binary.spill_bytes,
+                stack_bytes=binary.stack_bytes,
+                seconds=round(binary.seconds, 4),
+                predicted=True,
+                error=binary.error,
+                ttir=text.get("ttir", ""),
+                ttgir=text.get("ttgir", ""),
+                llir=text.get("llir", ""),
+                ptx=text.get("ptx", ""),
+                sass=text.get("sass", ""),
+            )
+        )
+
+    def _tell_of_cpu_calls(self, module: Any) -> None:
+        """Name the library calls that AOTAutograd chose because the tensors are on the CPU."""
+        for node in module.graph.nodes:
+            if node.op == "call_function" and "_for_cpu" in str(node.target):
+                self._warn(
+                    f"{node.target} is the CPU's kernel: on a GPU PyTorch calls another one there; "
+                    f"the {self.architecture.name} kernels around it are predicted with its strides"
+                )
+
+    def _graph(self, kwargs: Any) -> str:
+        half = "backward" if kwargs.get("is_backward") else "forward"
+        return f"{self.recorder.compile_id or 'a graph'} ({half})"
+
+    def _warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            self.recorder.emit(Warned(message=message))
+
+
+def _generated(
+    compile_graph: Callable[..., Any], module: Any, inputs: Any, rest: Any, kwargs: Any
+) -> str:
+    """The wrapper code, kernels inside, of the graph on the pretended device; "" for no code."""
+    copied, moved = retarget(module, inputs)
+    settings = {name: value for name, value in WITHOUT_TIMING.items() if name in config._config}
+    options = {**kwargs, "cpp_wrapper": False}
+    if options.get("cudagraphs") is not None:
+        # A box that the compile may write into: the real one keeps its own.
+        options["cudagraphs"] = type(options["cudagraphs"])(False)
+    with ExitStack() as around:
+        around.callback(patch(GraphLowering, "compile_to_module", _stop_after_codegen))
+        around.enter_context(config.patch(settings))
+        # What torch warns of here is said of a device that nobody has.
+        around.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        try:
+            compile_graph(copied, moved, *rest, **options)
+        except Generated as generated:
+            return generated.code
+    return ""
+
+
+def _stop_after_codegen(graph: Any) -> Any:
+    code, _ = graph.codegen()
+    if GraphLowering.save_output_code is not None:
+        GraphLowering.save_output_code(code.value)
+    raise Generated(code.value)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the children that it waited for: ptxas and the disassembler."""
+    return sum(os.times()[:4])
+
+
+def _setting(name: str) -> bool:
+    return bool(getattr(config, name, False))
+
+
+@contextmanager
+def _kernels_seen(recorder: Recorder) -> Iterator[dict[str, str]]:
+    """Ids of the kernels that are recorded inside the block, by name of the generated function."""
+    seen: dict[str, str] = {}
+    emit = recorder.emit
+
+    def listen(record: Record) -> None:
+        if isinstance(record, Kernel):
+            seen[record.name] = record.id
+        emit(record)
+
+    undo = patch(recorder, "emit", listen)
+    try:
+        yield seen
+    finally:
+        undo()
+
+
+def _operation(error: Exception) -> str:
+    """` (at aten.foo.default)` where torch says at which operation it failed."""
+    found = re.search(r"target: (\S+)|While executing (%\S+ : [^\n]*)", str(error))
+    return f" (at {(found.group(1) or found.group(2))[:200]})" if found else ""
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:500]
+
+
+def install(recorder: Recorder, architecture: Architecture) -> Uninstall:
+    """Predict code for every graph that Inductor compiles from now on."""
+    shadow = Shadow(recorder, architecture)
+    compile_graph = compile_fx._compile_fx_inner
+
+    def compile_both(*args: Any, **kwargs: Any) -> Any:
+        if not recorder.quiet and not predicting.get():
+            shadow.predict(compile_graph, args, kwargs)
+        return compile_graph(*args, **kwargs)
+
+    return patch(compile_fx, "_compile_fx_inner", compile_both)

@@ -1,0 +1,180 @@
+"""A GPU that is not there: while it is pretended, Inductor and Triton believe in `cuda:0`.
+
+Nothing can run on it. Every place of torch and Triton that is asked about the device while code is
+generated answers from an `Architecture`, and is as before afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch._dynamo import device_interface
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from compiler.control.hooks import patch
+from compiler.inductor.shadow.architectures import Architecture
+from compiler.inductor.shadow.guard import cuda_device_guard
+
+CACHED_ANSWERS = (
+    "torch.utils._triton",
+    "torch._inductor.utils",
+    "torch._inductor.runtime.hints:DeviceProperties",
+    "torch._inductor.codegen.cuda.cuda_env",
+)
+"""Modules and classes whose functions remember what they were told about the device."""
+
+
+@contextmanager
+def pretending(architecture: Architecture) -> Iterator[None]:
+    """Inside, `cuda:0` is a GPU of this architecture. Raises `guard.NoGuard` where it cannot be."""
+    with ExitStack() as undo:
+        undo.enter_context(cuda_device_guard())
+        undo.callback(_forget_answers)
+        for owner, name, replacement in _replacements(architecture):
+            undo.callback(patch(owner, name, replacement))
+        undo.enter_context(_interface(architecture))
+        undo.enter_context(_triton_driver(architecture))
+        _forget_answers()
+        yield
+
+
+def _constant(value: object) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value
+
+
+def _replacements(architecture: Architecture) -> Iterator[tuple[object, str, object]]:
+    from torch._inductor.async_compile import AsyncCompile
+    from torch._inductor.runtime import triton_helpers
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    answers: dict[str, object] = {
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "set_device": None,
+        "synchronize": None,
+        "_exchange_device": 0,
+        "_maybe_exchange_device": 0,
+        "get_device_properties": architecture.properties(),
+        "get_device_capability": architecture.capability,
+        "get_device_name": architecture.device_name,
+        "get_arch_list": [architecture.name],
+        "is_bf16_supported": True,
+        "is_tf32_supported": True,
+        "mem_get_info": (architecture.memory_bytes, architecture.memory_bytes),
+        "memory_allocated": 0,
+        "set_rng_state": None,
+    }
+    for name, answer in answers.items():
+        yield torch.cuda, name, _constant(answer)
+    # torch saves and restores the random state around a compile; nothing draws from this one.
+    yield torch.cuda, "get_rng_state", lambda *a, **k: torch.zeros(16, dtype=torch.uint8)
+    # As without a GPU: constants stay on the CPU until a node of the graph moves them.
+    yield FakeTensorMode, "avoid_device_init", property(lambda self: True)
+    # Inductor would send each kernel to its pool of compilers, whose processes see no GPU.
+    yield AsyncCompile, "use_process_pool", classmethod(lambda cls: False)
+    yield triton_helpers, "set_driver_to_gpu", _constant(None)
+
+
+@contextmanager
+def _interface(architecture: Architecture) -> Iterator[None]:
+    """Dynamo's table of devices, with ours as `cuda`."""
+    device_interface.get_interface_for_device("cpu")  # fills the table, once
+    table = device_interface.device_interfaces
+    before = dict(table)
+    ours = _interface_of(architecture)
+    table["cuda"] = table["cuda:0"] = ours
+    try:
+        yield
+    finally:
+        table.clear()
+        table.update(before)
+
+
+def _interface_of(architecture: Architecture) -> type:
+    properties = architecture.properties()
+    answers: dict[str, object] = {
+        "current_device": 0,
+        "set_device": None,
+        "device_count": 1,
+        "synchronize": None,
+        "get_device_properties": properties,
+        "get_raw_stream": 0,
+        "current_stream": SimpleNamespace(cuda_stream=0),
+        "exchange_device": 0,
+        "maybe_exchange_device": 0,
+        "memory_allocated": 0,
+        "is_bf16_supported": True,
+        "is_available": True,
+        "get_compute_capability": architecture.number,
+        "is_triton_capable": True,
+        "raise_if_triton_unavailable": None,
+    }
+    worker = {"set_device": None, "current_device": 0, "get_device_properties": properties}
+    members: dict[str, object] = {n: staticmethod(_constant(v)) for n, v in answers.items()}
+    members["Worker"] = type(
+        "Worker", (), {n: staticmethod(_constant(v)) for n, v in worker.items()}
+    )
+    return type("PredictedCuda", (device_interface.CudaInterface,), members)
+
+
+@contextmanager
+def _triton_driver(architecture: Architecture) -> Iterator[None]:
+    before = driver._active
+    driver.set_active(_Driver(architecture))
+    try:
+        yield
+    finally:
+        driver._active = before
+
+
+class _Driver:
+    """Answers Triton's questions about the device; it can load and launch nothing."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        self.target = GPUTarget("cuda", architecture.number, architecture.warp_size)
+        self.utils = SimpleNamespace(
+            get_device_properties=_constant(architecture.driver_properties())
+        )
+
+    def get_current_target(self) -> Any:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: object = None) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        return device_interface.get_interface_for_device("cuda")
+
+
+def _forget_answers() -> None:
+    """Clear every cache that may hold an answer about the device."""
+    for place in CACHED_ANSWERS:
+        for clear in _cache_clears(place):
+            clear()
+
+
+@functools.cache
+def _cache_clears(place: str) -> tuple[Callable[[], None], ...]:
+    module_name, _, attribute = place.partition(":")
+    try:
+        owner = importlib.import_module(module_name)
+    except ImportError:
+        return ()
+    if attribute:
+        owner = getattr(owner, attribute)
+    clears = (getattr(getattr(owner, name), "cache_clear", None) for name in dir(owner))
+    return tuple(clear for clear in clears if callable(clear))

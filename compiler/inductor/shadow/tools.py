@@ -1,0 +1,81 @@
+"""NVIDIA's tools that come with Triton: registers and memory of a cubin, its assembly, spills."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import triton
+
+SECONDS = 60
+
+
+class ToolFailed(Exception):
+    """A tool is missing or gave an error; the message names it."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one kernel takes, per thread."""
+
+    registers: int | None
+    stack_bytes: int | None
+
+
+def tool(name: str) -> Path:
+    """Triton's own copy of `ptxas`, `cuobjdump` or `nvdisasm`."""
+    path = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
+    if not path.exists():
+        raise ToolFailed(f"Triton {triton.__version__} carries no {name}")
+    return path
+
+
+def resource_usage(cubin: bytes) -> Usage:
+    """`cuobjdump --dump-resource-usage`: ` Function k: REG:12 STACK:0 SHARED:0 LOCAL:0 …`."""
+    text = _run_on(cubin, ".cubin", "cuobjdump", "--dump-resource-usage")
+    numbers = {key: int(value) for key, value in re.findall(r"\b([A-Z]+):(\d+)", text)}
+    stack, local = numbers.get("STACK"), numbers.get("LOCAL", 0)
+    return Usage(
+        registers=numbers.get("REG"),
+        stack_bytes=None if stack is None else stack + local,
+    )
+
+
+def disassembly(cubin: bytes) -> str:
+    """The SASS that `nvdisasm` prints, without raw encodings."""
+    return _run_on(cubin, ".cubin", "nvdisasm", "--print-code", "--print-line-info")
+
+
+def spills(ptx: str, arch: str) -> int | None:
+    """Bytes per thread that ptxas spills to local memory; None where it does not say.
+
+    `ptx` is assembled again, with the options that Triton uses, to read what ptxas says.
+    """
+    text = _run_on(
+        ptx.encode(), ".ptx", "ptxas", "-v", "-lineinfo", f"--gpu-name={arch}", "-o", os.devnull
+    )
+    found = re.findall(r"(\d+) bytes spill stores", text)
+    return max(map(int, found)) if found else None
+
+
+def _run_on(content: bytes, suffix: str, name: str, *options: str) -> str:
+    with tempfile.NamedTemporaryFile(suffix=suffix) as file:
+        file.write(content)
+        file.flush()
+        try:
+            done = subprocess.run(
+                [str(tool(name)), *options, file.name],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ToolFailed(f"{name} did not run: {error}") from error
+    if done.returncode:
+        raise ToolFailed(f"{name} failed: {(done.stderr or done.stdout).strip()[:500]}")
+    return done.stdout + done.stderr

@@ -1,0 +1,118 @@
+"""Stopping before the build: the graph then runs in FX's interpreter, and no compiler is started.
+
+`compile_fx` (torch/_inductor/compile_fx.py) lowers a graph and asks
+`GraphLowering.compile_to_module` for a module to call. When the recording ends earlier, that goes
+as far as the last stage asked for and answers with an interpreter of AOTAutograd's graph as it was
+before Inductor's last passes, which put functions into it that only lower. Caches are off
+meanwhile: an entry without code must not be kept, and with a hit there is nothing to record.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from torch import fx
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.stages import reached
+
+_CACHES = (
+    ("torch._inductor.config", "fx_graph_cache"),
+    ("torch._inductor.config", "fx_graph_remote_cache"),
+    ("torch._functorch.config", "enable_autograd_cache"),
+    ("torch._functorch.config", "enable_remote_autograd_cache"),
+)
+
+
+def install(recorder: Recorder) -> Uninstall:
+    until = recorder.settings.until
+    if reached("build", until):
+        return lambda: None
+    from torch._inductor import compile_fx
+    from torch._inductor.graph import GraphLowering
+
+    graphs: weakref.WeakKeyDictionary[Any, fx.GraphModule] = weakref.WeakKeyDictionary()
+
+    def keep(original: Callable[..., Any]) -> Callable[..., Any]:
+        def post_grad_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            copied = fx.Graph()
+            result = copied.graph_copy(gm.graph, {})
+            copied.output(result)
+            graphs[gm] = fx.GraphModule(gm, copied)
+            return original(gm, *args, **kwargs)
+
+        return post_grad_passes
+
+    def compile_to_module(self: Any) -> Any:
+        if reached("memory", until):
+            self.codegen()
+        elif reached("fusion", until):
+            self.init_wrapper_code()
+            self._update_scheduler()
+        else:
+            self.scheduler = types.SimpleNamespace(nodes=[])  # compile_fx reads its nodes for logs
+        runner = fx.Interpreter(graphs.get(self.module, self.module))
+
+        def call(arguments: list[Any]) -> Any:
+            values = list(arguments)
+            arguments.clear()
+            return runner.run(*values)
+
+        return types.SimpleNamespace(call=call, __file__="", key="")
+
+    undo = [
+        patch(
+            compile_fx,
+            "_recursive_post_grad_passes",
+            keep(compile_fx._recursive_post_grad_passes),
+        ),
+        patch(GraphLowering, "compile_to_module", compile_to_module),
+        *_settings(),
+    ]
+
+    def uninstall() -> None:
+        while undo:
+            undo.pop()()
+
+    return uninstall
+
+
+def _settings() -> list[Uninstall]:
+    """Caches off, and the vector instructions as the CPU reports them, with no trial build."""
+    import importlib
+
+    from torch._inductor import config
+
+    undo: list[Uninstall] = []
+
+    def set_one(owner: Any, name: str, value: object) -> None:
+        if hasattr(owner, name):
+            before = getattr(owner, name)
+            setattr(owner, name, value)
+            undo.append(lambda: setattr(owner, name, before))
+
+    for module, name in _CACHES:
+        set_one(importlib.import_module(module), name, False)
+    if getattr(config.cpp, "vec_isa_ok", False) is None:
+        set_one(config.cpp, "vec_isa_ok", True)
+    return undo
+
+
+HOOK = Hook(
+    name="stopping early",
+    offers="recordings that end before code is built and run, in seconds",
+    needs=(
+        "torch._inductor.graph:GraphLowering.compile_to_module",
+        "torch._inductor.graph:GraphLowering.codegen",
+        "torch._inductor.graph:GraphLowering._update_scheduler",
+        "torch._inductor.graph:GraphLowering.init_wrapper_code",
+        "torch._inductor.compile_fx:_recursive_post_grad_passes",
+    ),
+    install=install,
+    stage="lowering",
+    tried_on=("2.13.0",),
+)

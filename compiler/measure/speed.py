@@ -1,0 +1,186 @@
+"""Eager against compiled for the whole model, side by side in one process.
+
+After warm-up the two run in interleaved pairs, the order swapped from pair to pair, so that a
+drift of the machine meets both; medians and median absolute deviations describe them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+import torch
+
+from compiler.trace.records import SetSpeed, Speed
+
+SECONDS = 3.0
+"""Time budget of all pairs together."""
+PAIRS = 60
+LEAST = 10
+"""Pairs that are run even beyond the budget …"""
+PATIENCE = 30.0
+"""… unless they take longer than this; then at least three."""
+
+Prepared = Callable[[], object]
+"""A run that is ready to be timed: its inputs are copied already."""
+
+
+@dataclass
+class Contender:
+    """One input set: `eager()` and `compiled()` each prepare a run, untimed, and answer it."""
+
+    call: int
+    eager: Callable[[], Prepared]
+    compiled: Callable[[], Prepared]
+
+
+@dataclass
+class Times:
+    """Seconds, one entry a pair."""
+
+    eager: list[float] = field(default_factory=list)
+    compiled: list[float] = field(default_factory=list)
+
+
+def measure(contenders: Sequence[Contender], seconds: float = SECONDS) -> list[Times]:
+    """Time every contender in each round. Garbage collection is off while the clock runs."""
+    times = [Times() for _ in contenders]
+    for contender in contenders:
+        for _ in range(2):
+            _timed(contender.eager)
+            _timed(contender.compiled)
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    began = time.perf_counter()
+    try:
+        for done in range(PAIRS):
+            spent = time.perf_counter() - began
+            if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
+                break
+            for contender, found in zip(contenders, times, strict=True):
+                if done % 2:
+                    found.compiled.append(_timed(contender.compiled))
+                    found.eager.append(_timed(contender.eager))
+                else:
+                    found.eager.append(_timed(contender.eager))
+                    found.compiled.append(_timed(contender.compiled))
+    finally:
+        if collecting:
+            gc.enable()
+    return times
+
+
+def _timed(prepare: Callable[[], Prepared]) -> float:
+    run = prepare()
+    _synchronize()
+    start = time.perf_counter()
+    result = run()
+    _synchronize()
+    seconds = time.perf_counter() - start
+    del result
+    return seconds
+
+
+def cpu_of(prepare: Callable[[], Prepared]) -> float:
+    """CPU seconds of this process for one warm run."""
+    run = prepare()
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def _synchronize() -> None:
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def spread(values: Sequence[float]) -> float:
+    """Median absolute deviation."""
+    middle = median(values)
+    return median(abs(value - middle) for value in values)
+
+
+def summarise(
+    contenders: Sequence[Contender],
+    times: Sequence[Times],
+    first_calls: Sequence[tuple[float, int]],
+    cpu_seconds: float | None,
+    what: str,
+) -> Speed:
+    """The record. A round's time is the mean over its input sets, so times are per call.
+
+    `first_calls` holds, for each recorded call, its wall seconds and the index of the contender
+    that stands for it; `cpu_seconds` are the CPU seconds that these calls took beyond running.
+    """
+    count = len(contenders)
+    eager = [sum(round_) / count for round_ in zip(*(found.eager for found in times), strict=True)]
+    compiled = [
+        sum(round_) / count for round_ in zip(*(found.compiled for found in times), strict=True)
+    ]
+    ratios = [a / b for a, b in zip(eager, compiled, strict=True)]
+    speedup = median(ratios)
+    noise = max(3 * spread(ratios) / speedup, 0.01)
+    running = [median(found.compiled) for found in times]
+    beyond = sum(max(0.0, seconds - running[index]) for seconds, index in first_calls)
+    return Speed(
+        eager_ms=median(eager) * 1e3,
+        compiled_ms=median(compiled) * 1e3,
+        eager_mad_ms=spread(eager) * 1e3,
+        compiled_mad_ms=spread(compiled) * 1e3,
+        speedup=speedup,
+        noise=noise,
+        pairs=len(ratios),
+        in_noise=abs(speedup - 1) <= noise * speedup,
+        compile_seconds=beyond,
+        compile_cpu_seconds=cpu_seconds,
+        sets=tuple(
+            SetSpeed(
+                call=contender.call,
+                eager_ms=median(found.eager) * 1e3,
+                compiled_ms=median(found.compiled) * 1e3,
+                pairs=len(found.eager),
+            )
+            for contender, found in zip(contenders, times, strict=True)
+        ),
+        threads=torch.get_num_threads(),
+        what=what,
+    )
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process, of its living descendants, and of the children they waited for.
+
+    Inductor builds in processes that outlive a compile, so those have to be asked one by one.
+    """
+    spent = os.times()
+    total = spent.user + spent.system + spent.children_user + spent.children_system
+    ticks = os.sysconf("SC_CLK_TCK")
+    known = {os.getpid()}
+    found: dict[int, tuple[int, float]] = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return total
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as stream:
+                parts = stream.read().rpartition(b")")[2].split()
+            found[int(name)] = (int(parts[1]), sum(int(part) for part in parts[11:15]) / ticks)
+        except (OSError, IndexError, ValueError):
+            continue
+    waiting = list(known)
+    while waiting:
+        parent = waiting.pop()
+        for pid, (above, seconds) in found.items():
+            if above == parent and pid not in known:
+                known.add(pid)
+                waiting.append(pid)
+                total += seconds
+    return total

@@ -1,0 +1,58 @@
+"""Goldens: expected texts in files that a person can review. `--update-goldens` rewrites them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDENS = Path(__file__).parent / "goldens"
+DIFF_LINES = 120
+
+Golden = Callable[..., None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-goldens",
+        action="store_true",
+        help="write what the tests got into tests/goldens/ and docs/schema/; then look at the diff",
+    )
+
+
+def diff(expected: str, got: str, name: str) -> str:
+    """The two texts as a diff, at most `DIFF_LINES` lines of it."""
+    lines = list(
+        difflib.unified_diff(
+            expected.splitlines(), got.splitlines(), f"{name} (golden)", "this run", lineterm=""
+        )
+    )
+    if len(lines) > DIFF_LINES:
+        lines = [*lines[:DIFF_LINES], f"… {len(lines) - DIFF_LINES} more lines"]
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """`golden("explain/block.txt", text)` fails with a diff where the text has changed.
+
+    A name is a path below `tests/goldens/`; `golden(path, text)` takes any path as well.
+    """
+    update: bool = request.config.getoption("--update-goldens")
+
+    def check(name: str | Path, text: str) -> None:
+        file = GOLDENS / name
+        if update:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            return
+        if not file.exists():
+            pytest.fail(f"there is no golden {file}: run with --update-goldens", pytrace=False)
+        expected = file.read_text(encoding="utf-8")
+        if expected != text:
+            words = diff(expected, text, str(name))
+            pytest.fail(f"{words}\nif it is meant: pytest --update-goldens", pytrace=False)
+
+    return check

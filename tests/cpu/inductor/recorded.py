@@ -1,0 +1,76 @@
+"""Recording a compile in a test: the hooks of Inductor, a sink in memory, nothing built."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+
+from compiler.control.hooks import Hook, install_all
+from compiler.control.recorder import Recorder
+from compiler.control.stages import reached
+from compiler.pipeline import HOOKS
+from compiler.trace.reader import TraceDecoder
+from compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper
+from compiler.trace.writer import TraceWriter
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass
+class Recorded:
+    """What one recording wrote."""
+
+    lines: list[bytes] = field(default_factory=list)
+    statuses: Sequence[HookStatus] = ()
+    _records: list[AnyRecord] | None = None
+
+    @property
+    def records(self) -> list[AnyRecord]:
+        if self._records is None:
+            self._records = TraceDecoder().feed(b"".join(self.lines))
+        return self._records
+
+    def all(self, kind: type[R]) -> list[R]:
+        return [record for record in self.records if isinstance(record, kind)]
+
+    def text(self, key: str) -> str:
+        return next(record.body for record in self.all(Text) if record.hash == key)
+
+    @property
+    def wrappers(self) -> list[str]:
+        return [self.text(wrapper.text) for wrapper in self.all(Wrapper)]
+
+
+@contextlib.contextmanager
+def recording(until: Stage = "codegen", hooks: Sequence[Hook] = HOOKS) -> Iterator[Recorded]:
+    """Everything compiled inside is recorded; it ends after `until`."""
+    torch._dynamo.reset()
+    recorded = Recorded()
+    recorder = Recorder(TraceWriter(recorded.lines.append), Settings(file="", until=until))
+    recorded.statuses, uninstall = install_all(
+        [hook for hook in hooks if reached(hook.stage, until)], recorder
+    )
+    try:
+        yield recorded
+    finally:
+        uninstall()
+        torch._dynamo.reset()
+
+
+def record(
+    function: Callable[..., Any],
+    *inputs: Any,
+    until: Stage = "codegen",
+    grad: bool = False,
+    hooks: Sequence[Hook] = HOOKS,
+) -> tuple[Recorded, Any]:
+    """Compile and call once; (what was recorded, the output)."""
+    with recording(until, hooks) as recorded, torch.set_grad_enabled(grad):
+        output = torch.compile(function)(*inputs)
+        if grad:
+            output.sum().backward()
+    return recorded, output

@@ -1,0 +1,144 @@
+"""Every pair, round and group is what an independent patch of the scheduler saw."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from compiler.inductor.fusion_attempts import Attempt, explain, score_parts
+from compiler.inductor.fusion_rules import RULES, SILENT, rule_of
+from compiler.trace.records import FusionGroups, FusionPair, FusionRound, SchedulerNode, Warned
+from tests.cpu.inductor.conftest import Watched
+from tests.cpu.inductor.recorded import Recorded
+
+
+@pytest.fixture(params=["transformer", "trained"])
+def watched(request: pytest.FixtureRequest) -> Watched:
+    return request.getfixturevalue(request.param)
+
+
+def test_every_pair_is_recorded_with_its_verdict(watched: Watched) -> None:
+    recorded = Counter(
+        (pair.first, pair.second, pair.fused) for pair in watched.recorded.all(FusionPair)
+    )
+    assert recorded == Counter(watched.pairs)
+    assert len(watched.pairs) > 50
+
+
+def test_rounds_hold_what_was_fused(watched: Watched) -> None:
+    rounds = watched.recorded.all(FusionRound)
+    assert [fused for found in rounds for fused in found.fused] == watched.fused
+    for found in rounds:
+        assert found.nodes_before - found.nodes_after == len(found.fused)
+
+
+def test_groups_are_the_nodes_that_code_is_generated_for(watched: Watched) -> None:
+    groups = [
+        [(group.name, group.nodes) for group in found.groups]
+        for found in watched.recorded.all(FusionGroups)
+    ]
+    assert groups == watched.final
+
+
+def test_every_rejection_has_a_rule(watched: Watched) -> None:
+    for pair in watched.recorded.all(FusionPair):
+        if pair.fused and not pair.cycle:
+            assert (pair.rule, pair.reason, pair.check) == ("", "", "")
+        else:
+            assert pair.rule
+            assert pair.rule != "unstated", pair
+            assert bool(pair.reason) != bool(pair.check)
+            assert "%" not in pair.reason
+
+
+def test_pairs_that_may_fuse_carry_a_score_from_screening(watched: Watched) -> None:
+    pairs = watched.recorded.all(FusionPair)
+    scored = [pair for pair in pairs if pair.score]
+    assert scored
+    assert all(pair.fused and pair.phase == "screen" for pair in scored)
+    for pair in scored:
+        assert pair.shared_bytes is not None
+        assert pair.shared_bytes in {int(part) for part in pair.score}
+        assert str(pair.shared_bytes) in pair.score_text
+
+
+def test_ids_number_distinct_pairs_in_order_of_first_test(transformer: Watched) -> None:
+    first: dict[tuple[str, str], None] = {}
+    for one, two, _ in transformer.pairs:
+        first[one, two] = None
+    numbers = {(pair.first, pair.second): pair.id for pair in transformer.recorded.all(FusionPair)}
+    assert [numbers[pair] for pair in first] == [
+        f"inductor/0/0/inference/fuse#{number}" for number in range(1, len(first) + 1)
+    ]
+
+
+def test_kind_follows_the_data(transformer: Watched) -> None:
+    nodes = {node.name: node for node in transformer.recorded.all(SchedulerNode)}
+    for pair in transformer.recorded.all(FusionPair):
+        if pair.first in nodes and pair.second in nodes:
+            direct = set(nodes[pair.first].writes) & set(nodes[pair.second].reads)
+            assert pair.kind == "vertical" or not direct
+
+
+def test_scheduler_nodes_are_described(transformer: Watched) -> None:
+    nodes = transformer.recorded.all(SchedulerNode)
+    assert {"extern", "pointwise", "reduction"} <= {node.kind for node in nodes}
+    for node in nodes:
+        assert node.origins, node
+        assert node.label, node
+        if node.kind in ("pointwise", "reduction"):
+            text = transformer.recorded.text(node.loops)
+            assert all(f"{buffer}" in text for buffer in (*node.reads, *node.writes)), text
+            assert node.write_bytes
+
+
+def test_nothing_went_wrong_in_recording(watched: Watched, zoo: Recorded) -> None:
+    assert watched.recorded.all(Warned) == []
+    assert zoo.all(Warned) == []
+    assert all(status.available for status in watched.recorded.statuses), [
+        status.reason for status in watched.recorded.statuses
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "rule"),
+    [
+        ("no shared data", "no-shared-data"),
+        ("no shared data due to indexing mismatch", "indexing-mismatch"),
+        ("intermediate nodes between node1 & node2", "between"),
+        ("node1 must go before node2", "order"),
+        ("node2 is extern or nop", "extern"),
+        ("node1 is nop", "nop"),
+        ("device mismatch (%s vs %s)", "device"),
+        ("Nodes are too far away. Fusing them may increase peak memory.", "too-far-apart"),
+        ("Fusion will increase peak memory", "peak-memory"),
+        ("numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)", "domain"),
+        ("tiling mismatch (%s, %s, %s)", "tiling"),
+        ("will create cycle", "cycle"),
+        ("prologue fusion turned off", "prologue"),
+        ("a reason of %s that no table knows yet", "a-reason-of-that-no"),
+    ],
+)
+def test_rules_of_reasons(reason: str, rule: str) -> None:
+    assert rule_of(reason) == rule
+
+
+def test_rules_are_short_names() -> None:
+    for rule in [*(rule for rule, _ in RULES), *SILENT]:
+        assert rule == rule.lower()
+        assert " " not in rule
+
+
+def test_a_reason_is_filled_in_and_survives_a_format_that_does_not_fit() -> None:
+    attempt = Attempt("op0", "op1", False, None)
+    attempt.said = ("device mismatch (%s vs %s)", ("cpu", "cuda:0"))
+    assert explain(attempt) == ("device", "device mismatch (cpu vs cuda:0)", "")
+    attempt.said = ("device mismatch (%s vs %s)", ("cpu",))
+    assert explain(attempt)[1] == "device mismatch (%s vs %s)"
+
+
+def test_scores_of_any_shape() -> None:
+    assert score_parts(None) == ((), "")
+    assert score_parts((1, True, 2.5)) == ((1.0, 1.0, 2.5), "")
+    assert score_parts("high") == ((), "high")

@@ -1,0 +1,82 @@
+"""Predicted kernels compute what eager computes: run in Triton's interpreter, on the CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.inductor.shadow.kernels import kernel_sources
+from tests.cpu.inductor import interpreted
+from tests.cpu.inductor.predictions import Prediction, own_cache, predicted, train
+
+pytestmark = pytest.mark.usefixtures(own_cache.__name__)
+
+
+def run(prediction: Prediction, wrapper: int, inputs: list[Any], folder: Path) -> list[Any]:
+    """The outputs of the predicted wrapper, its kernels in Triton's interpreter."""
+    job = folder / "job"
+    code = prediction.wrappers[wrapper]
+    before = sum(len(kernel_sources(each)) for each in prediction.wrappers[:wrapper])
+    ours = prediction.binaries[before : before + len(kernel_sources(code))]
+    configurations = {each.kernel: each.configuration for each in ours}
+    torch.save({"code": code, "inputs": inputs, "configurations": configurations}, job)
+    done = subprocess.run(
+        [sys.executable, interpreted.__file__, str(job)],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return list(torch.load(f"{job}.out"))
+
+
+def softmax_and_norm(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    normal = torch.nn.functional.layer_norm(torch.softmax(x, -1), (50,))
+    return normal, x.sum(0)
+
+
+def loops(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Reductions too long for one block."""
+    return (x.amax(0), (x - x.mean(0)).square().sum(0))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"), [(softmax_and_norm, (6, 50)), (loops, (2600, 3))], ids=["norm", "loops"]
+)
+def test_forward(
+    function: Callable[..., tuple[torch.Tensor, ...]], shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape)
+    with predicted() as prediction:
+        torch.compile(function)(x)
+    outputs = run(prediction, 0, [x], tmp_path)
+    torch.testing.assert_close(tuple(outputs), function(x), rtol=1e-5, atol=1e-5)
+
+
+def test_backward(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(6, 40, requires_grad=True)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(torch.nn.functional.gelu(x), -1)
+
+    with predicted() as prediction:
+        train(torch.compile(function), x)
+    forward, backward = prediction.wrappers
+    assert forward != backward
+    value, *saved = run(prediction, 0, [x.detach()], tmp_path)
+    expected = function(x)
+    torch.testing.assert_close(value, expected.detach(), rtol=1e-5, atol=1e-5)
+    tangent = torch.randn_like(expected)
+    (wanted,) = torch.autograd.grad(expected, x, tangent)
+    (gradient,) = run(prediction, 1, [*saved, tangent], tmp_path)
+    torch.testing.assert_close(gradient, wanted, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,91 @@
+"""What hooks write while a test compiles something, decoded from the trace's own bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import msgspec
+import torch
+from torch._inductor.utils import fresh_cache
+
+from compiler.control.hooks import Hook, install_all
+from compiler.control.recorder import Recorder
+from compiler.trace.records import AnyRecord, Settings
+from compiler.trace.writer import TraceWriter
+from viewers.recording import Recording
+
+
+class Recorded(Recording):
+    """A recording that grows while the block runs."""
+
+    recorder: Recorder
+
+
+@contextmanager
+def record(hooks: Sequence[Hook], *, caches: bool = False) -> Iterator[Recorded]:
+    """Compiles inside the block are recorded. Every hook must be available.
+
+    `caches=False` turns torch's compile caches off; else the block starts with empty ones.
+    """
+    torch._dynamo.reset()
+    decode = msgspec.json.Decoder(AnyRecord).decode
+    recorded = Recorded()
+    writer = TraceWriter(lambda line: recorded.feed([decode(line)]))
+    recorded.recorder = Recorder(writer=writer, settings=Settings(file=__file__))
+    with ExitStack() as stack:
+        if caches:
+            stack.enter_context(fresh_cache())
+        else:
+            stack.enter_context(torch._inductor.config.patch(force_disable_caches=True))
+        statuses, uninstall = install_all(hooks, recorded.recorder)
+        stack.callback(torch._dynamo.reset)
+        stack.callback(uninstall)
+        assert [status.reason for status in statuses if not status.available] == []
+        yield recorded
+
+
+def without_codegen(
+    module: Any, inputs: Any, *, on_graph: Callable[[dict[str, Any]], None] | None = None
+) -> Any:
+    """A backend that is Inductor up to the point where it would lower a graph.
+
+    `on_graph` is given Inductor's options for each graph at that point.
+    """
+    from functorch.compile import make_boxed_func
+    from torch._inductor.compile_fx import compile_fx
+
+    def inner_compile(gm: Any, example_inputs: Any, **options: Any) -> Any:
+        if on_graph is not None:
+            on_graph(options)
+        return make_boxed_func(gm.forward)
+
+    return compile_fx(module, inputs, inner_compile=inner_compile)
+
+
+@contextmanager
+def structured_trace() -> Iterator[list[tuple[dict[str, Any], str]]]:
+    """torch's own structured trace of the block: (metadata, payload) of each event."""
+    import logging
+
+    events: list[tuple[dict[str, Any], str]] = []
+
+    class Collect(logging.Handler):
+        def emit(self, event: logging.LogRecord) -> None:
+            metadata = getattr(event, "metadata", None)
+            if metadata:
+                payload = getattr(event, "payload", None) or ""
+                events.append((metadata, payload if isinstance(payload, str) else ""))
+
+    trace_log = torch._logging._internal.trace_log
+    handler, level, propagate = Collect(), trace_log.level, trace_log.propagate
+    trace_log.addHandler(handler)
+    trace_log.setLevel(logging.DEBUG)
+    trace_log.propagate = False
+    try:
+        yield events
+    finally:
+        trace_log.removeHandler(handler)
+        trace_log.setLevel(level)
+        trace_log.propagate = propagate

@@ -1,0 +1,56 @@
+"""Hypothesis strategies for any record, built from the records' own type annotations."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from compiler.trace.records import AnyRecord
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=32)
+INTEGERS = st.integers(min_value=-(2**53), max_value=2**53)
+
+
+def strategy(kind: inspect.Type) -> st.SearchStrategy[object]:
+    """Values of a type as msgspec describes it."""
+    match kind:
+        case inspect.StrType():
+            return TEXTS
+        case inspect.IntType():
+            return INTEGERS
+        case inspect.FloatType():
+            return NUMBERS
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.NoneType():
+            return st.none()
+        case inspect.LiteralType():
+            return st.sampled_from(kind.values)
+        case inspect.UnionType():
+            return st.one_of([strategy(one) for one in kind.types])
+        case inspect.VarTupleType():
+            return st.lists(strategy(kind.item_type), max_size=2).map(tuple)
+        case inspect.TupleType():
+            return st.tuples(*[strategy(one) for one in kind.item_types])
+        case inspect.DictType():
+            return st.dictionaries(strategy(kind.key_type), strategy(kind.value_type), max_size=2)
+        case inspect.StructType():
+            fields = {one.name: strategy(one.type) for one in kind.fields}
+            return st.builds(kind.cls, **fields)
+    raise TypeError(f"no strategy for {kind}")
+
+
+def records() -> st.SearchStrategy[AnyRecord]:
+    """Any record with any values, start records of a schema that this version reads."""
+    union = inspect.type_info(AnyRecord)
+    assert isinstance(union, inspect.UnionType)
+    kinds = [strategy(kind) for kind in union.types]
+    return st.one_of(kinds).map(_readable)  # type: ignore[arg-type]
+
+
+def _readable(record: AnyRecord) -> AnyRecord:
+    if hasattr(record, "schema_version"):
+        return msgspec.structs.replace(record, schema_version=1)
+    return record

@@ -1,0 +1,128 @@
+"""The text of `tcw explain`, whole, as goldens."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+from collections.abc import Callable
+
+import pytest
+from rich.cells import cell_len
+
+from compiler.trace.records import AnyRecord, End
+from tests.block_trace import block_trace
+from tests.conftest import Golden
+from tests.no_torch import traces
+from viewers.places import FileNames
+from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.text.explain import explain
+from viewers.text.lines import to_text, write
+from viewers.text.sections import SECTIONS, View, section
+
+
+def text(records: list[AnyRecord], width: int = 100, height: int = 40, **more: object) -> str:
+    lines = explain(Recording(records), width, height, **more)  # type: ignore[arg-type]
+    return to_text(lines, width)
+
+
+CASES: dict[str, Callable[[], list[AnyRecord]]] = {
+    "clean": traces.clean,
+    "slower": traces.slower,
+    "failed": traces.failed,
+    "timeout": traces.timed_out,
+    "until-capture": traces.until_capture,
+    "predicted": traces.predicted,
+    "nothing-compiled": traces.nothing_compiled,
+    "recompile-limit": traces.recompile_limit,
+    "hostile": traces.hostile,
+    "cut-off": lambda: traces.without(block_trace(), End)[:400],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_answer(name: str, golden: Golden) -> None:
+    golden(f"explain/{name}.txt", text(CASES[name]()))
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_block(width: int, golden: Golden) -> None:
+    golden(f"explain/block-{width}.txt", text(block_trace(), width, trace="run.tcw"))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_section(name: str, golden: Golden) -> None:
+    recording = Recording(block_trace())
+    summary = summarise(recording)
+    view = View(recording, summary, FileNames.for_settings(summary.settings), 120)
+    golden(f"explain/section-{name}.txt", to_text(section(name)(view), 120))
+
+
+def test_eager_is_blamed_only_after_it_was_tried() -> None:
+    assert "torch.compile is not the cause" in text(traces.failed(True))
+    assert "Eager works: torch.compile is the cause" in text(traces.failed(False))
+    assert "cause" not in text(traces.failed(None))
+
+
+@pytest.mark.parametrize("width", [80, 99, 133, 300])
+@pytest.mark.parametrize("name", CASES)
+def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
+    for row in text(CASES[name](), width, show=SECTIONS).splitlines():
+        assert cell_len(row) <= width, row
+
+
+def test_the_answer_fits_one_screen() -> None:
+    """However much there is to say: the rest is counted."""
+    records = traces.clean()
+    sites = [
+        traces.graph_break(compile_id=f"{n}/0", location=traces.at(n + 1, 8, 29)) for n in range(30)
+    ]
+    shown = text([*records, *sites], height=40)
+    assert len(shown.splitlines()) <= 40
+    assert "more findings: --show breaks" in shown
+
+
+def test_ascii_terminal_gets_ascii() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    write(explain(Recording(block_trace()), 100), stream, 100)
+    stream.flush()
+    shown = stream.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
+    assert "~  12.8 s" in shown
+    assert "x  +1 graph" in shown
+    assert "4 -> 6" in shown
+    assert "\\u" not in shown
+
+
+def on_terminal(records: list[AnyRecord]) -> str:
+    """What a terminal gets."""
+    master, slave = pty.openpty()
+    with open(slave, "w", encoding="utf-8") as stream:
+        write(explain(Recording(records), 100), stream, 100)
+    got = b""
+    try:
+        while chunk := os.read(master, 65536):
+            got += chunk
+    except OSError:
+        pass
+    os.close(master)
+    return got.decode().replace("\r\n", "\n")
+
+
+def test_no_color_is_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    coloured = on_terminal(traces.clean())
+    assert "\x1b[" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert on_terminal(traces.clean()) == text(traces.clean())
+
+
+def test_hostile_text_reaches_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = on_terminal(traces.hostile())
+    for bad in ("\x1b", "\x07", "\x9b", "\u202e", "\u200b"):
+        assert bad not in shown
+    assert "[bold red]" in shown
+    assert "␛]0;owned␇" in shown

@@ -1,0 +1,58 @@
+"""Wrapping and cutting keep every word, every role and the width."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from viewers.text.lines import Role, fitted, line, to_text
+from viewers.text.table import table
+
+ROLES: list[Role] = ["", "dim", "lost"]
+PIECES = st.lists(
+    st.tuples(st.text(st.sampled_from("ab 中é"), max_size=12), st.sampled_from(ROLES)), max_size=6
+)
+
+
+@given(PIECES, st.integers(0, 6), st.integers(20, 40))
+def test_wrapping(pieces: list[tuple[str, Role]], hang: int, width: int) -> None:
+    one = line(*pieces, hang=hang)
+    rows = fitted([one], width)
+    assert all(cell_len(row.text.rstrip()) <= width for row in rows)
+    assert "".join(row.text for row in rows).split() == one.text.split() or len(rows) > 1
+    squeezed = "".join("".join(row.text for row in rows).split())
+    assert squeezed == "".join(one.text.split())
+
+
+@given(PIECES, st.integers(20, 40))
+def test_cutting(pieces: list[tuple[str, Role]], width: int) -> None:
+    one = line(*pieces, fixed=True)
+    (row,) = fitted([one], width)
+    assert cell_len(row.text.rstrip()) <= width
+    if row.text != one.text:
+        assert row.text.endswith("›")
+        assert one.text.startswith(row.text[:-1])
+
+
+def test_a_word_longer_than_the_line_is_broken() -> None:
+    assert to_text([line("a " + "b" * 25, hang=2)], 20) == f"a\n  {'b' * 18}\n  {'b' * 7}\n"
+
+
+def test_words_go_over_spans() -> None:
+    one = line(("torch.", "dim"), ("compile", "lost"), " works well here", hang=1)
+    assert to_text([one], 20) == "torch.compile works\n well here\n"
+
+
+def test_table_shrinks_only_what_may_shrink() -> None:
+    rows = [["k4", "softmax", "layers.0.attention.output.dense", "12.5 ms"]]
+    (row,) = table(rows, "lfer", 40)
+    assert row.text == "k4  softmax  …ention.output.dense  12.5 ms"[:40] or cell_len(row.text) <= 40
+    assert row.text.endswith("12.5 ms")
+    assert "…" in row.text
+
+
+@given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=4))
+def test_table_rows_fit(rows: list[tuple[str, str]]) -> None:
+    for row in table(rows, "fe", 30, indent=2):
+        assert cell_len(row.text) <= 30

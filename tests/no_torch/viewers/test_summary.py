@@ -1,0 +1,324 @@
+"""Findings are grouped by cause, then site, never by record, and ranked by what they cost."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from compiler.trace.records import (
+    Advice,
+    AnyRecord,
+    Argument,
+    CallStart,
+    Crossing,
+    End,
+    FailedGuard,
+    FrameEnd,
+    FrameStart,
+    FusionPair,
+    FusionRound,
+    Graph,
+    Guard,
+    Guards,
+    Location,
+    Phase,
+    Recompile,
+)
+from tests.block_trace import block_trace
+from tests.no_torch import traces
+from viewers.recording import Recording
+from viewers.summary import Summary, summarise
+
+
+def summary(records: list[AnyRecord]) -> Summary:
+    return summarise(Recording(records))
+
+
+@pytest.fixture(scope="module")
+def block() -> Summary:
+    return summary(block_trace())
+
+
+def test_one_changed_batch_is_one_cause(block: Summary) -> None:
+    """Three frames were compiled again for it, under two names."""
+    first, second = block.recompiles
+    assert first.compile_ids == ("0/2", "1/1", "2/1")
+    assert first.seconds == pytest.approx(7.4 + 2.5 + 2.9)
+    assert (first.change.text, first.calls) == ("x.size(0) 4 → 6", (4,))
+    assert second.compile_ids == ("0/1",)
+    assert block.recompile_seconds == pytest.approx(20.1)
+
+
+def test_a_break_compiled_three_times_is_one_site(block: Summary) -> None:
+    printed, branched = block.breaks
+    assert (printed.gb, printed.count, printed.compile_ids) == ("GB0059", 3, ("0/0", "0/1", "0/2"))
+    assert (branched.gb, branched.count) == ("GB0170", 2)
+    assert [site.extra_graphs for site in block.breaks] == [1, 1]
+    assert branched.crossings.bytes == (512 << 10) * 2 + 1
+    assert branched.host_waits
+    assert not printed.host_waits
+
+
+def test_ranked_by_measured_cost(block: Summary) -> None:
+    costs = [(one.kind, one.cost) for one in block.findings]
+    assert costs == [
+        ("recompile", "12.8 s"),
+        ("recompile", "7.3 s"),
+        ("break", "+1 graph"),
+        ("break", "+1 graph"),
+    ]
+    assert [one.title for one in block.findings[2:]] == [
+        "branch on tensor data (GB0170)",
+        "print() (GB0059)",
+    ]
+
+
+def test_counts(block: Summary) -> None:
+    assert (block.graphs, block.compiles) == (3, 7)
+    assert block.guards == 69 + 34 + 46
+    assert block.cut is not None
+    assert [piece.compile_id for piece in block.cut.pieces] == ["0/0", "1/0", "2/0"]
+    assert [piece.resumes_at for piece in block.cut.pieces] == [None, 24, 26]
+    assert [call.hits for call in block.calls] == [
+        (),
+        ("1/0", "2/0"),
+        ("0/1", "1/0", "2/0"),
+        (),
+    ]
+    assert block.calls[3].changed == ("x f32 4×128×256 → f32 6×128×256",)
+
+
+def test_wrong_results_come_first() -> None:
+    found = summary([*traces.slower()[:-1], traces.graph_break(), traces.end()]).findings
+    assert [one.kind for one in found] == ["numerics", "break"]
+
+
+def test_a_value_that_changes_in_every_call_is_one_cause() -> None:
+    found = summary(traces.recompile_limit())
+    (cause,) = found.recompiles
+    assert cause.calls == (2, 3, 4, 5, 6, 7, 8)
+    assert cause.values == ("0", "1", "2", "3", "4", "5", "6", "7")
+    assert [one.kind for one in found.findings] == ["fallback", "recompile"]
+    assert found.findings[0].title == (
+        "forward runs eagerly from call 9 on: the recompile limit was reached"
+    )
+
+
+def size_change(compile_id: str, name: str, expected: int, seen: int, call: int = 2) -> Recompile:
+    text = f"tensor '{name}' size mismatch at index 0. expected {expected}, actual {seen}"
+    failed = FailedGuard(
+        entry=compile_id[:-1] + "0", guard=text, name=name, expected=str(expected), seen=str(seen)
+    )
+    return Recompile(compile_id=compile_id, call=call, failed=(failed,), function="forward")
+
+
+def resumed(compile_id: str) -> FrameStart:
+    return FrameStart(
+        compile_id=compile_id,
+        attempt=0,
+        function="resume",
+        location=traces.at(5),
+        call=2,
+        resumes_at=7,
+    )
+
+
+def test_a_size_that_follows_from_another_is_the_same_cause() -> None:
+    """Behind a break, the flattened batch is another number."""
+    records = [
+        *traces.opening(),
+        size_change("0/1", "x", 4, 6),
+        resumed("1/1"),
+        size_change("1/1", "flat", 512, 768),
+    ]
+    (cause,) = summary(records).recompiles
+    assert cause.change.text == "x.size(0) 4 → 6"
+    assert len(cause.frames) == 2
+
+
+def test_the_entry_that_came_nearest_says_why() -> None:
+    """The most recent entry is for another dtype; an older one held until the list grew."""
+    recent = FailedGuard(
+        entry="0/3",
+        guard="dtype mismatch",
+        source="L['x']",
+        name="x.dtype",
+        expected="float64",
+        seen="float32",
+    )
+    older = FailedGuard(
+        entry="0/2",
+        guard="type=<class 'tuple'>",
+        source="L['extras']",
+        name="extras",
+        expected="tuple",
+        seen="list",
+    )
+    needed = Guard(
+        kind="SEQUENCE_LENGTH", name="extras", source="L['extras']", location=traces.at(8)
+    )
+    record = Recompile(
+        compile_id="0/4",
+        call=6,
+        failed=(recent, older),
+        location=traces.at(6),
+        function="forward",
+        advice=(Advice(text="convert x"),),
+    )
+    guards = Guards(compile_id="0/2", guards=(needed,))
+    wide = msgspec.structs.replace(traces.X, dtype="float64")
+    listed = Argument(name="extras", value="[tensor]")
+    records = [
+        *traces.opening(),
+        CallStart(call=3, arguments=(Argument(name="x", tensor=traces.X),)),
+        FrameStart(compile_id="0/2", attempt=0, function="f", location=traces.at(5), call=3),
+        guards,
+        CallStart(call=5, arguments=(Argument(name="x", tensor=wide),)),
+        FrameStart(compile_id="0/3", attempt=0, function="f", location=traces.at(5), call=5),
+        CallStart(call=6, arguments=(Argument(name="x", tensor=traces.X), listed)),
+        record,
+    ]
+    (cause,) = summary(records).recompiles
+    assert cause.change.text == "extras tuple → list"
+    assert cause.place is not None
+    assert cause.place.line == 8
+    assert cause.advice == ()
+
+
+def test_two_breaks_of_one_line_share_no_graph() -> None:
+    first = traces.graph_break(gb="GB0294")
+    second = traces.graph_break(gb="GB0156", compile_id="1/0")
+    graph = Graph(id="2/0", kind="captured", compile_id="2/0", nodes=(), ops=2)
+    records = [
+        *traces.opening(),
+        first,
+        resumed("1/0"),
+        second,
+        resumed("2/0"),
+        graph,
+        traces.end(),
+    ]
+    assert [site.extra_graphs for site in summary(records).breaks] == [0, 1]
+
+
+def test_two_sizes_of_one_frame_are_two_causes() -> None:
+    records = [*traces.opening(), size_change("0/1", "x", 4, 6), size_change("3/1", "y", 9, 8)]
+    assert len(summary(records).recompiles) == 2
+
+
+def test_a_break_whose_rest_compiles_to_nothing_adds_no_graph() -> None:
+    records = [*traces.opening(), *traces.frame(), traces.graph_break(), traces.end()]
+    assert summary(records).findings[0].cost == "+0 graphs"
+    growing = traces.without(records, End)
+    assert summary(growing).findings[0].cost == "cut"
+
+
+def test_a_break_in_an_inlined_function_is_linked_by_the_callers_line() -> None:
+    stack = (traces.at(8), Location(file="/home/ada/other.py", line=70))
+    deep = traces.graph_break(location=stack[1], stack=stack)
+    rest = msgspec.structs.replace(resumed("1/0"), resumes_at=8)
+    graph = Graph(id="1/0", kind="captured", compile_id="1/0", nodes=(), ops=2)
+    (site,) = summary([*traces.opening(), deep, rest, graph, traces.end()]).breaks
+    assert site.extra_graphs == 1
+
+
+def test_a_skipped_frame_runs_eagerly() -> None:
+    (finding,) = summary([traces.graph_break(outcome="skip-frame"), traces.end()]).findings
+    assert finding.cost == "eager"
+    assert "the whole function runs in Python" in finding.notes
+
+
+def test_symbolic_crossings_have_no_bytes() -> None:
+    symbolic = msgspec.structs.replace(traces.X, shape=("s0", 8), bytes=None)
+    crossing = (Crossing(name="x", tensor=traces.X), Crossing(name="y", tensor=symbolic))
+    (finding,) = summary([traces.graph_break(crossing=crossing)]).findings
+    assert "x, y cross (size unknown)" in finding.notes
+
+
+def test_our_advice_comes_before_torchs() -> None:
+    (finding,) = summary([traces.graph_break()]).findings
+    assert [one.by for one in finding.fixes] == ["tcw", "torch"]
+    assert finding.code == "torch.where(…)"
+
+
+def test_columns_are_characters_not_bytes() -> None:
+    """torch counts bytes of UTF-8."""
+    line = '    größe = "ä"; if gain.sum() > 0: pass'
+    start = line.encode().index(b"gain")
+    record = traces.graph_break(
+        source_line=line, location=Location(file="a.py", line=9, column=start, end_column=start + 4)
+    )
+    place = summary([record]).breaks[0].place
+    assert line[place.column : place.end_column] == "gain"
+
+
+def pair(number: int, rule: str = "", round_: int = 1, fused: bool = False) -> FusionPair:
+    return FusionPair(
+        id=f"fuse#{number}",
+        graph="g",
+        round=round_,
+        phase="screen",
+        first=f"op{number}",
+        second=f"op{number + 1}",
+        fused=fused,
+        rule=rule,
+        reason="no shared data",
+    )
+
+
+def test_a_pair_tested_again_each_round_is_one_pair() -> None:
+    records: list[AnyRecord] = [
+        pair(number, "no-shared-data", round_) for round_ in (1, 2, 3) for number in range(1000)
+    ]
+    records += [pair(2000, fused=True), pair(3000, fused=True), pair(2000, fused=True, round_=2)]
+    records.append(
+        FusionRound(
+            graph="g", round=1, nodes_before=2, nodes_after=1, fused=(("op2001", "op2000", "f"),)
+        )
+    )
+    fusion = summary(records).fusion
+    assert fusion.fused == 1
+    assert fusion.rejected == {"no-shared-data": 1000}
+    verdicts = {one.id: (one.verdict, one.tests) for one in fusion.graphs[0].pairs}
+    assert verdicts["fuse#7"] == ("rejected", 3)
+    assert verdicts["fuse#2000"] == ("fused", 2)
+    assert verdicts["fuse#3000"] == ("passed", 1)
+
+
+def test_own_time_of_phases_adds_up() -> None:
+    """A phase in one of its own name is not counted twice."""
+    phases = [
+        Phase(id=1, name="compile", start=0, seconds=10),
+        Phase(id=2, name="pass", start=1, seconds=6, parent=1),
+        Phase(id=3, name="pass", start=2, seconds=4, parent=2),
+        Phase(id=4, name="g++", start=3, seconds=1, parent=3),
+    ]
+    found = {one.name: one for one in summary(list(phases)).phases}
+    assert (found["pass"].seconds, found["pass"].self_seconds, found["pass"].count) == (6, 5, 2)
+    assert sum(one.self_seconds for one in found.values()) == 10
+
+
+def test_an_empty_trace_has_a_summary() -> None:
+    empty = summary([])
+    assert (empty.graphs, empty.findings, empty.status) == (0, (), "incomplete")
+
+
+def test_every_prefix_of_a_recording_has_a_summary() -> None:
+    """A recording that grows is shown as it grows."""
+    records = block_trace()
+    for size in range(0, len(records), 23):
+        summary(records[:size])
+
+
+def test_the_seconds_of_an_unfinished_recompile_are_unknown() -> None:
+    records = [size_change("0/1", "x", 4, 6)]
+    assert summary(list(records)).recompiles[0].seconds is None
+    done = FrameEnd(compile_id="0/1", status="compiled", seconds=2.0)
+    assert summary([*records, done]).recompiles[0].seconds == 2.0
+
+
+def test_advice_may_be_missing() -> None:
+    bare = traces.graph_break(advice=())
+    assert summary([bare]).findings[0].fixes == ()
+    torch_only = traces.graph_break(advice=(Advice(text="a", by="torch"),))
+    assert summary([torch_only]).findings[0].code == ""

@@ -1,0 +1,11 @@
+"""Exit codes of every verb."""
+
+OK = 0
+FINDING = 1
+"""Something was found that the user asked to be told about."""
+USAGE = 2
+MODEL_FAILED = 3
+"""The user's file or model failed: an exception, a crash, the time was up."""
+INTERNAL = 4
+"""A fault of tcw."""
+INTERRUPTED = 130

@@ -1,0 +1,176 @@
+"""Debugger for torch.compile: what it captured, where it broke, what it fused, what it cost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from importlib import import_module
+from typing import Literal
+
+import click
+
+from workbench.cli import codes
+from workbench.cli.output import reader_may_leave
+
+VERBS = ("explain", "open", "doctor")
+"""In the order of `tcw --help`; each is a module beside this one with a `command`."""
+
+EXAMPLES = """\b
+Examples:
+  tcw explain model.py                    what torch.compile did to it
+  tcw explain model.py --trace run.tcw    and keep the recording
+  tcw open run.tcw                        look into it in the terminal
+
+\b
+Exit codes: 0 ok, 1 a finding that was asked about, 2 usage, 3 the model failed,
+4 a fault of tcw, 130 interrupted. Results go to stdout, all else to stderr.
+"""
+
+
+class Verbs(click.Group):
+    """Finds a verb's module when the verb is used, so that `tcw --help` imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"workbench.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in VERBS and not name.startswith("-"):
+            raise click.UsageError(f"no verb {name!r}. {_meant(name)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, first_line(verb)) for verb in VERBS])
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, VERBS, n=1)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    if name.endswith(".py") or os.path.isfile(name):
+        verb = "open" if name.endswith(".tcw") else "explain"
+        return f"Did you mean 'tcw {verb} {name}'?"
+    return f"There are {', '.join(VERBS)}."
+
+
+def first_line(verb: str) -> str:
+    """The first line of a verb's docstring, read from its file: importing it costs more."""
+    try:
+        with open(
+            os.path.join(os.path.dirname(__file__), f"{verb}.py"), encoding="utf-8"
+        ) as stream:
+            return stream.readline().strip().strip('"').rstrip(".")
+    except OSError:
+        return ""
+
+
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("tcw")
+    except PackageNotFoundError:
+        found = "not installed"
+    click.echo(f"tcw {found}")
+    ctx.exit()
+
+
+@click.group(
+    cls=Verbs,
+    help=__doc__,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version and exit.",
+)
+def tcw() -> None:
+    pass
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line `arguments`; the exit code. Raises nothing."""
+    code = codes.OK
+    with reader_may_leave():
+        try:
+            code = _run(arguments)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            from workbench.cli.faults import report_fault
+
+            code = report_fault(error, arguments)
+            _json_of_failure(arguments, "internal", type(error).__name__, str(error))
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result = tcw.main(args=arguments, prog_name="tcw", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return codes.USAGE
+    except click.UsageError as error:
+        _usage(error)
+        _json_of_failure(arguments, "usage", "UsageError", error.format_message())
+        return codes.USAGE
+    except click.ClickException as error:
+        _say(error.format_message())
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted")
+        _json_of_failure(arguments, "interrupted", "KeyboardInterrupt", "interrupted")
+        return codes.INTERRUPTED
+    return result if isinstance(result, int) else codes.OK
+
+
+def _usage(error: click.UsageError) -> None:
+    _say(error.format_message())
+    if error.ctx is not None:
+        _say(f"try 'tcw {error.ctx.info_name} --help'" if error.ctx.parent else "try 'tcw --help'")
+
+
+def _json_of_failure(
+    arguments: list[str],
+    status: Literal["usage", "internal", "interrupted"],
+    kind: str,
+    message: str,
+) -> None:
+    """Who asked for JSON gets JSON, also where there is nothing but an error."""
+    before_script = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--json" not in before_script:
+        return
+    from viewers.json_report import encode, failed_report
+
+    culprit: Literal["user", "tcw"] = "tcw" if status == "internal" else "user"
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.write(encode(failed_report(status, kind, message, culprit)))
+        sys.stdout.flush()
+
+
+def _say(message: str) -> None:
+    from viewers.plain import fit_encoding, plain_lines
+
+    encoding = sys.stderr.encoding or "ascii"
+    with contextlib.suppress(OSError, ValueError):
+        for index, row in enumerate(plain_lines(message)):
+            print(fit_encoding(f"tcw: {row}" if not index else row, encoding), file=sys.stderr)

@@ -1,0 +1,47 @@
+"""Look into a recorded trace in the terminal.
+
+FILE is a trace that `tcw explain --trace FILE` wrote; it may still be growing. Everything is read
+from the file alone, so a trace from another machine opens as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compiler.trace.reader import TraceDecoder, TraceError
+from workbench.cli.files import existing_file
+
+HEAD_BYTES = 1 << 16
+
+
+@click.command(name="open", help=__doc__)
+@click.argument("file", type=click.Path(path_type=Path))
+def command(file: Path) -> int:
+    check(file)
+    from workbench.tui.app import run
+
+    return run(file)
+
+
+def check(file: Path) -> None:
+    """Fail with one clear line where `file` is not there, no trace, or of a newer schema."""
+    existing_file(file)
+    decoder = TraceDecoder()
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+        records = decoder.feed(head)
+    except TraceError as error:
+        raise click.UsageError(f"{file}: {error}") from error
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from error
+    if not records and decoder.start is None and not _may_grow(head):
+        hint = f"; did you mean 'tcw explain {file}'?" if file.suffix == ".py" else ""
+        raise click.UsageError(f"{file} is no tcw trace: none of its first lines is a record{hint}")
+
+
+def _may_grow(head: bytes) -> bool:
+    """A recording that has just begun: empty, or in the middle of its first line."""
+    return head.startswith(b'{"record"') or not head

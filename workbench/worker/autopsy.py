@@ -1,0 +1,140 @@
+"""Why a worker died without an end record, told from its status, its last words and its dump."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace.records import (
+    CallStart,
+    End,
+    Failure,
+    Location,
+    Progress,
+    Record,
+    Settings,
+    Start,
+)
+from workbench.worker.places import deepest, dumped_frames, source_line
+
+
+@dataclass(frozen=True)
+class Death:
+    """What is left of a worker."""
+
+    status: str
+    """Its wait status as the guardian wrote it; "" where the guardian is dead too."""
+    dump: str
+    """What faulthandler wrote."""
+    stopped: Literal["timeout", "interrupted"] | None
+    """Why the front end ended it, if it did."""
+    seconds: float
+
+
+class Autopsy:
+    """Sees the records as they come, and makes the last ones where the worker could not."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._root = os.path.dirname(os.path.abspath(settings.file))
+        self._doing = "starting"
+        self._started = False
+        self._failed: Failure | None = None
+        self._records = 0
+
+    def see(self, record: Record) -> None:
+        """Note what a record of the worker's says about where it stands."""
+        self._records += 1
+        if isinstance(record, Progress):
+            self._doing = record.activity
+        elif isinstance(record, CallStart):
+            self._doing = f"call {record.call}"
+        elif isinstance(record, Failure):
+            self._failed = record
+        elif isinstance(record, Start):
+            self._started = True
+
+    def records(self, death: Death) -> Iterator[Failure | End]:
+        """A failure that says where, unless one was recorded; then the end."""
+        place = deepest(dumped_frames(death.dump), self._root)
+        code, number = _exit(death.status)
+        if death.stopped == "timeout":
+            limit = self._settings.timeout
+            yield self._failure("timeout", f"not done after {limit:g} s", place)
+            yield End(status="timeout", seconds=death.seconds, reason=self._doing)
+        elif death.stopped == "interrupted":
+            yield End(status="interrupted", seconds=death.seconds, reason=self._doing)
+        elif number is not None:
+            name = _signal_name(number)
+            if self._failed is None:
+                yield self._failure(name, _DEATHS.get(name, f"killed by {name}"), place)
+            yield End(
+                status="crashed",
+                seconds=death.seconds,
+                signal=number,
+                reason=f"{name} while {self._doing}",
+            )
+        else:
+            if self._failed is None:
+                culprit: Literal["user", "tcw"] = "user" if self._started else "tcw"
+                message = (
+                    f"the process ended with status {code}, without a word"
+                    if code is not None
+                    else "the process is gone, and how it ended is not known"
+                )
+                yield self._failure("exit", message, place, culprit)
+            yield End(
+                status="exited" if code is not None else "crashed",
+                seconds=death.seconds,
+                exit_code=code,
+                reason=self._doing,
+            )
+
+    def _failure(
+        self,
+        kind: str,
+        message: str,
+        place: Location | None,
+        culprit: Literal["user", "tcw"] = "user",
+    ) -> Failure:
+        return Failure(
+            doing=self._doing,
+            type=kind,
+            message=message,
+            location=place,
+            source_line=source_line(place),
+            culprit=culprit,
+        )
+
+
+_DEATHS = {
+    "SIGSEGV": "segmentation fault: native code read or wrote memory that is not its own",
+    "SIGABRT": "aborted by native code",
+    "SIGBUS": "bus error in native code",
+    "SIGFPE": "arithmetic error in native code",
+    "SIGILL": "native code ran an instruction that this CPU lacks",
+    "SIGKILL": "killed from outside; the kernel does this when memory runs out",
+}
+
+
+def _exit(status: str) -> tuple[int | None, int | None]:
+    """(exit code, signal) of a wait status."""
+    try:
+        number = int(status)
+    except ValueError:
+        return None, None
+    if number < 0:
+        return None, None
+    if os.WIFSIGNALED(number):
+        return None, os.WTERMSIG(number)
+    return os.WEXITSTATUS(number), None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,64 @@
+"""torch.compile, asked for as much of itself as the recording wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from compiler.trace.records import Settings
+
+torch_compile = torch.compile
+"""torch's own, kept before the user's file can replace it."""
+
+Backend = str | Callable[[Any, Sequence[Any]], Any]
+
+
+def compiled(model: Callable[..., Any], settings: Settings) -> Callable[..., Any]:
+    """`model` under torch.compile, with the options of the recording.
+
+    Until `capture` Dynamo's graphs run as they are; until `autograd` Inductor's own front half
+    runs (its passes, its decompositions, its partitioner) and the graphs that it would lower run
+    as they are. Later ends are Inductor itself, stopped by a hook of that stage.
+    """
+    options: dict[str, Any] = {"fullgraph": settings.fullgraph, "dynamic": settings.dynamic}
+    if settings.until == "capture":
+        options["backend"] = "eager"
+    elif settings.until == "autograd":
+        options["backend"] = _front_half(settings)
+    else:
+        options["backend"] = "inductor"
+        options["mode"] = settings.mode or None
+    return torch_compile(model, **options)  # type: ignore[no-any-return]
+
+
+def _front_half(settings: Settings) -> Backend:
+    from torch._functorch import config as functorch_config
+    from torch._functorch._aot_autograd.utils import make_boxed_func
+    from torch._inductor import list_mode_options
+    from torch._inductor.compile_fx import compile_fx
+
+    patches = list_mode_options(settings.mode, settings.dynamic) if settings.mode else {}
+
+    def run_graph(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
+        return make_boxed_func(graph.forward)
+
+    def backend(graph: Any, inputs: Sequence[Any]) -> Any:
+        # What is cached is generated code, and there is none.
+        with functorch_config.patch(enable_autograd_cache=False):
+            return compile_fx(graph, inputs, inner_compile=run_graph, config_patches=patches)
+
+    return backend
+
+
+def is_compiled(model: Callable[..., Any]) -> bool:
+    """Whether the user's file has put torch.compile around it, or into it."""
+    return (
+        getattr(model, "_orig_mod", None) is not None
+        or getattr(model, "_torchdynamo_orig_callable", None) is not None
+        or (
+            isinstance(model, torch.nn.Module)
+            and getattr(model, "_compiled_call_impl", None) is not None
+        )
+    )

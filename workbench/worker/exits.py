@@ -1,0 +1,63 @@
+"""How a process ends: with its output flushed, and with the place known where the user ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from compiler.control.recorder import Recorder
+from compiler.trace.records import Failure, Location
+from workbench.worker.describe import describe
+from workbench.worker.places import source_line
+
+leave = os._exit
+"""Ends this process at once: no thread is waited for, no exit handler runs."""
+
+
+def flush_output() -> None:
+    """Write out what Python and C hold back on stdout and stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # the user may have replaced or closed it
+            stream.flush()
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+
+
+def watch_os_exit(recorder: Recorder) -> Callable[[], None]:
+    """Record where the user's code calls `os._exit`, which leaves no other sign. Answers the undo.
+
+    Children that the user's code forks end by it as well; they are not watched.
+    """
+    process = os.getpid()
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() == process:
+            caller = sys._getframe(1)
+            place = Location(
+                file=caller.f_code.co_filename,
+                line=caller.f_lineno,
+                function=caller.f_code.co_name,
+            )
+            recorder.emit(
+                Failure(
+                    doing="running the user's code",
+                    type="os._exit",
+                    message=f"the program ended itself: os._exit({describe(status)})",
+                    location=place,
+                    source_line=source_line(place),
+                )
+            )
+            flush_output()
+        leave(status)
+
+    os._exit = _exit
+
+    def undo() -> None:
+        if os._exit is _exit:
+            os._exit = leave
+
+    return undo

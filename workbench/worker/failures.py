@@ -1,0 +1,149 @@
+"""Exceptions as `Failure` records: the real cause, the user's line, what to do. No torch."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from typing import Literal
+
+from compiler.control.recorder import Recorder
+from compiler.trace.records import Failure, Location
+from workbench.worker.describe import class_name, message_of
+from workbench.worker.places import deepest, from_summaries, source_line, traceback_frames
+from workbench.worker.user_code import UserError
+
+_TRACEBACK_LIMIT = 200_000
+Culprit = Literal["user", "torch", "tcw"]
+
+
+def cause(error: BaseException) -> BaseException:
+    """What a compiler's exception wraps: `BackendCompilerFailed`, `InductorError` and the like."""
+    for _ in range(20):
+        inner = vars(error).get("inner_exception")
+        if not isinstance(inner, BaseException):
+            wraps = class_name(error) in ("InternalTorchDynamoError", "LoweringException")
+            inner = error.__cause__ if wraps else None
+        if inner is None:
+            return error
+        error = inner
+    return error
+
+
+def failure_of(
+    error: BaseException,
+    doing: str,
+    recorder: Recorder,
+    *,
+    compile_id: str = "",
+    eager_fails: bool | None = None,
+    culprit: Culprit = "user",
+    hint: str = "",
+    location: Location | None = None,
+) -> Failure:
+    """Describe `error`. The deepest frame in the user's own files is the place it is said to be."""
+    if isinstance(error, UserError):
+        return Failure(
+            doing=error.doing or doing,
+            type=error.type or "UserError",
+            message=error.message,
+            location=error.location or location,
+            source_line=source_line(error.location or location),
+            hint=error.hint or hint,
+            culprit=culprit,
+        )
+    real = cause(error)
+    place = location or place_of(error, recorder.user_root)
+    return Failure(
+        doing=doing,
+        type=class_name(real),
+        message=_message(real),
+        compile_id=compile_id,
+        location=place,
+        source_line=source_line(place),
+        eager_fails=eager_fails,
+        hint=hint or hint_for(real),
+        traceback=recorder.text(_formatted(error)),
+        culprit=culprit,
+    )
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"the program ended itself: sys.exit({message_of(error)})"
+    if isinstance(error, SyntaxError):
+        return error.msg or "invalid syntax"
+    return message_of(error)
+
+
+def place_of(error: BaseException, root: str) -> Location | None:
+    """Where the user's code stood: torch's own stack of the traced code, else the traceback."""
+    real = cause(error)
+    if isinstance(real, SyntaxError) and real.filename:
+        return Location(file=os.path.abspath(real.filename), line=real.lineno or 1)
+    for found in _chain(error):
+        stack = getattr(found, "real_stack", None)
+        if stack:
+            place = deepest(from_summaries(stack), root)
+            if place is not None:
+                return place
+    for found in _chain(error):
+        place = deepest(traceback_frames(found.__traceback__), root)
+        if place is not None:
+            return place
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The wrapped causes first: they stand deeper."""
+    seen: list[BaseException] = []
+    found: BaseException | None = error
+    while found is not None and all(found is not other for other in seen) and len(seen) < 20:
+        seen.append(found)
+        inner = vars(found).get("inner_exception")
+        found = inner if isinstance(inner, BaseException) else found.__cause__
+    yield from reversed(seen)
+
+
+def hint_for(error: BaseException) -> str:
+    """What to do about well-known failures; "" for others."""
+    name, message = class_name(error), message_of(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{error.name.partition('.')[0]} is not installed in the Python that runs tcw"
+    if isinstance(error, ImportError) and "relative import" in message:
+        return "the file is run on its own: import by absolute name, with its folder on sys.path"
+    if isinstance(error, MemoryError) or "can't allocate memory" in message:
+        return "out of memory: use smaller inputs or a smaller model"
+    if isinstance(error, RecursionError):
+        return "the calls nest without an end"
+    if name == "InvalidCxxCompiler":
+        return "install g++ or set CXX to a compiler; --until codegen needs none"
+    if name == "Unsupported":
+        return "without --fullgraph the graph breaks here and goes on; explain shows each break"
+    return ""
+
+
+def _formatted(error: BaseException) -> str:
+    try:
+        text = "".join(traceback.format_exception(error, limit=-200))
+    except BaseException as second:  # the user's __str__ runs here
+        return f"(the traceback could not be formatted: {class_name(second)})"
+    return text if len(text) <= _TRACEBACK_LIMIT else text[-_TRACEBACK_LIMIT:]
+
+
+def doing_of(error: BaseException, call: int, compile_id: str) -> str:
+    """`call 1, capture of 0/0`: the part of torch.compile whose own exception this is."""
+    if not any(
+        kind.__module__.startswith(("torch._dynamo.", "torch._inductor."))
+        for kind in type(error).__mro__
+    ):
+        return f"call {call}"
+    wraps = isinstance(vars(error).get("inner_exception"), BaseException)
+    return f"call {call}, {'compiling' if wraps else 'capture of'} {compile_id or 'a frame'}"
+
+
+def culprit_of(error: BaseException) -> Culprit:
+    """Whose fault it is where eager succeeds: a missing C++ compiler is not torch's."""
+    if isinstance(error, UserError) or class_name(cause(error)) == "InvalidCxxCompiler":
+        return "user"
+    return "torch"

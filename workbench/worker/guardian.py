@@ -1,0 +1,174 @@
+"""The guardian: the worker's parent, which leaves no process behind.
+
+The worker process forks before it imports anything large; the child goes on as the worker and the
+parent waits here. When the worker ends, or the front end lets go of the lifeline (it was killed,
+or wants an end), every descendant is killed, those too that began a session of their own: orphans
+come to the guardian because it is their subreaper (`prctl(2)`, PR_SET_CHILD_SUBREAPER). Should the
+guardian itself be killed, the kernel kills the worker (PR_SET_PDEATHSIG).
+
+Only the standard library, and little of it: this runs before everything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+
+RECORDING = "TCW_RECORDING"
+"""Environment variable that names the recording to which a process belongs."""
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PATIENCE = 5.0
+"""Seconds after which a process that cannot be killed (waiting for a disk) is given up."""
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def fork_worker(lifeline: int, status: int) -> None:
+    """Return in the child, which is to be the worker; the parent never returns."""
+    guardian = os.getpid()
+    child_died, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in (child_died, wake, lifeline, status):
+            os.close(number)
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guardian:
+            os._exit(1)
+        return
+    try:
+        _guard(child, lifeline, status, child_died, wake)
+    finally:
+        os._exit(0)
+
+
+def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int) -> None:
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    # Only the worker may hold the other pipes: their end is how the front end learns of its death.
+    keep = {lifeline, status, child_died, wake}
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    for number in _open_descriptors():
+        if number > 2 and number not in keep:
+            with contextlib.suppress(OSError):
+                os.close(number)
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, stop)
+    waited = None
+    while waited is None and not stopped:
+        # A signal wakes this through `child_died`; the lifeline is readable at its end.
+        ready, _, _ = select.select([lifeline, child_died], [], [])
+        if child_died in ready:
+            os.read(child_died, 4096)
+        waited = _reap(child)
+        if lifeline in ready and not os.read(lifeline, 4096):
+            stopped = True
+    if waited is None:
+        with contextlib.suppress(OSError):
+            os.killpg(child, signal.SIGKILL)
+    found = _kill_descendants(child)
+    waited = found if waited is None else waited
+    with contextlib.suppress(OSError):
+        os.write(status, str(-1 if waited is None else waited).encode())
+
+
+def _open_descriptors() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return list(range(3, 256))
+
+
+def _reap(child: int) -> int | None:
+    """Collect the dead; the wait status of `child` if it is among them."""
+    found = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == child:
+            found = status
+
+
+def _kill_descendants(child: int) -> int | None:
+    """Kill until no child is left; the wait status of `child` if it was still to be collected."""
+    found = None
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        reaped = _reap(child)
+        found = reaped if found is None else found
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return found
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+    return found
+
+
+def kill_marked(mark: str) -> None:
+    """Kill every process that has `RECORDING=mark` in its environment.
+
+    For the front end, when the guardian itself was killed and ancestry tells nothing any more.
+    """
+    wanted = f"{RECORDING}={mark}".encode()
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit() and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{name}/environ", "rb") as stream:
+                    found = wanted in stream.read().split(b"\0")
+                if found:
+                    os.kill(int(name), signal.SIGKILL)
+
+
+def descendants(root: int) -> list[int]:
+    """Process ids of all descendants of `root`, from /proc; empty where there is none."""
+    children: dict[int, list[int]] = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in names:
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as stream:
+                    # The program's name stands in parentheses and may hold any byte.
+                    fields = stream.read().rpartition(b")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(name))
+            except (OSError, IndexError, ValueError):
+                continue
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found

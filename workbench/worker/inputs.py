@@ -1,0 +1,269 @@
+"""`example_inputs` and `--inputs` as sets of arguments, one per call."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from compiler.graphs.tensors import tensor_meta
+from compiler.trace.records import Argument, Location
+from workbench.worker.describe import class_name, describe
+from workbench.worker.specification import (
+    Argument as SpecifiedArgument,
+)
+from workbench.worker.specification import (
+    CallSpecification,
+    TensorSpecification,
+)
+from workbench.worker.user_code import UserError
+
+_SHAPES_OF_A_SET = (
+    "a set is a tuple (positional), a dict (keyword) or a pair of both; "
+    "several calls are a list of sets"
+)
+
+
+@dataclass
+class InputSet:
+    """The arguments of one call, as the user gave them; `fresh` makes the copy that is used."""
+
+    positional: tuple[Any, ...]
+    keyword: dict[str, Any] = field(default_factory=dict)
+
+    def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A deep copy: a model that changes its inputs in place cannot spoil the next run.
+
+        Strides, shared storage and marks (`mark_dynamic`) stay. Parts that cannot be copied are
+        shared.
+        """
+        memo: dict[int, Any] = {}
+        _detach_copies((self.positional, self.keyword), memo, 0)
+        return _deep_copy(self.positional, memo), {
+            name: _deep_copy(value, memo) for name, value in self.keyword.items()
+        }
+
+
+def _detach_copies(value: Any, memo: dict[int, Any], depth: int) -> None:
+    """Tensors that autograd made cannot be deep-copied: their detached copies go into the memo."""
+    if isinstance(value, torch.Tensor):
+        if value.requires_grad and not value.is_leaf:
+            copied = copy.deepcopy(value.detach(), memo)
+            memo[id(value)] = copied.requires_grad_(True)
+    elif depth < 8:
+        if isinstance(value, Mapping):
+            value = list(value.values())
+        if isinstance(value, list | tuple):
+            for item in value:
+                _detach_copies(item, memo, depth + 1)
+
+
+def _deep_copy(value: Any, memo: dict[int, Any]) -> Any:
+    try:
+        return copy.deepcopy(value, memo)
+    except Exception:
+        if type(value) in (list, tuple):
+            return type(value)(_deep_copy(item, memo) for item in value)
+        if type(value) is dict:
+            return {key: _deep_copy(item, memo) for key, item in value.items()}
+        return value
+
+
+def input_sets(value: Any, file: str) -> list[InputSet]:
+    """Read the value of `example_inputs`. Raises `UserError` where it is something else."""
+    if isinstance(value, type):
+        raise _not_inputs(f"example_inputs is the class {value.__name__}", file)
+    if callable(value) and not isinstance(value, torch.Tensor | Mapping):
+        value = value()
+        if inspect.isgenerator(value):
+            raise _not_inputs("example_inputs() yields; it has to return", file)
+    if isinstance(value, list):
+        if not value:
+            raise _not_inputs("example_inputs is an empty list", file)
+        return [_one(item, f"example_inputs[{number}]", file) for number, item in enumerate(value)]
+    return [_one(value, "example_inputs", file)]
+
+
+def _one(value: Any, name: str, file: str) -> InputSet:
+    if isinstance(value, Mapping):
+        return InputSet((), _keywords(value, name, file))
+    if isinstance(value, tuple):
+        if len(value) == 2 and type(value[0]) is tuple and isinstance(value[1], Mapping):
+            return InputSet(value[0], _keywords(value[1], f"{name}[1]", file))
+        return InputSet(tuple(value))
+    kind = class_name(value)
+    hint = ""
+    if isinstance(value, torch.Tensor):
+        hint = "one tensor is the tuple (x,)"
+        if "[" in name:
+            hint += "; two tensors of one call are the tuple (x, y), not the list [x, y]"
+    raise _not_inputs(f"{name} is a {kind}; {_SHAPES_OF_A_SET}", file, hint)
+
+
+def _keywords(value: Mapping[Any, Any], name: str, file: str) -> dict[str, Any]:
+    for key in value:
+        if not isinstance(key, str):
+            raise _not_inputs(f"{name} has the key {describe(key)}: keywords are names", file)
+    return dict(value.items())
+
+
+def _not_inputs(message: str, file: str, hint: str = "") -> UserError:
+    return UserError(
+        message,
+        type="BadInputs",
+        location=Location(file=file, line=_line_of("example_inputs", file)),
+        hint=hint,
+        doing="reading inputs",
+    )
+
+
+def _line_of(name: str, file: str) -> int:
+    """The last top-level line that binds `name`, as far as the text tells; else 1."""
+    found = 1
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.startswith((f"{name} ", f"{name}=", f"{name}:", f"def {name}(")):
+                    found = number
+    except OSError:
+        pass
+    return found
+
+
+def generated(calls: list[CallSpecification]) -> list[InputSet]:
+    """Draw the tensors of `--inputs`, always alike; the global generator stays as it is."""
+    generator = torch.Generator().manual_seed(0)
+
+    def value(argument: SpecifiedArgument) -> Any:
+        if isinstance(argument, TensorSpecification):
+            return _draw(argument, generator)
+        if isinstance(argument, tuple):
+            return tuple(value(item) for item in argument)
+        if isinstance(argument, list):
+            return [value(item) for item in argument]
+        return argument
+
+    return [
+        InputSet(
+            tuple(value(argument) for argument in call.positional),
+            {name: value(argument) for name, argument in call.keyword.items()},
+        )
+        for call in calls
+    ]
+
+
+def _draw(wanted: TensorSpecification, generator: torch.Generator) -> torch.Tensor:
+    dtype = getattr(torch, wanted.dtype)
+    low, high = wanted.low, wanted.high
+    if dtype is torch.bool:
+        return torch.randint(0, 2, wanted.shape, generator=generator).to(dtype)
+    if not dtype.is_floating_point and not dtype.is_complex:
+        first, end = (0, 2) if high is None else (int(low or 0), int(high))
+        return torch.randint(first, end, wanted.shape, generator=generator, dtype=dtype)
+    if high is None:
+        drawn = torch.randn(wanted.shape, generator=generator, dtype=_drawn_as(dtype))
+    else:
+        drawn = torch.rand(wanted.shape, generator=generator, dtype=_drawn_as(dtype))
+        drawn = drawn * (high - (low or 0)) + (low or 0)
+    return drawn.to(dtype)
+
+
+def _drawn_as(dtype: torch.dtype) -> torch.dtype:
+    """Narrow types are drawn wide and rounded, so that they hold the same numbers."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def parameters(model: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of the model's forward; None where Python cannot tell."""
+    target = model.forward if isinstance(model, torch.nn.Module) else model
+    try:
+        return inspect.signature(target)
+    except (TypeError, ValueError):
+        return None
+
+
+def named_arguments(
+    signature: inspect.Signature | None, positional: tuple[Any, ...], keyword: dict[str, Any]
+) -> dict[str, Any]:
+    """Argument values by parameter name; `args[2]` where a position has none."""
+    names: list[str] = []
+    rest = "args"
+    for parameter in signature.parameters.values() if signature else ():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            rest = parameter.name
+    named = {
+        names[number] if number < len(names) else f"{rest}[{number - len(names)}]": value
+        for number, value in enumerate(positional)
+    }
+    return {**named, **keyword}
+
+
+def described_arguments(named: dict[str, Any]) -> tuple[Argument, ...]:
+    """Arguments for the record of a call."""
+    found = []
+    for name, value in named.items():
+        meta = tensor_meta(value)
+        found.append(
+            Argument(name=name, tensor=meta, value="" if meta is not None else describe(value))
+        )
+    return tuple(found)
+
+
+def check_arguments(
+    model: Callable[..., Any], signature: inspect.Signature | None, inputs: InputSet
+) -> None:
+    """Raise `UserError` where the model's forward cannot take these arguments at all."""
+    if signature is None:
+        return
+    try:
+        signature.bind(*inputs.positional, **inputs.keyword)
+    except TypeError as error:
+        target = type(model).forward if isinstance(model, torch.nn.Module) else model
+        code = getattr(inspect.unwrap(target), "__code__", None)
+        location = None
+        if code is not None:
+            location = Location(
+                file=code.co_filename, line=code.co_firstlineno, function=code.co_name
+            )
+        takes = ", ".join(signature.parameters)
+        raise UserError(
+            f"the inputs do not fit {class_name(model)}.forward({takes}): {error}"
+            if isinstance(model, torch.nn.Module)
+            else f"the inputs do not fit {getattr(model, '__name__', 'model')}({takes}): {error}",
+            type="TypeError",
+            location=location,
+            doing="reading inputs",
+        ) from error
+
+
+def mark_dynamic(marks: tuple[str, ...], named: dict[str, Any]) -> None:
+    """Apply `NAME:DIM` marks (name or position) to the tensors of one call."""
+    names = list(named)
+    for mark in marks:
+        name, _, dimension = mark.rpartition(":")
+        if not name or not dimension.lstrip("-").isdigit():
+            raise _bad_mark(f"--mark-dynamic {mark!r}: expected NAME:DIM, e.g. x:0")
+        if name not in named and name.isdigit() and int(name) < len(names):
+            name = names[int(name)]
+        if name not in named:
+            raise _bad_mark(f"--mark-dynamic {mark}: no argument {name!r}", ", ".join(names))
+        tensor = named[name]
+        if not isinstance(tensor, torch.Tensor):
+            raise _bad_mark(f"--mark-dynamic {mark}: {name} is a {class_name(tensor)}, no tensor")
+        number = int(dimension)
+        if not -tensor.dim() <= number < tensor.dim():
+            raise _bad_mark(
+                f"--mark-dynamic {mark}: {name} has {tensor.dim()} dimensions {tuple(tensor.shape)}"
+            )
+        torch._dynamo.mark_dynamic(tensor, number % tensor.dim())
+
+
+def _bad_mark(message: str, names: str = "") -> UserError:
+    hint = f"its arguments are {names}" if names else ""
+    return UserError(message, type="BadMark", hint=hint, doing="reading inputs")

@@ -1,0 +1,175 @@
+"""The user's file, run: a model with its inputs, or a script that compiles on its own."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import torch
+
+from compiler.trace.records import Location, Settings
+from workbench.worker.describe import class_name
+from workbench.worker.inputs import InputSet, generated, input_sets
+from workbench.worker.specification import CallSpecification
+from workbench.worker.user_code import UserCode, UserError
+
+
+@dataclass
+class Loaded:
+    """What there is to record."""
+
+    model: Callable[..., Any]
+    sets: list[InputSet]
+
+
+def form_of(code: UserCode, settings: Settings) -> Literal["model", "script"]:
+    """Whether the file is loaded for its model, or run as the script that it is.
+
+    A file with `model` and `example_inputs` is a model file even where it also compiles.
+    """
+    has_model = bool(settings.model) or "model" in code.bound or code.star
+    has_inputs = bool(settings.inputs) or "example_inputs" in code.bound or code.star
+    return "script" if code.compiles and not (has_model and has_inputs) else "model"
+
+
+def run_script(code: UserCode) -> None:
+    """Run the file as `__main__`. Whatever it raises comes out, SystemExit too."""
+    module = sys.modules["__main__"]
+    module.__file__ = code.file
+    exec(code.code, vars(module))
+
+
+def load_model(code: UserCode, settings: Settings, calls: list[CallSpecification]) -> Loaded:
+    """Run the file and find the model and its inputs.
+
+    Raises `UserError` where they are missing or something else, and whatever the file raises.
+    """
+    module = ModuleType(_free_name(Path(code.file).stem))
+    module.__file__ = code.file
+    sys.modules[module.__name__] = module
+    exec(code.code, vars(module))
+    if settings.model:
+        model = _evaluate(settings.model, vars(module))
+    elif "model" in vars(module):
+        model = vars(module)["model"]
+    else:
+        raise _no_model(code, module)
+    _check_model(model, code, settings)
+    if calls:
+        return Loaded(model, generated(calls))
+    if "example_inputs" not in vars(module):
+        near = difflib.get_close_matches("example_inputs", list(vars(module)), 1)
+        raise UserError(
+            f"{Path(code.file).name} has no `example_inputs`",
+            type="NoInputs",
+            location=Location(file=code.file, line=1),
+            hint=f"is it {near[0]}?" if near else "add them, or pass --inputs 'f32[8,64]'",
+            doing="reading inputs",
+        )
+    return Loaded(model, input_sets(vars(module)["example_inputs"], code.file))
+
+
+def _free_name(stem: str) -> str:
+    """The file's module name, unless it would hide a module that others need (`types.py`)."""
+    while stem in sys.modules or stem in sys.stdlib_module_names:
+        stem += "_"
+    return stem
+
+
+def _evaluate(expression: str, names: dict[str, Any]) -> Any:
+    try:
+        tree = ast.parse(expression.strip(), "<--model>", "eval")
+    except SyntaxError as error:
+        raise UserError(
+            f"--model {expression!r}: {error.msg}", type="SyntaxError", doing="reading --model"
+        ) from error
+    try:
+        return eval(compile(tree, "<--model>", "eval", dont_inherit=True), names)
+    except NameError as error:
+        near = difflib.get_close_matches(error.name or "", list(names), 1)
+        raise UserError(
+            f"--model {expression!r}: {error}",
+            type="NameError",
+            hint=f"did you mean {near[0]}?" if near else _what_is_there(names),
+            doing="reading --model",
+        ) from error
+
+
+def _check_model(model: object, code: UserCode, settings: Settings) -> None:
+    name = settings.model or "model"
+    if isinstance(model, type):
+        called = str(type.__getattribute__(model, "__name__"))
+        fix = f"--model '{called}()'" if settings.model else f"model = {called}()"
+        raise UserError(
+            f"`{name}` is the class {called}, not an instance of it",
+            type="NoModel",
+            location=_place(code, called, settings),
+            hint=f"{fix}, with the arguments that {called} takes",
+        )
+    if not callable(model):
+        raise UserError(
+            f"`{name}` is a {class_name(model)}, which cannot be called",
+            type="NoModel",
+            location=_place(code, "model", settings),
+            hint="a model is a torch.nn.Module or a function",
+        )
+
+
+def _place(code: UserCode, name: str, settings: Settings) -> Location | None:
+    """Where the file binds `model`, else the class that is meant."""
+    if settings.model:
+        return None
+    with open(code.file, "rb") as stream:
+        tree = ast.parse(stream.read(), code.file)
+    for wanted in ("model", name):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id == wanted for target in node.targets
+            ):
+                return Location(
+                    file=code.file,
+                    line=node.lineno,
+                    end_line=node.end_lineno,
+                    column=node.col_offset,
+                    end_column=node.end_col_offset,
+                )
+    return Location(file=code.file, line=code.classes.get(name, 1))
+
+
+def _no_model(code: UserCode, module: ModuleType) -> UserError:
+    return UserError(
+        f"{Path(code.file).name} has no `model`",
+        type="NoModel",
+        location=Location(file=code.file, line=1),
+        hint=_what_is_there(vars(module), module.__name__),
+    )
+
+
+def _what_is_there(names: dict[str, Any], module: str = "") -> str:
+    """Modules, classes and functions that could be the model, and the line to add."""
+    modules: list[str] = []
+    classes: list[str] = []
+    functions: list[str] = []
+    for name, value in list(names.items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, torch.nn.Module):
+            modules.append(name)
+        elif isinstance(value, type):
+            own = type.__getattribute__(value, "__module__") == module or not module
+            if own and issubclass(value, torch.nn.Module):
+                classes.append(name)
+        elif callable(value) and getattr(value, "__module__", "") == module:
+            functions.append(name)
+    kinds = (("modules", modules), ("classes", classes), ("functions", functions))
+    there = "; ".join(f"{kind} {', '.join(found[:8])}" for kind, found in kinds if found)
+    if not there:
+        return "it holds no torch.nn.Module, no such class and no function"
+    best = modules[0] if modules else f"{classes[0]}()" if classes else functions[0]
+    return f"it holds {there}: add `model = {best}`, or pass --model '{best}'"

@@ -1,0 +1,57 @@
+"""torch.compile as the user's file left it: replaced, or called by a script of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._dynamo import eval_frame
+
+from compiler.control.hooks import patch
+from compiler.control.recorder import Recorder
+from compiler.trace.records import Warned
+from workbench.worker.backends import torch_compile
+from workbench.worker.describe import describe
+
+
+def warn_if_replaced(recorder: Recorder) -> None:
+    """Say so where the user's file has put something else in the place of torch.compile."""
+    if torch.compile is torch_compile:
+        return
+    code = getattr(torch.compile, "__code__", None)
+    place = (
+        f" at {code.co_filename}:{code.co_firstlineno}"
+        if code is not None
+        else f" by {describe(torch.compile)}"
+    )
+    recorder.emit(
+        Warned(message=f"torch.compile is replaced{place}; the recording used torch's own")
+    )
+
+
+@contextmanager
+def counting_calls(recorder: Recorder) -> Iterator[None]:
+    """Number the calls of whatever a script has compiled, in `recorder.call`.
+
+    Every compiled callable asks `_callback_from_stance` (torch/_dynamo/eval_frame.py) for its
+    callback as it starts, outside of what Dynamo traces, and gives the callback that it was
+    made with; so nothing of the script is wrapped. Where a torch has no such function all calls
+    have the number 0.
+    """
+    original = getattr(eval_frame, "_callback_from_stance", None)
+    if original is None:
+        yield
+        return
+
+    def counted(callback: Any, *arguments: Any, **options: Any) -> Any:
+        if callback is not None and callback is not False:
+            recorder.call += 1
+        return original(callback, *arguments, **options)
+
+    undo = patch(eval_frame, "_callback_from_stance", counted)
+    try:
+        yield
+    finally:
+        undo()

@@ -1,0 +1,40 @@
+"""The worker's pipes, by descriptor number. Imports nothing large: the guardian starts with it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import astuple, dataclass
+
+
+@dataclass(frozen=True)
+class Pipes:
+    """The worker's end of each pipe, in the order of its command line."""
+
+    commands: int
+    """Read: the job as one line of JSON, then commands."""
+    records: int
+    """Written: the record stream, the same bytes as the trace file, and the end record."""
+    faults: int
+    """Written by faulthandler: where the process stood when it died or was asked."""
+    lifeline: int
+    """Read by the guardian: its end means that the front end is gone or wants an end."""
+    status: int
+    """Written by the guardian: the worker's wait status."""
+    trace: int
+    """The trace file, opened for appending; -1 for none."""
+
+    def arguments(self) -> list[str]:
+        return [str(number) for number in astuple(self)]
+
+    def inherited(self) -> list[int]:
+        return [number for number in astuple(self) if number >= 0]
+
+    @classmethod
+    def parse(cls, arguments: list[str]) -> Pipes:
+        return cls(*(int(number) for number in arguments))
+
+    def keep_from_children(self) -> None:
+        """Programs that the user's file starts must not hold our pipes open."""
+        for number in (self.commands, self.records, self.faults, self.trace):
+            if number >= 0:
+                os.set_inheritable(number, False)

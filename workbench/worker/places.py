@@ -1,0 +1,106 @@
+"""Where in the user's own files something happened. No torch."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import traceback
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from compiler.graphs.lines import from_summary, outside_torch
+from compiler.trace.records import Location
+
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|triton)[/\\]")
+"""The front end never imports torch, so it cannot ask where it lies."""
+_OURS = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
+    for name in ("compiler" + os.sep, "viewers" + os.sep, "workbench" + os.sep, "tcw.py")
+)
+
+
+def users_own(file: str, root: str) -> bool:
+    """Whether `file` lies in the user's folder and is neither an installed package nor ours."""
+    if not root or not file.startswith(os.path.join(root, "")):
+        return False
+    return not _INSTALLED.search(file) and not file.startswith(_OURS) and outside_torch(file)
+
+
+def not_ours(file: str) -> bool:
+    """Whether `file` is neither torch's, the standard library's nor ours."""
+    return outside_torch(file) and not file.startswith(_OURS) and not _TORCH.search(file)
+
+
+def deepest(frames: Sequence[Location], root: str) -> Location | None:
+    """Of frames, outermost first: the deepest in the user's own files, else in a library."""
+    for wanted in (lambda file: users_own(file, root), not_ours):
+        for frame in reversed(frames):
+            if wanted(frame.file):
+                return frame
+    return None
+
+
+def traceback_frames(trace: TracebackType | None) -> list[Location]:
+    """The frames of a traceback, outermost first, with column ranges."""
+    frames = []
+    while trace is not None:
+        code, instruction = trace.tb_frame.f_code, trace.tb_lasti // 2
+        line, end_line, column, end_column = next(
+            itertools.islice(code.co_positions(), instruction, None), (None,) * 4
+        )
+        frames.append(
+            Location(
+                file=code.co_filename,
+                line=line or trace.tb_lineno or code.co_firstlineno,
+                end_line=end_line,
+                column=column,
+                end_column=end_column,
+                function=code.co_name,
+            )
+        )
+        trace = trace.tb_next
+    return frames
+
+
+def from_summaries(summaries: Iterable[traceback.FrameSummary]) -> list[Location]:
+    return [from_summary(frame) for frame in summaries]
+
+
+def source_line(location: Location | None) -> str:
+    """The text of a location's line without its end; "" where it cannot be read."""
+    if location is None:
+        return ""
+    try:
+        with open(location.file, encoding="utf-8", errors="replace") as stream:
+            for number, line in enumerate(stream, 1):
+                if number == location.line:
+                    return line.rstrip("\r\n")[:2000]
+    except (OSError, ValueError):
+        pass
+    return ""
+
+
+_DUMPED = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
+
+
+def dumped_frames(dump: str) -> list[Location]:
+    """The current thread's frames in faulthandler's text, outermost first.
+
+    A dump holds several threads; `Current thread` is the one that crashed or was asked.
+    """
+    blocks = re.split(r"^(?=Current thread |Thread 0x)", dump, flags=re.MULTILINE)
+    chosen = [block for block in blocks if block.startswith("Current thread")] or blocks
+    frames = []
+    for line in chosen[-1].splitlines():
+        match = _DUMPED.match(line)
+        if match:
+            file, function = (_unescaped(match[name]) for name in ("file", "function"))
+            frames.append(Location(file=file, line=int(match["line"]), function=function))
+    return frames[::-1]
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)

@@ -1,0 +1,28 @@
+"""The worker's main: dispatch, the protocol, and an end record whatever happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from workbench.worker.guardian import fork_worker
+from workbench.worker.pipes import Pipes
+
+
+def run(argv: list[str]) -> None:
+    """Do what the front end started this process for: `record PIPES…` or `doctor`."""
+    verb, *rest = argv or [""]
+    if verb == "record":
+        pipes = Pipes.parse(rest)
+        pipes.keep_from_children()
+        # The fork comes first: whatever the worker starts later has a guardian above it.
+        fork_worker(pipes.lifeline, pipes.status)
+        from workbench.worker.recording import record
+
+        record(pipes)
+    elif verb == "doctor":
+        import_module("workbench.worker.doctor").report()
+    else:
+        sys.stderr.write(f"the worker knows no {verb!r}\n")
+        os._exit(2)

@@ -1,0 +1,127 @@
+"""One recording from its job to its end record, in the worker process."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from typing import NoReturn
+
+import msgspec
+
+from compiler.trace.records import SCHEMA_VERSION, End, Failure, Progress, Settings, Start, Status
+from compiler.trace.writer import TraceWriter
+from workbench.worker.exits import flush_output, leave, watch_os_exit
+from workbench.worker.failures import failure_of
+from workbench.worker.notes import WorkerRecorder
+from workbench.worker.pipes import Pipes
+from workbench.worker.protocol import DUMP_SIGNAL, Job
+from workbench.worker.specification import CallSpecification, SpecificationError, parse_inputs
+from workbench.worker.streams import RecordStream
+from workbench.worker.user_code import UserError, read_user_code
+from workbench.worker.version import tool_version
+
+
+@dataclass
+class Outcome:
+    """How the recording went, for the end record."""
+
+    status: Status = "ok"
+    exit_code: int | None = None
+    reason: str = ""
+
+
+def record(pipes: Pipes) -> NoReturn:
+    """Read the job, record, write the end record, and end this process."""
+    job = msgspec.json.decode(_first_line(pipes.commands), type=Job)
+    stream = RecordStream(pipes.trace, pipes.records)
+    writer = TraceWriter(stream, started=job.started)
+    faulthandler.enable(pipes.faults)
+    faulthandler.register(DUMP_SIGNAL, pipes.faults, all_threads=True)
+    for standard in (sys.stdout, sys.stderr):
+        # As on a terminal: what was printed is out before the next thing goes wrong.
+        standard.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+    writer.emit(
+        Start(
+            schema_version=SCHEMA_VERSION,
+            tool_version=tool_version(),
+            settings=job.settings,
+            python=platform.python_version(),
+            platform=platform.platform(),
+            pid=os.getpid(),
+            time=time.time() - (time.monotonic() - job.started),
+        )
+    )
+    root = os.path.dirname(os.path.abspath(job.settings.file))
+    recorder = WorkerRecorder(writer, job.settings, user_root=root)
+    unwatch = watch_os_exit(recorder)
+    try:
+        outcome = _perform(recorder)
+    except BaseException as error:  # nothing may leave this process as a traceback of ours
+        recorder.emit(failure_of(error, "recording", recorder, culprit="tcw"))
+        outcome = Outcome("failed", reason="tcw itself failed")
+    unwatch()
+    flush_output()
+    # The end record goes to the front end alone, which appends it when all output is in the trace.
+    TraceWriter(stream.stream, started=job.started).emit(
+        End(
+            status=outcome.status,
+            seconds=round(writer.now(), 6),
+            records=writer.records,
+            exit_code=outcome.exit_code,
+            reason="; ".join(filter(None, (outcome.reason, stream.lost))),
+        )
+    )
+    leave(0)
+
+
+def _perform(recorder: WorkerRecorder) -> Outcome:
+    settings = recorder.settings
+    recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
+    try:
+        calls = _specified(settings)
+        code = read_user_code(settings.file)
+    except UserError as error:
+        if error.location is not None:
+            recorder.source(error.location.file)
+        recorder.emit(failure_of(error, "reading the file", recorder))
+        return Outcome("failed")
+    recorder.source(code.file)
+    recorder.emit(Progress(stage="load", activity="importing torch"))
+    try:
+        # Only now torch is imported, and with it everything of ours that a recording needs.
+        from workbench.worker import session
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        recorder.emit(
+            Failure(
+                doing="importing torch",
+                type=type(error).__name__,
+                message=str(error),
+                hint=f"install torch in the environment of {sys.executable}",
+            )
+        )
+        return Outcome("failed")
+    status, exit_code = session.run(recorder, code, calls)
+    return Outcome(status, exit_code)
+
+
+def _specified(settings: Settings) -> list[CallSpecification]:
+    try:
+        return [parse_inputs(text) for text in settings.inputs]
+    except SpecificationError as error:
+        raise UserError(str(error), type="BadInputs", doing="reading --inputs") from error
+
+
+def _first_line(descriptor: int) -> bytes:
+    data = b""
+    while not data.endswith(b"\n"):
+        part = os.read(descriptor, 65536)
+        if not part:
+            leave(1)  # the front end is gone
+        data += part
+    return data

@@ -1,0 +1,102 @@
+"""The same calls in eager, from the same inputs, state and random numbers, for comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from msgspec import structs
+
+from compiler.control.recorder import Recorder
+from compiler.measure.leaves import leaves
+from compiler.measure.numerics import Comparison
+from compiler.trace.records import Warned
+from workbench.worker.inputs import InputSet
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.runs import Model, PreparedRun, RandomState, Twin, prepare
+
+_RANDOM = (
+    "the model draws random numbers, and torch.compile draws others than eager: "
+    "torch._inductor.config.fallback_random = True makes them equal"
+)
+
+
+class Reference:
+    """The eager side of a recording: a model of its own, and what differed so far."""
+
+    def __init__(self, model: Model, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.twin = Twin(model)
+        self._comparison = Comparison()
+        self._random = False
+        self._before = RandomState.now()
+        if self.twin.shared:
+            recorder.emit(
+                Warned(
+                    message=f"the model cannot be copied ({self.twin.shared}): eager and compiled "
+                    "share it, and its state is put back between them"
+                )
+            )
+
+    def remember(self) -> None:
+        """Before the compiled call: keep the state and the generators it starts from."""
+        self.twin.remember()
+        self._before = RandomState.now()
+
+    def compare(self, call: int, inputs: InputSet, run: PreparedRun, outputs: Any) -> None:
+        """Make the call in eager and compare. Raises whatever eager raises."""
+        after = RandomState.now()
+        # a shared model's gradients are read before the next run clears them
+        ours = run.result(outputs)
+        with unrecorded(self.recorder):
+            self.twin.rewind()
+            self._before.restore()
+            reference = prepare(self.twin.model, inputs, self.recorder.settings.grad)
+            theirs = reference.result(reference())
+            drew = self._before.drawn_since()
+            after.restore()
+        pairs = [
+            (list(leaves(ours.outputs)), list(leaves(theirs.outputs))),
+            (ours.gradients, theirs.gradients),
+            _changed_inputs(inputs, run, reference),
+        ]
+        accepted = [self._comparison.add(call, *pair) for pair in pairs]
+        self._random |= drew and not all(accepted)
+
+    def finish(self) -> None:
+        """Record the verdict."""
+        found = self._comparison.record()
+        if self._random:
+            # a difference that other random numbers explain proves nothing wrong
+            note = "; ".join(filter(None, (found.note, _RANDOM)))
+            found = structs.replace(found, within=None, note=note)
+        self.recorder.emit(found)
+
+
+def _changed_inputs(
+    inputs: InputSet, run: PreparedRun, reference: PreparedRun
+) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Inputs that the model changed in place: those tensors are results too."""
+    changed: tuple[list[tuple[str, Any]], list[tuple[str, Any]]] = ([], [])
+    given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
+    ours = dict(leaves((run.positional, run.keyword), "inputs"))
+    for path, theirs in leaves((reference.positional, reference.keyword), "inputs"):
+        before, mine = given.get(path), ours.get(path)
+        if all(isinstance(value, torch.Tensor) for value in (before, mine, theirs)) and not all(
+            _unchanged(before, value) for value in (mine, theirs)
+        ):
+            changed[0].append((f"{path} after the call", mine))
+            changed[1].append((f"{path} after the call", theirs))
+    return changed
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    """Bit for bit; what cannot be told counts as unchanged."""
+    try:
+        if before.shape != after.shape:
+            return False
+        return bool(torch.equal(before, after)) or bool(
+            ((before == after) | ((before != before) & (after != after))).all()
+        )
+    except (RuntimeError, NotImplementedError, TypeError):
+        return True

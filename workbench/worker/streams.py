@@ -1,0 +1,47 @@
+"""Where the worker's records go: the trace file and the front end's pipe."""
+
+from __future__ import annotations
+
+import os
+
+
+class RecordStream:
+    """Writes each line to the trace file, then to the pipe. Never raises.
+
+    The user's program runs in this process, so a full disk or a closed descriptor must not become
+    an exception in the middle of a compile: the first such error is kept in `lost`, and the trace
+    ends there. Forked children of the user's program inherit the stream and stay silent.
+    """
+
+    def __init__(self, trace: int, pipe: int) -> None:
+        self.lost = ""
+        """What kept records out of the trace file; "" for nothing."""
+        self._trace = trace
+        self._pipe = pipe
+        self._process = os.getpid()
+
+    def __call__(self, line: bytes) -> None:
+        if os.getpid() != self._process:
+            return
+        if self._trace >= 0:
+            try:
+                _write(self._trace, line)
+            except OSError as error:
+                self.lost = f"the trace could not be written: {error.strerror}"
+                self._trace = -1
+        self.stream(line)
+
+    def stream(self, line: bytes) -> None:
+        """Write to the pipe only."""
+        if self._pipe >= 0 and os.getpid() == self._process:
+            try:
+                _write(self._pipe, line)
+            except OSError:
+                # The front end is gone; the guardian is about to end this process.
+                self._pipe = -1
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    view = memoryview(line)
+    while view:
+        view = view[os.write(descriptor, view) :]

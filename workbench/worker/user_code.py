@@ -1,0 +1,160 @@
+"""The user's file, read and parsed before torch is imported: its errors and what it binds."""
+
+from __future__ import annotations
+
+import ast
+import os
+from dataclasses import dataclass, field
+from types import CodeType
+
+from compiler.trace.records import Location
+
+
+class UserError(Exception):
+    """Something about the user's file, input or request, said in one line."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        type: str = "",
+        location: Location | None = None,
+        hint: str = "",
+        doing: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.type = type
+        self.location = location
+        self.hint = hint
+        self.doing = doing
+
+
+@dataclass
+class UserCode:
+    """One file, compiled but not run."""
+
+    file: str
+    """Absolute path."""
+    code: CodeType
+    bound: frozenset[str] = frozenset()
+    """Names that its top level binds, as far as its text tells."""
+    star: bool = False
+    """It has an `import *`, so it may bind others."""
+    classes: dict[str, int] = field(default_factory=dict)
+    """Top-level classes with their lines."""
+    compiles: bool = False
+    """It mentions `….compile(…)` or `@….compile`, so it may call torch.compile itself."""
+
+
+def read_user_code(path: str) -> UserCode:
+    """Read and parse. Raises `UserError` with the place where Python cannot read it."""
+    file = os.path.abspath(path)
+    shown = os.path.basename(file)
+    try:
+        with open(file, "rb") as stream:
+            data = stream.read()
+    except OSError as error:
+        reasons = {
+            FileNotFoundError: "there is no such file",
+            IsADirectoryError: "it is a folder, not a Python file",
+            PermissionError: "it may not be read",
+        }
+        reason = reasons.get(type(error), error.strerror or "it cannot be read")
+        raise UserError(f"{path}: {reason}", type=type(error).__name__) from error
+    if not data.strip():
+        raise UserError(
+            f"{shown} is empty",
+            type="NoModel",
+            location=Location(file=file, line=1),
+            hint="it needs `model` and `example_inputs`",
+        )
+    try:
+        tree = ast.parse(data, file)
+        code = compile(tree, file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise _syntax_error(error, file, data) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UserError(
+            f"{shown} is no Python source: {error}",
+            type=type(error).__name__,
+            location=Location(file=file, line=_first_line_with(data, b"\0")),
+        ) from error
+    return _survey(UserCode(file, code), tree)
+
+
+def _first_line_with(data: bytes, what: bytes) -> int:
+    at = data.find(what)
+    return data.count(b"\n", 0, at) + 1 if at >= 0 else 1
+
+
+def _syntax_error(error: SyntaxError, file: str, data: bytes) -> UserError:
+    line = error.lineno or _first_line_with(data, b"\0")
+    column = end_column = None
+    if error.text is not None and error.offset:
+        column = len(error.text[: error.offset - 1].encode("utf-8", "replace"))
+        if error.end_lineno == error.lineno and (error.end_offset or 0) > error.offset:
+            end_column = len(error.text[: (error.end_offset or 1) - 1].encode("utf-8", "replace"))
+    message = error.msg or "invalid syntax"
+    hint = ""
+    if message.startswith("(unicode error)") or "codec can't decode" in message:
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as undecodable:
+            line = data.count(b"\n", 0, undecodable.start) + 1
+            byte = data[undecodable.start]
+            message = f"byte 0x{byte:02x} is not UTF-8"
+            hint = "save the file as UTF-8, or name its encoding: # -*- coding: latin-1 -*-"
+            column = end_column = None
+    location = Location(file=file, line=line, column=column, end_column=end_column)
+    return UserError(message, type=type(error).__name__, location=location, hint=hint)
+
+
+def _survey(user: UserCode, tree: ast.Module) -> UserCode:
+    bound: set[str] = set()
+
+    def bind(statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if isinstance(statement, ast.ClassDef):
+                user.classes[statement.name] = statement.lineno
+                bound.add(statement.name)
+                continue
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                bound.add(statement.name)
+                continue
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                for name in statement.names:
+                    user.star |= name.name == "*"
+                    bound.add(name.asname or name.name.partition(".")[0])
+                continue
+            if isinstance(statement, ast.If) and _is_main_check(statement.test):
+                bind(statement.orelse)
+                continue
+            for node in ast.iter_child_nodes(statement):
+                if isinstance(node, ast.expr):
+                    bound.update(
+                        name.id
+                        for name in ast.walk(node)
+                        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+                    )
+            for block in ("body", "orelse", "finalbody"):
+                bind(getattr(statement, block, []))
+            for handler in getattr(statement, "handlers", []):
+                bind(handler.body)
+
+    bind(tree.body)
+    user.bound = frozenset(bound)
+    user.compiles = any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "compile"
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("re", "regex"))
+        for node in ast.walk(tree)
+    )
+    return user
+
+
+def _is_main_check(test: ast.expr) -> bool:
+    """`__name__ == "__main__"`: false where the file is loaded for its model."""
+    return isinstance(test, ast.Compare) and any(
+        isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(test)
+    )
