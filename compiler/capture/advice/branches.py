@@ -8,10 +8,12 @@ from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
 TYPE = "Data-dependent branching"
+GUARDED = "Could not guard on data-dependent expression"
+"""torch's words where the condition is a number that it captured as a symbol."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
-    if not broken.type.startswith(TYPE):
+    if not broken.type.startswith(TYPE) and GUARDED not in broken.explanation:
         return ()
     statement = broken.statement
     if isinstance(statement, ast.While):

@@ -198,6 +198,32 @@ def test_a_wrong_shape_is_no_graph_break() -> None:
     assert result.recording.all(GraphBreak) == []
 
 
+def test_a_branch_on_a_captured_number() -> None:
+    def function(x: Any) -> Any:
+        n = x.sum().item()
+        if n > 3:
+            x = x * 2
+        return x + 1
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        result = compiled(function, (X,), fullgraph=True)
+    (item,) = result.recording.all(GraphBreak)
+    assert item.outcome == "error"
+    assert item.source_line.strip() == "if n > 3:"
+    assert item.advice[0].by == "tcw"
+
+
+def test_a_break_inside_torch_cond() -> None:
+    def function(x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda q: q + 1, lambda q: q[:1], (x,))
+
+    result = compiled(function, (X,))
+    assert type(result.error).__name__ == "UncapturedHigherOrderOpError"
+    (item,) = result.recording.all(GraphBreak)
+    assert item.outcome == "error"
+    assert "torch.cond(x.sum()" in item.source_line
+
+
 def test_callers_go_on_too_where_torch_breaks_inside_them() -> None:
     with torch._dynamo.config.patch(nested_graph_breaks=True):
         (item,) = breaks(breaking.inlines, (X,))
