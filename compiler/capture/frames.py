@@ -28,7 +28,7 @@ NO_OPS = ("No ops traced for the FX graph", "because no content in function call
 """How torch's reason begins when it skips a frame in which it traced no tensor operation."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Frame:
     """A frame that is being compiled."""
 
@@ -244,5 +244,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0"),
 )

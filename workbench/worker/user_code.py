@@ -89,7 +89,7 @@ def _first_line_with(data: bytes, what: bytes) -> int:
 
 
 def _syntax_error(error: SyntaxError, file: str, data: bytes) -> UserError:
-    line = error.lineno or 1
+    line = error.lineno or _first_line_with(data, b"\0")
     column = end_column = None
     if error.text is not None and error.offset:
         column = len(error.text[: error.offset - 1].encode("utf-8", "replace"))
