@@ -24,6 +24,7 @@ from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
 from compiler.graphs.provenance import Made, made_in, note_made
 from compiler.graphs.text import Snapshot, render, same, snapshot
+from compiler.inductor.predicted import predicting
 from compiler.trace.records import PassChange
 
 STAGES = {
@@ -246,7 +247,8 @@ def install(recorder: Recorder) -> Uninstall:
         graph = lowering_graph_id(
             bool(kwargs.get("is_backward", False)), bool(kwargs.get("is_inference", False))
         )
-        with in_hand(graph):
+        arch = predicting.get()
+        with in_hand(f"{graph}@{arch}" if arch else graph):
             return codegen_and_compile(*args, **kwargs)
 
     undo.append(patch(compile_fx, "fx_codegen_and_compile", codegen))
