@@ -1,6 +1,7 @@
-"""What the worker runs imports all of ours before the user's file loads: later the names are theirs.
+"""What the worker runs imports all of ours before the user's file loads.
 
-A hook may import as it is installed; what runs inside a compile may not.
+Later our names may mean the user's packages. A hook may import as it is installed; what runs inside
+a compile may not.
 """
 
 from __future__ import annotations
