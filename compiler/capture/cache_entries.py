@@ -13,6 +13,7 @@ import types
 from typing import Any
 
 from compiler.capture import guard_book
+from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Missing, Uninstall, resolve
 from compiler.control.recorder import Recorder
 
@@ -33,24 +34,26 @@ class CacheEntries:
         self._restore: Uninstall | None = None
         self._watching = False
 
-    def begin(self) -> None:
+    def begin(self, recorder: Recorder) -> None:
         """Start to watch; the next `served` tells of what ran since."""
-        self._stop()
-        self._ran = []
-        self._before = {id(code): _names(_entries(code)) for code in guard_book.codes()}
-        self._restore = _watch(self._ran)
-        self._watching = True
+        with safely(recorder, "what serves a call"):
+            self._stop()
+            self._ran = []
+            self._before = {id(code): _names(_entries(code)) for code in guard_book.codes()}
+            self._restore = _watch(self._ran)
+            self._watching = True
 
     def served(self, recorder: Recorder) -> tuple[str, ...]:
         """Compile ids whose entries ran in the call without having been compiled in it.
 
         In the order in which they first ran, each once. Empty without a `begin` before.
         """
-        if not self._watching:
-            return ()
-        exact = self._restore is not None
-        self._stop()
-        hits = self._by_code() if exact else self._by_order()
+        hits: list[str] = []
+        with safely(recorder, "what served a call"):
+            if self._watching:
+                exact = self._restore is not None
+                self._stop()
+                hits = self._by_code() if exact else self._by_order()
         fresh = set(recorder.compiled_in_call)
         return tuple(hit for hit in dict.fromkeys(hits) if hit not in fresh)
 

@@ -1,13 +1,13 @@
 """torch's text of a guard that failed, taken apart: what was looked at, expected and seen.
 
 The texts come from `GuardDebugInfo.verbose_code_parts` (torch/csrc/dynamo/guards.cpp) and from
-`get_guard_fail_reason_helper` (torch/_dynamo/guards.py).
+`get_guard_fail_reason_helper` (torch/_dynamo/guards.py). A text of an unknown form is kept whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compiler.capture.source_names import SOURCE, guard_name, readable
@@ -27,43 +27,25 @@ _DTYPES = {
     "ComplexFloat": "complex64",
     "ComplexDouble": "complex128",
 }
-_TENSOR = re.compile(
-    r"tensor '(?P<source>.+?)' (?:Tensor )?(?P<what>size|stride|dtype|rank|requires_grad|"
-    r"device index|dispatch key set) mismatch(?: at index (?P<index>\d+))?\. "
-    r"[Ee]xpected (?:device index to be )?(?P<expected>.+?)"
-    r"(?:,? (?:actual|but got|got) (?P<seen>.+?))?$",
-    re.DOTALL,
-)
-_NOT_A_TENSOR = re.compile(
-    r"expected type of '(?P<source>.+?)' to be a tensor type, .*but found (?P<seen>.+)$", re.DOTALL
-)
-_EQUAL = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+)$", re.DOTALL)
-_LENGTH = re.compile(r"^len\((?P<source>.+)\) == (?P<expected>\d+)$")
-_IS = re.compile(r"^(?P<source>[LG]\[.+) is (?P<expected>not None|None)$")
-_IDENTITY = re.compile(r"^___check_obj_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$")
-_TYPE = re.compile(r"^___check_type_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$")
-_CLASS = re.compile(r"^<class '(?:[\w<>]+\.)*(?P<name>\w+)'>$")
-_GLOBAL_STATE = re.compile(r"^GLOBAL_STATE changed: (?P<what>.*)$")
-_ACCESSOR = re.compile(r"^\w+GuardAccessor: .*? (?:on|of|in) (?P<source>[LG]\[.+)$")
-_DUPLICATE = re.compile(r"Duplicate tensors? found(?: where not expected!|: \[(?P<names>.*)\])?")
-_SAME = re.compile(r"^(?P<source>[LG]\[.+?) is (?P<other>[LG]\[.+)$")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed condition. Values that the text does not carry are ""."""
+    """One failed condition. What the text does not say is ""."""
 
     text: str
-    """The condition, without the entry's id and the user's line."""
+    """The condition, without the entry's id, hints and the user's line."""
     what: str
     """What was compared: `size`, `dtype`, `value`, `length`, `identity`, `shape`, `state`, …"""
     kind: str = ""
-    """torch's name of the guard."""
+    """torch's name of the guard, as far as the text tells it."""
     source: str = ""
     name: str = ""
     index: int | None = None
     expected: str = ""
     seen: str = ""
+    expression: str = ""
+    """torch's expression whose value was compared; its value now is what was seen."""
 
 
 def bare(part: str) -> str:
@@ -74,63 +56,17 @@ def bare(part: str) -> str:
 def take_apart(part: str) -> Failure:
     """One condition as torch words it in `verbose_code_parts` -> what can be read from it."""
     text = bare(part)
-    if match := _TENSOR.search(text):
-        return _tensor(text, match)
-    if match := _NOT_A_TENSOR.search(text):
-        source = match["source"]
-        return Failure(
-            text, "type", "TENSOR_MATCH", source, readable(source), None, "a tensor",
-            _class_name(match["seen"]),
-        )  # fmt: skip
-    if match := _GLOBAL_STATE.match(text):
-        names = ", ".join(name.replace("_", " ") for name in match["what"].split())
-        return Failure(text, "state", "GLOBAL_STATE", name=names)
-    if text.startswith("utils_device.CURRENT_DEVICE == "):
-        expected = text.partition(" == ")[2]
-        return Failure(text, "state", "DEFAULT_DEVICE", "", "default device", expected=expected)
-    if match := _DUPLICATE.search(text):
-        names = (match["names"] or "").replace('"', "").replace("'", "")
-        return Failure(
-            text, "alias", "NO_TENSOR_ALIASING", "", names, None, "different tensors", "one tensor"
-        )
-    if match := _SAME.match(text):
-        source, names = match["source"], f"{readable(match['source'])}, {readable(match['other'])}"
-        return Failure(
-            text, "alias", "DUPLICATE_INPUT", source, names, None, "one object", "different objects"
-        )
-    for pattern, what, kind in (
-        (_IDENTITY, "identity", "ID_MATCH"),
-        (_TYPE, "type", "TYPE_MATCH"),
-    ):
-        if match := pattern.match(text):
-            expected = _class_name(match["type"] or "") if what == "type" else "the same object"
-            return _found(text, what, kind, _owner(match["source"]), expected)
-    if match := _LENGTH.match(text):
-        source = match["source"]
-        name = f"len({readable(source)})"
-        return Failure(text, "length", "SEQUENCE_LENGTH", source, name, None, match["expected"])
-    if match := _IS.match(text):
-        return _found(text, "value", "NONE_MATCH", match["source"], match["expected"])
-    if ".size()[" in text or ".stride()[" in text or ".storage_offset()" in text:
-        return _shape(text)
-    if "_indices') == False" in text or "_indices') == True" in text:
-        source = _first_source(text)
-        return _found(text, "marking", "TENSOR_MATCH", source, "")
-    if match := _EQUAL.match(text):
-        return _found(text, "value", "EQUALS_MATCH", match["source"], match["expected"])
-    if match := _ACCESSOR.match(text):
-        return _found(text, "identity", "", _owner(match["source"]), "")
-    if text.startswith("BACKEND_MATCH"):
-        return Failure(text, "backend", "BACKEND_MATCH", name="backend")
-    if text.startswith("Cache line invalidated"):
-        return Failure(text, "deallocated", name="")
-    source = _first_source(text)
-    return _found(text, "other", "", source, "")
+    for pattern, rule in _RULES:
+        match = pattern.search(text)
+        if match:
+            return rule(text, match)
+    match = SOURCE.search(text)
+    source = match[0] if match else ""
+    name = guard_name("", source) if source else ""
+    return Failure(text, "other", "", source, name, expected=readable(text), expression=source)
 
 
-def _found(text: str, what: str, kind: str, source: str, expected: str) -> Failure:
-    name = guard_name(kind, source) if source or kind else ""
-    return Failure(text, what, kind, source, name, None, expected)
+Rule = Callable[[str, re.Match[str]], Failure]
 
 
 def _tensor(text: str, match: re.Match[str]) -> Failure:
@@ -151,13 +87,126 @@ def _tensor(text: str, match: re.Match[str]) -> Failure:
         expected, seen = str(required), str(not required)
     elif what == "device index":
         what, name = "device", f"{name}.device"
+    elif _device(expected) and _device(seen) and _device(expected) != _device(seen):
+        what, name = "device", f"{name}.device"
+        expected, seen = _device(expected), _device(seen)
     return Failure(text, what, "TENSOR_MATCH", source, name, index, expected, seen)
 
 
-def _shape(text: str) -> Failure:
+def _device(keys: str) -> str:
+    """`DispatchKeySet(CPU, BackendSelect, …)` -> `cpu`: the device that the first key names."""
+    match = re.match(r"DispatchKeySet\((\w+), BackendSelect", keys)
+    return match[1].lower() if match else ""
+
+
+def _not_a_tensor(text: str, match: re.Match[str]) -> Failure:
+    source, seen = match["source"], _class_name(match["seen"])
+    return Failure(text, "type", "TENSOR_MATCH", source, readable(source), None, "a tensor", seen)
+
+
+def _global_state(text: str, match: re.Match[str]) -> Failure:
+    names = ", ".join(name.replace("_", " ") for name in match["names"].split())
+    return Failure(text, "state", "GLOBAL_STATE", name=names)
+
+
+def _ambient(kind: str) -> Rule:
+    def rule(text: str, match: re.Match[str]) -> Failure:
+        expected = match.groupdict().get("expected", "")
+        return Failure(text, "state", kind, name=guard_name(kind, ""), expected=expected)
+
+    return rule
+
+
+def _duplicate(text: str, match: re.Match[str]) -> Failure:
+    names = readable((match["names"] or "").replace('"', ""))
+    return Failure(
+        text, "alias", "NO_TENSOR_ALIASING", "", names, None, "different tensors", "one tensor"
+    )
+
+
+def _same(text: str, match: re.Match[str]) -> Failure:
+    source = match["source"]
+    names = f"{readable(source)}, {readable(match['other'])}"
+    return Failure(
+        text, "alias", "DUPLICATE_INPUT", source, names, None, "one object", "different objects"
+    )
+
+
+def _identity(text: str, match: re.Match[str]) -> Failure:
+    source = _owner(match["source"])
+    return Failure(text, "identity", "ID_MATCH", source, readable(source), expression=source)
+
+
+def _type(text: str, match: re.Match[str]) -> Failure:
+    source, expected = match["source"], _class_name(match["type"] or "")
+    return Failure(text, "type", "TYPE_MATCH", source, readable(source), None, expected)
+
+
+def _accessor(text: str, match: re.Match[str]) -> Failure:
+    source = _owner(match["source"])
+    return Failure(text, "identity", "", source, readable(source), expression=source)
+
+
+def _length(text: str, match: re.Match[str]) -> Failure:
+    source = match["source"]
+    expression = f"len({source})"
+    return Failure(
+        text, "length", "SEQUENCE_LENGTH", source, f"len({readable(source)})", None,
+        match["expected"], "", expression,
+    )  # fmt: skip
+
+
+def _keys(text: str, match: re.Match[str]) -> Failure:
+    expression, source = match["expression"], match["source"]
+    return Failure(
+        text, "keys", "DICT_KEYS_MATCH", source, readable(expression), None, match["expected"], "",
+        expression,
+    )  # fmt: skip
+
+
+def _contains(text: str, match: re.Match[str]) -> Failure:
+    absent = match["absent"] is not None
+    name = f"{match['key']} in {readable(match['source'])}"
+    return Failure(
+        text, "keys", "DICT_CONTAINS", match["source"], name, None, str(not absent), str(absent)
+    )
+
+
+def _equal(text: str, match: re.Match[str]) -> Failure:
+    source = match["source"]
+    return Failure(
+        text, "value", "EQUALS_MATCH", source, readable(source), None, match["expected"], "", source
+    )
+
+
+def _is_none(text: str, match: re.Match[str]) -> Failure:
+    source = match["source"]
+    return Failure(
+        text, "value", "NONE_MATCH", source, readable(source), None, match["expected"], "", source
+    )
+
+
+def _shape(text: str, match: re.Match[str]) -> Failure:
     """A condition on sizes, strides or numbers that torch kept symbolic."""
     names = [readable(source) for source in dict.fromkeys(SOURCE.findall(text))]
     return Failure(text, "shape", "SHAPE_ENV", name=", ".join(names), expected=readable(text))
+
+
+def _marking(text: str, match: re.Match[str]) -> Failure:
+    source = match.groupdict().get("source") or ""
+    name = f"dynamic marks of {readable(source)}" if source else "dynamic marks of a tensor"
+    return Failure(text, "marking", "TENSOR_MATCH", source, name, None, "none", "marked")
+
+
+def _backend(text: str, match: re.Match[str]) -> Failure:
+    return Failure(
+        text, "backend", "BACKEND_MATCH", "", "backend", None, match["expected"], match["seen"]
+    )
+
+
+def _deallocated(text: str, match: re.Match[str]) -> Failure:
+    source = match["source"]
+    return Failure(text, "deallocated", "", source, readable(source), None, "alive", "deallocated")
 
 
 def _owner(source: str) -> str:
@@ -165,35 +214,81 @@ def _owner(source: str) -> str:
     return source.removesuffix(".__code__")
 
 
-def _first_source(text: str) -> str:
-    match = SOURCE.search(text)
-    return match[0] if match else ""
-
-
 def _class_name(text: str) -> str:
     """`<class 'torch.nn.modules.linear.Linear'>` -> `Linear`."""
-    match = _CLASS.match(text.strip())
+    match = re.match(r"^<class '(?:[\w<>]+\.)*(?P<name>\w+)'>$", text.strip())
     return match["name"] if match else text.strip()
 
 
-def guard_behind(failure: Failure, guards: Sequence[Guard]) -> Guard | None:
-    """The recorded guard that holds the condition which failed.
+_L = r"(?P<source>[LG]\[.+?)"
+_RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), rule)
+    for pattern, rule in (
+        (
+            r"tensor '(?P<source>.+?)' (?:Tensor )?(?P<what>size|stride|dtype|rank|requires_grad|"
+            r"device index|dispatch key set) mismatch(?: at index (?P<index>\d+))?\. "
+            r"[Ee]xpected (?:device index to be )?(?P<expected>.+?)"
+            r"(?:,? (?:actual|but got|got) (?P<seen>.+?))?$",
+            _tensor,
+        ),
+        (
+            r"expected type of '(?P<source>.+?)' to be a tensor type, .*but found (?P<seen>.+)$",
+            _not_a_tensor,
+        ),
+        (r"^GLOBAL_STATE changed: (?P<names>.*)$", _global_state),
+        (r"^utils_device\.CURRENT_DEVICE == (?P<expected>.+)$", _ambient("DEFAULT_DEVICE")),
+        (r"^___check_torch_function_mode_stack\(\)", _ambient("TORCH_FUNCTION_STATE")),
+        (r"top_saved_tensors_hooks", _ambient("AUTOGRAD_SAVED_TENSORS_HOOKS")),
+        (r"Duplicate tensors? found(?: where not expected!|: \[(?P<names>.*)\])?", _duplicate),
+        (rf"^{_L} is (?P<other>[LG]\[.+)$", _same),
+        (r"^___check_obj_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$", _identity),
+        (r"^___check_type_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$", _type),
+        (r"^\w+GuardAccessor: .*? (?:on|of|in) (?P<source>[LG]\[.+)$", _accessor),
+        (r"^len\((?P<source>.+)\) (?:==|!=) (?P<expected>\d+)$", _length),
+        (
+            r"^(?P<expression>list\(dict\.keys\((?P<source>.+)\)\)(?:\[\d+\])?) == "
+            r"(?P<expected>.+)$",
+            _keys,
+        ),
+        (r"^(?P<absent>not )?___dict_contains\((?P<key>.+), (?P<source>[LG]\[.+)\)$", _contains),
+        (rf"^{_L} is (?P<expected>not None|None)$", _is_none),
+        (r"\.(?:size|stride)\(\)\[|\.storage_offset\(\)", _shape),
+        (r"^hasattr\((?P<source>.+?), '_(?:dynamo|has_dynamo)_\w+'\) ==", _marking),
+        (r"_has_dynamo_dim_marking", _marking),
+        (rf"^{_L} == (?P<expected>.+)$", _equal),
+        (
+            r"^BACKEND_MATCH failure: .*?Cached backend: (?P<expected>.+?)\. New backend: "
+            r"(?P<seen>.+?)\. If this",
+            _backend,
+        ),
+        (r"^Cache line invalidated because (?P<source>.+) got deallocated", _deallocated),
+    )
+)
+"""The first whose pattern is found decides."""
 
-    The condition's own text decides; else its source, of a guard of the same kind; else the
-    nearest owner of the source (`L['x']` for `L['x'].__code__`).
+_KINDS = {
+    "length": ("SEQUENCE_LENGTH", "DICT_KEYS_MATCH", "DICT_CONST_KEYS", "LIST_LENGTH"),
+    "keys": ("DICT_KEYS_MATCH", "DICT_CONST_KEYS", "MAPPING_KEYS_CHECK", "DICT_CONTAINS"),
+    "identity": ("ID_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "BUILTIN_MATCH", "CLASS_MATCH"),
+}
+"""Guards that install a condition of this sort, where the text alone does not tell."""
+
+
+def guard_behind(failure: Failure, guards: Sequence[Guard]) -> Guard | None:
+    """The recorded guard that holds the condition which failed; None where that is not certain.
+
+    The condition's own text decides; else its source with the kind; else the source; else the
+    nearest owner of the source.
     """
-    if failure.what == "shape":
-        return next((guard for guard in guards if guard.kind == "SHAPE_ENV"), None)
-    if failure.kind in ("GLOBAL_STATE", "DEFAULT_DEVICE"):
-        return next((guard for guard in guards if guard.kind == failure.kind), None)
     for guard in guards:
         if failure.text in guard.code:
             return guard
     if not failure.source:
-        return None
+        return next((guard for guard in guards if guard.kind == failure.kind), None)
+    kinds = (failure.kind, *_KINDS.get(failure.what, ()))
     of_source = [guard for guard in guards if guard.source == failure.source]
     for guard in of_source:
-        if guard.kind == failure.kind:
+        if guard.kind in kinds:
             return guard
     if of_source:
         return of_source[0]

@@ -18,7 +18,7 @@ from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
 from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
 from compiler.capture.safely import safely
-from compiler.capture.traced import agreed, chain, locate
+from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -148,7 +148,8 @@ def _record(
     parts = MESSAGES.parts(error)
     cause = parts[0]
     translators = chain(tx, error)
-    stack = agreed(locate(translators), getattr(error, "real_stack", None))
+    summaries = getattr(error, "real_stack", None)
+    stack = agreed(locate(translators), summaries)
     location: Location = stack[-1] if stack else frame.location
     users = [tx for tx in translators if tx.f_code.co_filename == location.file]
     opcode = users[-1].current_instruction.opname if users else ""
@@ -165,6 +166,7 @@ def _record(
         hints=cause.hints,
         location=location,
         stack=stack,
+        inside=inside(summaries, location),
         opcode=opcode,
         url=url(code),
         source_line=source_line(location),
@@ -220,5 +222,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0"),
 )

@@ -12,9 +12,10 @@ from typing import Any
 
 from compiler.capture import guard_book
 from compiler.capture.code import user_name
+from compiler.capture.failing_entry import function_modes
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
 from compiler.capture.safely import safely
-from compiler.capture.source_names import guard_name
+from compiler.capture.source_names import closure_name, guard_name
 from compiler.capture.values import describe_value, type_name
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -28,6 +29,8 @@ class _Build:
 
     values: dict[int, str] = field(default_factory=dict)
     """Descriptions of the guarded values by id of the guard."""
+    names: dict[int, str] = field(default_factory=dict)
+    """Names in the user's terms that only the values tell, by id of the guard."""
     check_us: float | None = None
 
 
@@ -61,7 +64,7 @@ def install(recorder: Recorder) -> Uninstall:
         result = compile_check(self, builder, guards, *args, **kwargs)
         if builds:
             with safely(recorder, "the values of guards"):
-                builds[-1].values = _values(builder, guards)
+                _look_at_values(builds[-1], builder, guards)
         return result
 
     undo = [
@@ -86,28 +89,30 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
-def _values(builder: Any, guards: Any) -> dict[int, str]:
+def _look_at_values(build: _Build, builder: Any, guards: Any) -> None:
     """Describe what each guard looks at while the builder still holds the frame's values."""
-    described: dict[int, str] = {}
     known: dict[str, str] = {}
     for guard in guards:
-        name = guard.name
-        if not name:
+        source = guard.name
+        if not source:
             continue
         kind = guard.create_fn_name()
         try:
             if kind in ("TYPE_MATCH", "SEQUENCE_LENGTH"):
                 value = builder.get(guard)
                 text = type_name(type(value))
-                described[id(guard)] = text if kind == "TYPE_MATCH" else f"{text} of {len(value)}"
+                if kind == "SEQUENCE_LENGTH":
+                    text = f"{text} of {len(value)}"
+                build.values[id(guard)] = text
                 continue
-            if name not in known:
-                known[name] = describe_value(builder.get(guard))
+            if source not in known:
+                known[source] = describe_value(builder.get(guard))
         except Exception:
             # guards such as `not hasattr(x, "foo")` look at what does not exist
-            known[name] = ""
-        described[id(guard)] = known[name]
-    return described
+            known[source] = ""
+        build.values[id(guard)] = known[source]
+        if ".__closure__[" in source:
+            build.names[id(guard)] = closure_name(source, lambda text: eval(text, builder.scope))
 
 
 def _record(
@@ -120,10 +125,12 @@ def _record(
     dynamic = dynamic_sizes(getattr(output_graph, "shape_env", None))
     symbols = {size.source: size.symbol for size in dynamic}
     state = tree.global_state()
+    modes = function_modes(getattr(output_graph, "torch_function_mode_stack", None) or ())
     described = []
     for guard in sorted(output_graph.guards, key=lambda guard: guard.sort_key()):
         value = build.values.get(id(guard), "")
-        described.append(_describe(guard, value, tree, state, symbols))
+        name = build.names.get(id(guard), "")
+        described.append(_describe(guard, name, value, tree, state, symbols, modes))
     record = Guards(
         compile_id=compile_id,
         guards=tuple(described),
@@ -140,7 +147,13 @@ def _record(
 
 
 def _describe(
-    guard: Any, value: str, tree: GuardTree, state: dict[str, Any], symbols: dict[str, str]
+    guard: Any,
+    name: str,
+    value: str,
+    tree: GuardTree,
+    state: dict[str, Any],
+    symbols: dict[str, str],
+    modes: str,
 ) -> Guard:
     kind = guard.create_fn_name()
     source = guard.name
@@ -155,6 +168,8 @@ def _describe(
     elif kind == "GLOBAL_STATE":
         parts = parts or tuple(_conditions(tree, "L", "___check_global_state("))
         value = f"{state.get('num_threads', '?')} threads" if state else ""
+    elif kind == "TORCH_FUNCTION_STATE":
+        value = modes
     elif kind == "EMPTY_NN_MODULE_HOOKS_DICT":
         value = "empty"
     elif kind == "NOT_PRESENT_IN_GENERIC_DICT":
@@ -164,7 +179,7 @@ def _describe(
         value = f"no attribute {attribute} of its own" if attribute else value
     return Guard(
         kind=kind,
-        name=guard_name(kind, source),
+        name=name or guard_name(kind, source),
         source=source,
         code=parts,
         value=value,

@@ -85,15 +85,12 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
                 code="torch.compile(model, dynamic=True)",
             ),
         )
-    if _MODULE_STATE.search(changed.source) or not _ARGUMENT.match(changed.source):
-        option = "force_nn_module_property_static_shapes"
-        if "._parameters[" in changed.source:
-            option = "force_parameter_static_shapes"
+    if _MODULE_STATE.search(changed.source):
         return (
             Advice(
-                text="torch keeps the shapes of a module's tensors static; allocate it once at "
-                "its greatest size, or let its shape be dynamic",
-                code=f"torch._dynamo.config.{option} = False",
+                text="torch keeps the shapes of parameters and buffers static; allocate it once "
+                "at its greatest size, or let their shapes be dynamic",
+                code="torch._dynamo.config.force_parameter_static_shapes = False",
             ),
         )
     advice = [
@@ -212,9 +209,9 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
             )
         return (
             Advice(
-                text=f"keep {name} as a tensor (a buffer): a float attribute is a constant of "
-                "the graph",
-                code=_buffer(name),
+                text=f"keep {name} as a tensor (on a module: a buffer): a Python float is a "
+                "constant of the graph",
+                code=_buffer(name) if "." in name else "",
             ),
         )
     if _INT.match(changed.expected):
@@ -242,19 +239,32 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _buffer(name: str) -> str:
-    owner, dot, attribute = name.rpartition(".")
-    if not dot or not attribute.isidentifier():
+    owner, _, attribute = name.rpartition(".")
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*|\[\d+\])*", owner) or "__" in name:
+        return ""
+    if not attribute.isidentifier():
         return ""
     return f"{owner}.register_buffer({attribute!r}, torch.tensor({name}))"
 
 
 def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+    if "DICT" in changed.kind or changed.described.startswith(("{", "dict")):
+        return _keys_of_dict(changed, settings)
     name = readable(changed.source)
     return (
         Advice(
             text=f"a loop over {name} is unrolled for its length; pass one stacked tensor, or pad "
             "to a fixed length",
             code=f"{name} = torch.stack(tuple({name}))" if _ARGUMENT.match(changed.source) else "",
+        ),
+    )
+
+
+def _keys_of_dict(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+    return (
+        Advice(
+            text=f"each set of keys of {readable(changed.source)} is a program of its own; give it "
+            "the same keys in the same order in each call"
         ),
     )
 
@@ -302,15 +312,16 @@ def _type(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 _STATES = {
     "grad mode": "a call under torch.no_grad() and one without it are compiled apart; make all "
     "calls in one mode, or warm up both",
-    "autocast state": "torch.autocast was on in one of the calls only; make all calls inside it, "
+    "autocast": "torch.autocast was on in one of the calls only; make all calls inside it, "
     "or warm up both",
     "num threads": "torch.set_num_threads() was called between the calls; call it once, at start",
     "deterministic algorithms": "torch.use_deterministic_algorithms() was called between the "
     "calls; call it once, at start",
     "default dtype": "torch.set_default_dtype() was called between the calls; call it once, at "
     "start",
-    "torch function": "a torch function mode or subclass handler was active in one of the calls "
-    "only",
+    "torch function": "a torch function mode (such as `with torch.device(...)` or "
+    "torch.set_default_device) was active in one of the calls only",
+    "saved-tensor hooks": "hooks on saved tensors were active in one of the calls only",
     "default device": "torch.set_default_device() was called between the calls; call it once, at "
     "start",
 }
@@ -383,6 +394,7 @@ RULES: dict[str, Rule] = {
     "dispatch key set": _keys,
     "value": _value,
     "length": _length,
+    "keys": _keys_of_dict,
     "identity": _identity,
     "type": _type,
     "state": _state,

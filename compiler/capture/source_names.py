@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
+from typing import Any
 
 _AMBIENT = {
     "SHAPE_ENV": "symbolic shapes",
@@ -49,3 +51,23 @@ def readable(source: str) -> str:
 def guard_name(kind: str, source: str) -> str:
     """What a guard looks at: its source in the user's terms, or words for ambient state."""
     return readable(source) if source else _AMBIENT.get(kind, kind.lower().replace("_", " "))
+
+
+_CELL = re.compile(
+    r"^(?P<function>.+)\.__closure__\[(?P<index>\d+)\]\.cell_contents(?P<rest>.*)$", re.DOTALL
+)
+
+
+def closure_name(source: str, look_up: Callable[[str], Any]) -> str:
+    """`L['fn'].__closure__[0].cell_contents` -> `k of fn`, by the function's own variable names.
+
+    "" where the source is no closure or its function cannot be looked at.
+    """
+    match = _CELL.match(source)
+    if match is None:
+        return ""
+    try:
+        variable = look_up(match["function"]).__code__.co_freevars[int(match["index"])]
+    except Exception:
+        return ""
+    return f"{variable}{readable(match['rest'])} of {readable(match['function'])}"

@@ -139,7 +139,10 @@ def _add(draft: Draft, members: Iterable[Any], lowering: Lowering) -> None:
     nodes = sorted_nodes(list(found), lowering)
     draft.origins.update(dict.fromkeys(node.name for node in nodes))
     if not draft.label:
-        draft.label = user_label(nodes)
+        draft.label = user_label(nodes, lowering.originals)
+        words = [lowering.labels.get(name, "") for name in draft.nodes]
+        if draft.language != "aten" and all(word.startswith("copy") for word in words):
+            draft.label = f"copy for {draft.label}" if draft.label else "copy"
 
 
 def final_text(source: str, name: str, language: str) -> str:

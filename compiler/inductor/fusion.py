@@ -68,8 +68,10 @@ def _can_fuse(original: Callable[..., bool], recorder: Recorder) -> Callable[...
         try:
             outer = stack[-1] if stack else None
             attempt = Attempt(node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
+            fusion = _fusion(recorder, self)
+            fusion.id_of(attempt.first, attempt.second)
             if outer is None:
-                _fusion(recorder, self).write_last()
+                fusion.write_last()
             stack.append(attempt)
         except Exception as error:
             failed(recorder, WHAT, error)

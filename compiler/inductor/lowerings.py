@@ -38,6 +38,8 @@ class Lowering:
     """Origins of each scheduler node, by name: `op3` -> nodes of this graph, in its order."""
     realised: dict[str, str] = field(default_factory=dict)
     """The node that each scheduler node realises, by name, where torch names one."""
+    originals: dict[str, object] = field(default_factory=dict)
+    """The user's operator behind each node that a pass put in, where the replaced nodes have it."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label of each scheduler node, by name."""
 

@@ -56,6 +56,7 @@ class Life:
     kind: Literal["temporary", "input", "output", "saved"] = "temporary"
     reuses: str = ""
     inplace: bool = False
+    alias_of: str = ""
     ended: bool = False
 
 
@@ -120,6 +121,7 @@ def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
                     kind=life.kind,
                     reuses=life.reuses,
                     inplace=life.inplace,
+                    alias_of=life.alias_of,
                     label=_label(life.name, graph, lowering.labels),
                 )
                 for life in lives
@@ -179,7 +181,7 @@ def _memory(reading: Reading, line: Any, graph: Any, inplace: set[int]) -> None:
         if not getattr(line, "is_reused", False):
             reading.owned.pop(name, None)
     elif kind == "ReinterpretLine":
-        reading.begin(line.reused_as.get_name(), 0).reuses = line.node.get_name()
+        reading.begin(line.reused_as.get_name(), 0).alias_of = line.node.get_name()
     elif kind == "MultiOutputLine":
         _made(reading, line.result_name, graph)
     elif kind in ("ExternKernelAllocLine", "ExternKernelMultiOutLine"):

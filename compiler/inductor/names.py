@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compiler.inductor.replacements import replaced
 from compiler.trace.records import Size
 
 _VIEWS = frozenset(
-    [
+    (
         "view",
         "_unsafe_view",
         "reshape",
@@ -34,12 +33,15 @@ _VIEWS = frozenset(
         "getitem",
         "_reshape_alias",
         "_to_copy",
+        "to_copy",
+        "unsafe_view",
+        "reshape_alias",
         "convert_element_type",
         "full",
         "empty",
         "lift_fresh_copy",
         "inductor_force_stride_order",
-    ]
+    )
 )
 """Ops that move or convert data; a label names them only where there is nothing else."""
 
@@ -76,15 +78,15 @@ def node_label(nodes: Iterable[Any]) -> str:
     return label(op_name(node.target) for node in nodes if node.op == "call_function")
 
 
-def user_label(nodes: Iterable[Any]) -> str:
+def user_label(nodes: Iterable[Any], originals: Mapping[str, object]) -> str:
     """Label of lowered FX nodes by the ops of the user's program that they come from, as torch
-    remembers them (`original_aten`): `softmax, layer_norm`."""
+    remembers them (`original_aten`): `softmax, layer_norm`. `originals`: of nodes that passes put
+    in, by name."""
     names = []
     for node in nodes:
         if node.op != "call_function":
             continue
-        made = replaced(node)
-        original = node.meta.get("original_aten") if made is None else made.original
+        original = originals.get(node.name) or node.meta.get("original_aten")
         name = op_name(original if original is not None else node.target)
         names.append(name.removeprefix("_").removeprefix("native_") or name)
     return label(names)

@@ -94,14 +94,15 @@ def _evidence(summary: Summary) -> list[Line]:
     if summary.fusion.graphs:
         text = fusion_line(summary.fusion.fused, summary.fusion.rejected)
         lines.append(line(("fusion   ", "dim"), text, hang=9))
-    if summary.phases:
-        total = sum(phase.self_seconds for phase in summary.phases)
+    if summary.stages:
+        total = sum(one.seconds for one in summary.stages)
         parts = [
-            f"{phase.name} {seconds_text(phase.self_seconds)}"
-            for phase in summary.phases[:4]
-            if phase.self_seconds >= total / 20
+            f"{one.stage} {seconds_text(one.seconds)}"
+            for one in summary.stages
+            if one.seconds >= total / 50
         ]
-        lines.append(line(("compile  ", "dim"), " · ".join(parts), hang=9))
+        text = f"{seconds_text(total)}: {' · '.join(parts)}"
+        lines.append(line(("compile  ", "dim"), text, hang=9))
     lines += _predicted(summary)
     asked = [cache for cache in summary.caches if cache.hits or cache.misses]
     if asked:

@@ -145,17 +145,19 @@ class Session:
         recorder.call = number
         recorder.failed = ""
         recorder.compiled_in_call.clear()
-        self.entries.begin()
-        cpu, start = speed.cpu_seconds(), time.perf_counter()
+        self.entries.begin(recorder)
+        # What the recording does inside on its own account is none of the call's time.
+        cpu = speed.cpu_seconds() - recorder.aside_cpu_seconds
+        start = time.perf_counter() - recorder.aside_seconds
         try:
             outputs = run()
         except BaseException as error:
             return self._failed(number, inputs, error)
         finally:
-            seconds = time.perf_counter() - start
+            seconds = time.perf_counter() - recorder.aside_seconds - start
             hits = self.entries.served(recorder)
             recorder.call = 0
-        self.seconds.append((seconds, speed.cpu_seconds() - cpu))
+        self.seconds.append((seconds, speed.cpu_seconds() - recorder.aside_cpu_seconds - cpu))
         recorder.emit(
             CallEnd(
                 call=number,

@@ -22,13 +22,26 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
             ),
         )
     if isinstance(statement, ast.If):
-        if isinstance(statement.test, ast.BoolOp):
-            return (_logical(statement.test), *_general())
+        if not _one_question(statement.test):
+            return (*_logical(statement.test), *_general())
         return _if(statement, broken)
     ternary = _ternary(statement)
     if ternary is not None and statement is not None:
+        if not _one_question(ternary.test):
+            return (*_logical(ternary.test), *_general())
         return _select_in(statement, ternary)
     return _general()
+
+
+def _one_question(test: ast.expr) -> bool:
+    """Whether Python asks one tensor for its truth, so that the test itself can be a tensor."""
+    several = (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.In, ast.NotIn, ast.Is, ast.IsNot)
+    inner = test.operand if isinstance(test, ast.UnaryOp) else test
+    for node in ast.walk(inner):
+        chained = isinstance(node, ast.Compare) and len(node.ops) > 1
+        if chained or isinstance(node, (*several, ast.Not)):
+            return False
+    return True
 
 
 def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> tuple[Advice, ...]:
@@ -49,6 +62,15 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     then = _assignment(statement.body)
     otherwise = _assignment(statement.orelse)
     clamp = _clamp_without_if(statement, dict(broken.tensors))
+    raised = _raise_as_assert(statement)
+    if raised:
+        return (
+            Advice(
+                text="An assert stays in the graph and is checked when the graph runs (there it"
+                " raises a RuntimeError)",
+                code=raised,
+            ),
+        )
     if clamp:
         return (
             Advice(text="The values are the same without the `if`", code=clamp),
@@ -143,6 +165,19 @@ def _clamp_without_if(statement: ast.If, dtypes: dict[str, str]) -> str:
     return f"{name} = {written}" if written in clamps else ""
 
 
+def _raise_as_assert(statement: ast.If) -> str:
+    """`if bad: raise Error("why")` as `assert torch.logical_not(bad), "why"`."""
+    if len(statement.body) != 1 or statement.orelse:
+        return ""
+    only = statement.body[0]
+    if not isinstance(only, ast.Raise) or not isinstance(only.exc, ast.Call):
+        return ""
+    message = only.exc.args[0] if only.exc.args else None
+    if not isinstance(message, ast.Constant) or not isinstance(message.value, str):
+        return ""
+    return f"assert torch.logical_not({_truth(statement.test)}), {ast.unparse(message)}"
+
+
 def _select(test: ast.expr, then: ast.expr, otherwise: ast.expr) -> str:
     return f"torch.where({_truth(test)}, {ast.unparse(then)}, {ast.unparse(otherwise)})"
 
@@ -161,11 +196,15 @@ def _truth(test: ast.expr) -> str:
     return f"{text} != 0" if simple else f"({text}) != 0"
 
 
-def _logical(test: ast.BoolOp) -> Advice:
+def _logical(test: ast.expr) -> tuple[Advice, ...]:
+    if not isinstance(test, ast.BoolOp):
+        return ()
     word = "and" if isinstance(test.op, ast.And) else "or"
-    return Advice(
-        text=f"Python's `{word}` asks each tensor for its truth; torch.logical_{word} keeps"
-        " them in the graph, if every part is a tensor"
+    return (
+        Advice(
+            text=f"Python's `{word}` asks each tensor for its truth; torch.logical_{word} keeps"
+            " them in the graph, if every part is a tensor"
+        ),
     )
 
 
@@ -195,7 +234,7 @@ def _pure(expression: ast.expr) -> bool:
 
 
 def _ternary(statement: ast.stmt | None) -> ast.IfExp | None:
-    if statement is None:
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)):
         return None
     found = [node for node in ast.walk(statement) if isinstance(node, ast.IfExp)]
     return found[0] if len(found) == 1 else None

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from torch._inductor import config
+from torch._inductor.runtime.autotune_cache import AutotuneCache
 
 from compiler.control.hooks import patch
 from compiler.inductor.shadow.architectures import Architecture
@@ -98,6 +99,8 @@ def _triton_alone(cache: Path) -> Iterator[None]:
         undo.enter_context(config.patch(launchers))
         undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
         undo.callback(patch(logging.getLogger(HEURISTICS), "disabled", True))
+        # A choice that some GPU made on this machine before is no prediction.
+        undo.callback(patch(AutotuneCache, "create", staticmethod(lambda *a, **k: None)))
         os.environ[name] = str(cache)
         try:
             yield

@@ -7,12 +7,15 @@ generated. The real compile then goes on as if nothing had happened.
 
 from __future__ import annotations
 
+import os
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from torch._dynamo.utils import dynamo_timed
 from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
@@ -70,6 +73,7 @@ class Shadow:
         Never raises what goes wrong inside: it is recorded as `Warned`.
         """
         token = predicting.set(self.architecture.name)
+        start, cpu = time.perf_counter(), _cpu_seconds()
         try:
             self._predict(compile_graph, args, kwargs)
         except (NoGuard, CacheRefused) as error:
@@ -81,6 +85,8 @@ class Shadow:
             )
         finally:
             predicting.reset(token)
+            self.recorder.aside_seconds += time.perf_counter() - start
+            self.recorder.aside_cpu_seconds += _cpu_seconds() - cpu
 
     def _predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
         arch = self.architecture.name
@@ -96,6 +102,7 @@ class Shadow:
         with ExitStack() as around:
             seen = around.enter_context(_kernels_seen(self.recorder))
             around.enter_context(undisturbed(inputs))
+            around.enter_context(dynamo_timed(f"predict {arch}"))
             around.enter_context(pretending(self.architecture))
             self._tell_of_cpu_calls(module)
             code = _generated(compile_graph, module, inputs, rest, kwargs)
@@ -174,6 +181,11 @@ def _stop_after_codegen(graph: Any) -> Any:
     if GraphLowering.save_output_code is not None:
         GraphLowering.save_output_code(code.value)
     raise Generated(code.value)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the children that it waited for: ptxas and the disassembler."""
+    return sum(os.times()[:4])
 
 
 def _setting(name: str) -> bool:

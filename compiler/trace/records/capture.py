@@ -72,6 +72,8 @@ class GraphBreak(Record):
     """The instruction's user line and column range."""
     stack: tuple[Location, ...] = ()
     """User frames, outermost first; the last is where it broke."""
+    inside: Location | None = None
+    """Where torch says that it broke, if that is inside a call of torch's or Python's own code."""
     opcode: str = ""
     url: str = ""
     source_line: str = ""
@@ -96,6 +98,7 @@ class Guard(Part):
     source: str
     """torch's source expression: `L['x']`."""
     code: tuple[str, ...] = ()
+    """torch's text of its conditions; none where another guard's condition covers it."""
     value: str = ""
     """The value that is guarded, described; "" where there is none."""
     location: Location | None = None

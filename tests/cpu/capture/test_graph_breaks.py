@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import uuid
 from typing import Any
 
 import pytest
@@ -31,8 +32,10 @@ def test_count_code_and_line_are_torchs_own(kind: Any) -> None:
     assert result.warnings() == []
     breaks = result.recording.all(GraphBreak)
     assert breaks
-    ours = [(item.gb, item.location.file, item.location.line) for item in breaks]
+    places = [item.inside or item.location for item in breaks]
+    ours = [(item.gb, p.file, p.line) for item, p in zip(breaks, places, strict=True)]
     assert ours == result.break_sites()
+    assert {item.location.file for item in breaks} == {breaking.__file__}
 
 
 @kinds
@@ -91,6 +94,13 @@ def breaks(function: Any, *calls: Any, **options: Any) -> list[GraphBreak]:
 
 
 X = torch.ones(2, 2)
+
+
+def test_a_break_inside_the_library_is_placed_at_the_users_call() -> None:
+    (item,) = run(breaking.makes_id).recording.all(GraphBreak)
+    assert breaking.marked()[item.location.line] == ["uuid.uuid4()"]
+    assert item.inside is not None
+    assert item.inside.file == uuid.__file__
 
 
 def test_a_branch_sends_its_condition_to_the_host() -> None:

@@ -8,6 +8,8 @@ import pytest
 from compiler.trace.records import (
     Advice,
     AnyRecord,
+    Argument,
+    CallStart,
     Crossing,
     End,
     FailedGuard,
@@ -16,6 +18,8 @@ from compiler.trace.records import (
     FusionPair,
     FusionRound,
     Graph,
+    Guard,
+    Guards,
     Location,
     Phase,
     Recompile,
@@ -130,6 +134,71 @@ def test_a_size_that_follows_from_another_is_the_same_cause() -> None:
     (cause,) = summary(records).recompiles
     assert cause.change.text == "x.size(0) 4 → 6"
     assert len(cause.frames) == 2
+
+
+def test_the_entry_that_came_nearest_says_why() -> None:
+    """The most recent entry is for another dtype; an older one held until the list grew."""
+    recent = FailedGuard(
+        entry="0/3",
+        guard="dtype mismatch",
+        source="L['x']",
+        name="x.dtype",
+        expected="float64",
+        seen="float32",
+    )
+    older = FailedGuard(
+        entry="0/2",
+        guard="type=<class 'tuple'>",
+        source="L['extras']",
+        name="extras",
+        expected="tuple",
+        seen="list",
+    )
+    needed = Guard(
+        kind="SEQUENCE_LENGTH", name="extras", source="L['extras']", location=traces.at(8)
+    )
+    record = Recompile(
+        compile_id="0/4",
+        call=6,
+        failed=(recent, older),
+        location=traces.at(6),
+        function="forward",
+        advice=(Advice(text="convert x"),),
+    )
+    guards = Guards(compile_id="0/2", guards=(needed,))
+    wide = msgspec.structs.replace(traces.X, dtype="float64")
+    listed = Argument(name="extras", value="[tensor]")
+    records = [
+        *traces.opening(),
+        CallStart(call=3, arguments=(Argument(name="x", tensor=traces.X),)),
+        FrameStart(compile_id="0/2", attempt=0, function="f", location=traces.at(5), call=3),
+        guards,
+        CallStart(call=5, arguments=(Argument(name="x", tensor=wide),)),
+        FrameStart(compile_id="0/3", attempt=0, function="f", location=traces.at(5), call=5),
+        CallStart(call=6, arguments=(Argument(name="x", tensor=traces.X), listed)),
+        record,
+    ]
+    (cause,) = summary(records).recompiles
+    assert cause.change.text == "extras tuple → list"
+    assert cause.place is not None
+    assert cause.place.line == 8
+    assert cause.advice == ()
+
+
+def test_two_breaks_of_one_line_share_no_graph() -> None:
+    first = traces.graph_break(gb="GB0294")
+    second = traces.graph_break(gb="GB0156", compile_id="1/0")
+    graph = Graph(id="2/0", kind="captured", compile_id="2/0", nodes=(), ops=2)
+    records = [
+        *traces.opening(),
+        first,
+        resumed("1/0"),
+        second,
+        resumed("2/0"),
+        graph,
+        traces.end(),
+    ]
+    assert [site.extra_graphs for site in summary(records).breaks] == [0, 1]
 
 
 def test_two_sizes_of_one_frame_are_two_causes() -> None:

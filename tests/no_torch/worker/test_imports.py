@@ -1,7 +1,6 @@
-"""What the worker runs imports all of ours before the user's file loads.
+"""The worker imports all of ours before the user's file loads: later the names are theirs.
 
-Later our names may mean the user's packages. A hook may import as it is installed; what runs inside
-a compile may not.
+A hook may import as it is installed; what runs inside a compile may not.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewers.summary import BreakSite
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, line
+from viewers.text.lines import BLANK, Line, line, prose
 from viewers.text.sections import View
 from viewers.text.table import heading, table
 from viewers.words import plural, tensor_text
@@ -39,16 +39,13 @@ def _site(view: View, site: BreakSite) -> list[Line]:
             line(("  host     ", "dim"), "Python reads the tensor's data and waits for it")
         )
     if record.type != site.title:
-        lines.append(line(("  torch    ", "dim"), record.type, hang=11))
-    if record.explanation:
-        lines.append(line(("  why      ", "dim"), record.explanation, hang=11))
-    if record.context:
-        lines.append(line(("  context  ", "dim"), record.context, hang=11))
+        lines += prose("torch    ", record.type, 2)
+    lines += prose("why      ", record.explanation, 2)
+    lines += prose("context  ", record.context, 2)
     lines += advice_lines(site.advice, 2, view.width)
     said = {one.text for one in site.advice}
-    lines += [
-        line(("  hint     ", "dim"), hint, hang=11) for hint in record.hints if hint not in said
-    ]
+    for hint in record.hints:
+        lines += prose("hint     ", hint, 2) if hint not in said else []
     if record.url:
         lines.append(line(("  " + record.url, "dim"), fixed=True))
     return lines

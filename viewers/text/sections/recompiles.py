@@ -30,7 +30,7 @@ def _cause(view: View, cause: RecompileCause) -> list[Line]:
     rows: list[list[Cell]] = []
     for frame in cause.frames:
         change = frame.change
-        tested = frame.record.failed[0].tested if frame.record.failed else 0
+        tested = frame.why.tested if frame.why else 0
         rows.append(
             [
                 (f"call {frame.call}" if frame.call else "", "dim"),

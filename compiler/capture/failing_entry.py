@@ -1,0 +1,218 @@
+"""Why one cache entry did not serve a call: the condition that failed, and both its values.
+
+What torch's text does not say is looked up as torch itself does it, by evaluating its own source
+expressions over the frame's locals (`get_guard_fail_reason_helper` in torch/_dynamo/guards.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.capture import guard_book
+from compiler.capture.failed_guard import Failure, guard_behind, take_apart
+from compiler.capture.guard_tree import parse_global_state
+from compiler.capture.source_names import SOURCE, readable
+from compiler.capture.values import describe_value, type_name
+from compiler.trace.records import FailedGuard, Guard
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One cache entry that did not serve."""
+
+    failed: FailedGuard
+    what: str
+    """As `Failure.what`."""
+    index: int | None
+    guard: Guard | None
+    """The guard behind the condition, as it was recorded when the entry was compiled."""
+
+
+class Scope:
+    """Where torch evaluates the texts of its guards: `L`, `G` and the guards' closure."""
+
+    def __init__(self, guard_manager: Any, f_locals: Mapping[str, Any]) -> None:
+        self._globals = dict(getattr(guard_manager, "global_scope", None) or {})
+        self._locals = {"L": f_locals, "G": self._globals.get("G", {})}
+        self._locals.update(getattr(guard_manager, "closure_vars", None) or {})
+
+    def look_up(self, expression: str) -> Any:
+        """The value of one of torch's source expressions; raises what evaluating it raises."""
+        return eval(expression, self._globals, self._locals)
+
+    def described(self, expression: str, type_only: bool = False) -> str:
+        """The value in a few words; "" where there is none."""
+        try:
+            value = self.look_up(expression)
+        except Exception:
+            return ""
+        return type_name(type(value)) if type_only else describe_value(value)
+
+
+def why_not(guard_manager: Any, f_locals: Any, compile_id: str, reason: str) -> Tried:
+    """Take apart why this entry did not serve these locals; `reason` is torch's own."""
+    own_words = _own_words(reason, compile_id)
+    entry = guard_book.entry_of(guard_manager)
+    guards = entry.guards if entry is not None else ()
+    parts, tested = _failing_parts(guard_manager, f_locals)
+    failure = _failing_part(parts, own_words)
+    guard = guard_behind(failure, guards)
+    scope = Scope(guard_manager, f_locals)
+    state = entry.global_state if entry is not None else {}
+    expected, seen = _values(failure, guard, scope, state)
+    name = failure.name
+    if guard is not None and guard.source == failure.source and failure.what == "value":
+        name = guard.name
+    elif failure.what == "marking" and not failure.source:
+        name = _marked(guards, scope) or name
+    return Tried(
+        failed=FailedGuard(
+            entry=compile_id,
+            guard=own_words,
+            kind=guard.kind if guard is not None else failure.kind,
+            source=failure.source,
+            name=name,
+            expected=expected,
+            seen=seen,
+            tested=tested,
+        ),
+        what=failure.what,
+        index=failure.index,
+        guard=guard,
+    )
+
+
+def _own_words(reason: str, compile_id: str) -> str:
+    """torch's reason without the entry's id in front and the line and the stack behind."""
+    text = reason.removeprefix(f"{compile_id}: ").partition("\nUser stack trace:")[0]
+    return text.partition("  # ")[0].rstrip()
+
+
+def _failing_parts(guard_manager: Any, f_locals: Any) -> tuple[list[str], int]:
+    """The conditions of the leaf that fails, and how many guards were run up to it."""
+    check = getattr(guard_manager, "check_verbose", None)
+    if check is None:  # torch has thrown the entry's guards away: an object it needs is gone
+        return [], 0
+    info = check(f_locals)
+    return ([] if info.result else list(info.verbose_code_parts)), info.num_guards_executed
+
+
+def _failing_part(parts: Sequence[str], own_words: str) -> Failure:
+    """Of several conditions of one leaf, the one that torch names."""
+    from torch._dynamo.guards import strip_local_scope
+
+    failures = [take_apart(part) for part in parts]
+    for failure in failures:
+        if strip_local_scope(failure.text) == own_words:
+            return failure
+    if len(failures) == 1 and failures[0].what != "alias":
+        return failures[0]
+    return take_apart(own_words)
+
+
+def _values(
+    failure: Failure, guard: Guard | None, scope: Scope, state: Mapping[str, Any]
+) -> tuple[str, str]:
+    """(expected, seen)."""
+    if failure.what == "state":
+        return _ambient_values(failure, guard, state)
+    if failure.what == "shape":
+        sources = dict.fromkeys(SOURCE.findall(failure.text))
+        sizes = [f"{readable(source)} = {scope.described(source)}" for source in sources]
+        return failure.expected, ", ".join(sizes)
+    expected, seen = failure.expected, failure.seen
+    if failure.what == "type":
+        if expected == "a tensor" and guard is not None:
+            expected = _tensor_class(guard) or expected
+        return expected, seen or scope.described(failure.source, type_only=True)
+    if failure.expression and not seen:
+        seen = scope.described(failure.expression)
+    if not expected and guard is not None and guard.source == failure.source:
+        expected = guard.value
+    if failure.what == "identity" and seen and seen == expected:
+        seen = f"another {seen}"
+    return expected, seen
+
+
+def _tensor_class(guard: Guard) -> str:
+    """The class that a TENSOR_MATCH demands, where it is not a plain tensor."""
+    prefix = f"check_tensor({guard.source}, "
+    for code in guard.code:
+        if code.startswith(prefix):
+            name = code.removeprefix(prefix).partition(",")[0]
+            return "" if name == "Tensor" else name
+    return ""
+
+
+def _marked(guards: Sequence[Guard], scope: Scope) -> str:
+    """Which tensor carries marks now, where torch does not say which."""
+    for guard in guards:
+        if guard.kind == "TENSOR_MATCH":
+            try:
+                tensor = scope.look_up(guard.source)
+                marks = [name for name in vars(tensor) if name.startswith("_dynamo_")]
+            except Exception:
+                continue
+            if marks:
+                return f"dynamic marks of {guard.name}"
+    return ""
+
+
+def _ambient_values(
+    failure: Failure, guard: Guard | None, state: Mapping[str, Any]
+) -> tuple[str, str]:
+    if failure.kind == "DEFAULT_DEVICE":
+        from torch.utils import _device
+
+        return failure.expected, repr(_device.CURRENT_DEVICE)
+    if failure.kind == "TORCH_FUNCTION_STATE":
+        return (guard.value if guard is not None else ""), function_modes(current_modes())
+    return _state_values(failure, state) if failure.kind == "GLOBAL_STATE" else ("", "")
+
+
+def current_modes() -> list[Any]:
+    """The torch function modes that are active, outermost first."""
+    from torch.overrides import _get_current_function_mode_stack
+
+    return list(_get_current_function_mode_stack())
+
+
+def function_modes(modes: Sequence[Any]) -> str:
+    return ", ".join(type_name(type(mode)) for mode in modes) or "none"
+
+
+def _state_values(failure: Failure, expected: Mapping[str, Any]) -> tuple[str, str]:
+    """The parts of torch's global state that changed."""
+    from torch._C._dynamo.guards import GlobalStateGuard
+
+    serialise = getattr(GlobalStateGuard(), "__getstate__", None)
+    seen = parse_global_state(str(serialise())) if serialise is not None else {}
+    names = [name for name in expected if name in seen and expected[name] != seen[name]]
+    named = [name for name in names if name.partition("_")[0] in failure.text] or names
+    if len(named) == 1:
+        return _setting(named[0], expected), _setting(named[0], seen)
+    return (
+        ", ".join(f"{_words(name)} {_setting(name, expected)}" for name in named),
+        ", ".join(f"{_words(name)} {_setting(name, seen)}" for name in named),
+    )
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_state").replace("_", " ")
+
+
+_SCALAR_TYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}
+"""c10::ScalarType, as `GlobalStateGuard` writes the default dtype."""
+
+
+def _setting(name: str, state: Mapping[str, Any]) -> str:
+    value = state[name]
+    if name == "autocast_state" and isinstance(value, dict):
+        value = any(value.get("enabled", ()))
+    if name == "default_dtype":
+        value = _SCALAR_TYPES.get(value, value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
