@@ -14,7 +14,7 @@ from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
-from viewers.summary.recompiles import change_of
+from viewers.summary.recompiles import RecompiledFrame
 
 VERSION = 1
 
@@ -65,7 +65,7 @@ class RecompileItem(Item):
     compile_id: str
     call: int
     guard: str
-    """torch's text of the condition of the most recent entry that failed."""
+    """torch's text of the condition that failed in the entry that came nearest."""
     expected: str
     seen: str
     file: str
@@ -116,7 +116,9 @@ class PhaseItem(Item):
     seconds: float
     """With the phases inside it."""
     self_seconds: float
-    """Without them: these add up."""
+    """Without them and without build threads: these add up."""
+    beside_seconds: float
+    """Own time on threads that build kernels beside the compile."""
 
 
 class SpeedItem(Item):
@@ -170,6 +172,7 @@ class Report(Item):
 def report(recording: Recording) -> Report:
     """The report of a recording, whole or cut off."""
     summary = summarise(recording)
+    order = {id(record): index for index, record in enumerate(recording.all(Recompile))}
     return Report(
         version=VERSION,
         status=_status(summary),
@@ -181,7 +184,13 @@ def report(recording: Recording) -> Report:
         ],
         breaks=[_break(site) for site in summary.breaks],
         frames=_frames(summary),
-        recompiles=[_recompile(record) for record in recording.all(Recompile)],
+        recompiles=[
+            _recompile(frame)
+            for frame in sorted(
+                (frame for cause in summary.recompiles for frame in cause.frames),
+                key=lambda frame: order[id(frame.record)],
+            )
+        ],
         kernels=[_kernel(row, summary) for row in summary.kernels.rows],
         fusion=FusionItem(fused=summary.fusion.fused, rejected=summary.fusion.rejected),
         caches=[
@@ -200,6 +209,7 @@ def report(recording: Recording) -> Report:
                 count=one.count,
                 seconds=round(one.seconds, 6),
                 self_seconds=round(one.self_seconds, 6),
+                beside_seconds=round(one.beside_seconds, 6),
             )
             for one in summary.phases
         ],
@@ -334,18 +344,17 @@ def _frames(summary: Summary) -> list[FrameItem]:
     ]
 
 
-def _recompile(record: Recompile) -> RecompileItem:
-    newest = record.failed[0] if record.failed else None
-    change = change_of(newest) if newest else None
+def _recompile(frame: RecompiledFrame) -> RecompileItem:
+    record = frame.record
     return RecompileItem(
         compile_id=record.compile_id,
         call=record.call,
-        guard=newest.guard if newest else record.reason,
-        expected=change.expected if change else "",
-        seen=change.seen if change else "",
-        file=record.location.file if record.location else "",
-        line=record.location.line if record.location else None,
-        fix=_fix(record.advice),
+        guard=frame.why.guard if frame.why else record.reason,
+        expected=frame.change.expected,
+        seen=frame.change.seen,
+        file=frame.place.file if frame.place else "",
+        line=frame.place.line if frame.place else None,
+        fix=_fix(frame.advice),
     )
 
 

@@ -60,7 +60,9 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def milliseconds_text(milliseconds: float | None) -> str:
-    """The same for a number of milliseconds: 6.55 -> `6.55 ms`."""
+    """A measured time with three digits, to be compared: 6.55 -> `6.55 ms`, 1312 -> `1.31 s`."""
+    if milliseconds is not None and 999.5 <= milliseconds < 59950:
+        return f"{_three_digits(milliseconds / 1e3)} s"
     return seconds_text(None if milliseconds is None else milliseconds / 1e3)
 
 

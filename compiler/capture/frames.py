@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
+from compiler.capture.code import function_location, resumes_at, user_name
 from compiler.capture.messages import first_line, in_short
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
@@ -27,7 +28,7 @@ NO_OPS = ("No ops traced for the FX graph", "because no content in function call
 """How torch's reason begins when it skips a frame in which it traced no tensor operation."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Frame:
     """A frame that is being compiled."""
 
@@ -48,6 +49,7 @@ class Frame:
     graphs: set[int] = field(default_factory=set)
     """Attempts whose graph is recorded."""
     wall: float = field(default_factory=time.perf_counter)
+    """Start on a clock that stands still while the recording works on its own account."""
     cpu: float = field(default_factory=lambda: cpu_seconds())
 
 
@@ -167,8 +169,6 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
-    from compiler.capture.code import function_location, resumes_at, user_name
-
     code: CodeType = bound["code"]
     frame = Frame(
         compile_id=str(bound["compile_id"]),
@@ -178,6 +178,8 @@ def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
         one_graph=bool(bound.get("one_graph")),
         resumes_at=resumes_at(code),
     )
+    frame.wall -= recorder.aside_seconds
+    frame.cpu -= recorder.aside_cpu_seconds
     recorder.compile_id = frame.compile_id
     recorder.attempt = 0
     recorder.source(frame.location.file)
@@ -220,8 +222,8 @@ def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> 
         FrameEnd(
             compile_id=frame.compile_id,
             status=status,
-            seconds=round(time.perf_counter() - frame.wall, 6),
-            cpu_seconds=round(cpu_seconds() - frame.cpu, 6),
+            seconds=round(time.perf_counter() - recorder.aside_seconds - frame.wall, 6),
+            cpu_seconds=round(cpu_seconds() - recorder.aside_cpu_seconds - frame.cpu, 6),
             attempts=max(frame.attempts, 1),
             reason=reason,
             ops=frame.ops,
@@ -242,5 +244,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

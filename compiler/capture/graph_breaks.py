@@ -18,7 +18,7 @@ from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
 from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
 from compiler.capture.safely import safely
-from compiler.capture.traced import agreed, chain, locate
+from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -72,10 +72,11 @@ def install(recorder: Recorder) -> Uninstall:
                 exc._recorded = True
         return original_log(self, code_options, reason, exc, *args, **kwargs)
 
-    def ended(frame: Frame, error: BaseException, status: FrameStatus) -> None:
-        if hasattr(error, "_recorded") or not (
-            isinstance(error, (Unsupported, UserError)) or _no_fake_implementation(error)
-        ):
+    def ended(frame: Frame, raised: BaseException, status: FrameStatus) -> None:
+        error = _behind(raised)
+        if hasattr(raised, "_recorded") or hasattr(error, "_recorded"):
+            return
+        if not isinstance(error, (Unsupported, UserError)) and not _no_fake_implementation(error):
             return
         if MESSAGES.parts(error)[0].type in RECOMPILE_LIMITS:
             return
@@ -131,6 +132,13 @@ def _condition(caller: FrameType) -> Any | None:
     return caller.f_locals.get("value")
 
 
+def _behind(error: BaseException) -> BaseException:
+    """The break inside `torch.cond` and its like, which torch raises as an error of its own."""
+    if type(error).__name__ == "UncapturedHigherOrderOpError" and error.__context__ is not None:
+        return error.__context__
+    return error
+
+
 def _no_fake_implementation(error: BaseException) -> bool:
     """A custom operator that Dynamo cannot run: newer torch raises where older torch breaks."""
     return type(error).__name__ == "TorchRuntimeError" and "fake impl" in str(error)
@@ -148,7 +156,8 @@ def _record(
     parts = MESSAGES.parts(error)
     cause = parts[0]
     translators = chain(tx, error)
-    stack = agreed(locate(translators), getattr(error, "real_stack", None))
+    summaries = getattr(error, "real_stack", None)
+    stack = agreed(locate(translators), summaries)
     location: Location = stack[-1] if stack else frame.location
     users = [tx for tx in translators if tx.f_code.co_filename == location.file]
     opcode = users[-1].current_instruction.opname if users else ""
@@ -165,6 +174,7 @@ def _record(
         hints=cause.hints,
         location=location,
         stack=stack,
+        inside=inside(summaries, location),
         opcode=opcode,
         url=url(code),
         source_line=source_line(location),
@@ -220,5 +230,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

@@ -9,12 +9,11 @@ from compiler.capture.frames import current
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.graphs.nodes import describe_graph
 
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.output_graph import OutputGraph
-
-    from compiler.graphs.nodes import describe_graph
 
     original = OutputGraph.call_user_compiler
 
@@ -45,5 +44,5 @@ HOOK = Hook(
     needs=("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

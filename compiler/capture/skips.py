@@ -33,6 +33,8 @@ def users_own(file: str, root: str) -> bool:
     packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     if any(file.startswith(os.path.join(folder, "")) for folder in packages):
         return False
+    if any(f"{os.sep}{name}{os.sep}" in file for name in ("site-packages", "dist-packages")):
+        return False
     return not root or file.startswith(os.path.join(root, ""))
 
 
@@ -43,13 +45,15 @@ class _Seen:
 
 
 def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo import convert_frame
     from torch._dynamo.convert_frame import CatchErrorsWrapper, ConvertFrameAssert
 
+    has_tensor = convert_frame.has_tensor_in_frame
     original = CatchErrorsWrapper.__call__
     original_assert = ConvertFrameAssert.__call__
     seen: dict[tuple[CodeType, str, str, int], _Seen] = {}
     refused: dict[CodeType, str] = {}
-    """Reasons of errors that Dynamo raised before it began to compile, by code object."""
+    """Why Dynamo did not begin to compile, by code object; torch 2.11 itself does not say."""
 
     @functools.wraps(original_assert)
     def convert_frame_assert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
@@ -60,6 +64,13 @@ def install(recorder: Recorder) -> Uninstall:
             if last_finished() is before:
                 refused[frame.f_code] = in_short(error)
             raise
+
+    @functools.wraps(has_tensor)
+    def has_tensor_in_frame(frame: Any, *args: Any, **kwargs: Any) -> Any:
+        found = has_tensor(frame, *args, **kwargs)
+        if not found:
+            refused[frame.f_code] = "no tensor-related objects found in frame"
+        return found
 
     @functools.wraps(original)
     def catch_errors(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
@@ -97,6 +108,7 @@ def install(recorder: Recorder) -> Uninstall:
         recorder.emit(record)
 
     undo = [
+        patch(convert_frame, "has_tensor_in_frame", has_tensor_in_frame),
         patch(ConvertFrameAssert, "__call__", convert_frame_assert),
         patch(CatchErrorsWrapper, "__call__", catch_errors),
     ]
@@ -129,8 +141,9 @@ HOOK = Hook(
     needs=(
         "torch._dynamo.convert_frame:CatchErrorsWrapper.__call__",
         "torch._dynamo.convert_frame:ConvertFrameAssert.__call__",
+        "torch._dynamo.convert_frame:has_tensor_in_frame",
     ),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

@@ -85,6 +85,15 @@ def agreed(locations: list[Location], stack: list[FrameSummary] | None) -> tuple
     return tuple(known.get((item.file, item.line), item) for item in theirs)
 
 
+def inside(stack: list[FrameSummary] | None, location: Location) -> Location | None:
+    """torch's own deepest frame, where it lies below the user's in torch or the library."""
+    if not stack:
+        return None
+    deepest = _without_prefix(from_summary(stack[-1]))
+    same = (deepest.file, deepest.line) == (location.file, location.line)
+    return None if same or outside_torch(deepest.file) else deepest
+
+
 def _without_prefix(location: Location) -> Location:
     return Location(
         file=location.file,

@@ -76,8 +76,11 @@ def source(variable: Any) -> str:
     found = vars(variable).get("source")
     if found is None:
         return ""
-    name = getattr(found, "name", "")
-    return str(name() if callable(name) else name)[:_MAX]
+    try:
+        name = found.name
+        return str(name() if callable(name) else name)[:_MAX]
+    except NotImplementedError:  # sources that torch makes up for itself have no name
+        return ""
 
 
 def plain(value: object) -> str:

@@ -23,6 +23,11 @@ class Recorder:
     """Compile ids that the running call has finished, set by the frame hook."""
     quiet: bool = False
     """True while the tool itself makes torch work (timing, comparing): hooks record nothing."""
+    aside_seconds: float = 0.0
+    """Wall seconds so far that the recording spent inside compiles on work that torch would not
+    have done (predicting GPU code). A clock that starts and ends around them takes them off."""
+    aside_cpu_seconds: float = 0.0
+    """The same in CPU seconds, of the children that were waited for too."""
     user_root: str = ""
     """Folder of the user's file: its files, and those they import from it, are the user's own."""
     _sources: set[str] = field(default_factory=set)

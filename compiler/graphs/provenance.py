@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 from torch import fx
 
-from compiler.graphs.nodes import COMPUTING, node_stack
+from compiler.graphs.nodes import COMPUTING, node_stack, target_name
 from compiler.trace.records import Graph, Location, Node
 
 Origins = Callable[[fx.Node], tuple[str, ...]]
@@ -85,23 +85,12 @@ def captured_origins(
 ) -> Origins:
     """Origins of AOTAutograd's nodes in the captured graph with these names."""
     made = made_in(graph_id)
-    known: dict[fx.Node, tuple[str, ...]] = {}
 
-    def direct(node: fx.Node, depth: int = 0) -> tuple[str, ...]:
-        if node in known:
-            return known[node]
-        found: tuple[str, ...] = ()
-        if node.op == "placeholder":
-            index = argument_index(node)
-            if index is not None and index < len(placeholders):
-                found = (placeholders[index],)
-        else:
-            found = roots(node, names)
-            if not found and node.name in made and depth < 32:
-                older = (direct(old, depth + 1) for old in made[node.name].instead_of)
-                found = tuple(dict.fromkeys(name for group in older for name in group))
-        known[node] = found
-        return found
+    def direct(node: fx.Node) -> tuple[str, ...]:
+        if node.op != "placeholder":
+            return roots(node, names)
+        index = argument_index(node)
+        return (placeholders[index],) if index is not None and index < len(placeholders) else ()
 
     by_sequence: dict[int, dict[str, None]] = {}
     # a forward node that a pass replaced is gone, but its backward still carries its number
@@ -111,8 +100,12 @@ def captured_origins(
         if number is not None and node.op in COMPUTING:
             by_sequence.setdefault(number, {}).update(dict.fromkeys(direct(node)))
 
-    def origins(node: fx.Node) -> tuple[str, ...]:
-        return direct(node) or tuple(by_sequence.get(node.meta.get("seq_nr", -1), ()))
+    def origins(node: fx.Node, depth: int = 0) -> tuple[str, ...]:
+        found = direct(node)
+        if not found and node.name in made and depth < 32:
+            older = (origins(old, depth + 1) for old in made[node.name].instead_of)
+            found = tuple(dict.fromkeys(name for group in older for name in group))
+        return found or tuple(by_sequence.get(node.meta.get("seq_nr", -1), ()))
 
     return origins
 
@@ -132,8 +125,8 @@ def with_inferred_lines(
 ) -> Graph:
     """The graph, with the line of what a node was made from where torch recorded none for it.
 
-    `lines`: of the parent's nodes, by name. The last of several is taken: a replacement computes
-    what the last replaced node did.
+    `lines`: of the parent's nodes, by name. Of several, that of the node with the same target is
+    taken, else the last: a replacement computes what the last replaced node did.
     """
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -142,7 +135,8 @@ def with_inferred_lines(
         if made is not None:
             changes["made_by"] = made.by
         if node.location is None and node.op != "output":
-            line = _last_line(made) if made is not None else None
+            old = None if made is None else replaced_node(made, node.target, graph_made)
+            line = None if old is None else node_stack(old)[-1]
             if line is None:
                 line = next((lines[o] for o in reversed(node.origins) if o in lines), None)
             if line is not None:
@@ -151,12 +145,42 @@ def with_inferred_lines(
     return msgspec.structs.replace(graph, nodes=tuple(nodes))
 
 
-def _last_line(made: Made) -> Location | None:
-    for old in reversed(made.instead_of):
-        stack = node_stack(old)
-        if stack:
-            return stack[-1]
-    return None
+def replaced_node(made: Made, target: str, made_by_name: dict[str, Made]) -> fx.Node | None:
+    """Of the nodes that a pass replaced, the one whose line a node put in their place takes: that
+    with the same target, else the last one that has a line; None where none has.
+
+    A replaced node that a pass had made itself stands for what that pass replaced.
+    """
+    candidates: list[fx.Node] = []
+
+    def collect(found: Made, depth: int) -> None:
+        for old in found.instead_of:
+            if node_stack(old):
+                candidates.append(old)
+            elif old.name in made_by_name and depth < 32:
+                collect(made_by_name[old.name], depth + 1)
+
+    collect(made, 0)
+    for old in candidates:
+        if target_name(old.target) == target:
+            return old
+    return candidates[-1] if candidates else None
+
+
+def replaced_names(made: Made, made_by_name: dict[str, Made]) -> tuple[str, ...]:
+    """Names of the nodes that a pass replaced, those that passes had made followed to theirs."""
+    found: dict[str, None] = {}
+
+    def collect(item: Made, depth: int) -> None:
+        for old in item.instead_of:
+            inner = made_by_name.get(old.name)
+            if inner is not None and inner.instead_of and depth < 32:
+                collect(inner, depth + 1)
+            else:
+                found[old.name] = None
+
+    collect(made, 0)
+    return tuple(found)
 
 
 def lines_of(graph: Graph) -> dict[str, Location]:

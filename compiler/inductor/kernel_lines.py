@@ -1,10 +1,11 @@
 """Which operation each line of a kernel computes, C++ and Triton alike.
 
-While an operation of a loop body is turned into code, torch's `InterpreterShim` (torch/_inductor/
-loop_body.py) says which one, and `V.kernel.current_node` of which scheduler node. Before each line
-that is written into a kernel's own buffers then, a `Mark` is put: an entry of the buffer that prints
-nothing, so that the generated text stays as it is, and that moves with its line when buffers are
-spliced. Printing the buffer of a whole kernel reads the marks back as line numbers.
+While an operation of a loop body is turned into code, torch's `InterpreterShim`
+(torch/_inductor/loop_body.py) says which one, and `V.kernel.current_node` of which scheduler node.
+Before each line that is written into a kernel's own buffers then, a `Mark` is put: an entry of the
+buffer that prints nothing, so that the generated text stays as it is, and that moves with its line
+when buffers are spliced. Printing the buffer of a whole kernel reads the marks back as line
+numbers.
 """
 
 from __future__ import annotations
@@ -113,17 +114,30 @@ def install(recorder: Recorder) -> Uninstall:
 
         return run_shim
 
-    def without_marks(original: Callable[..., Any]) -> Callable[..., Any]:
-        """For the one function of torch that rebuilds each line of a buffer from its text."""
+    def moved(original: Callable[..., Any]) -> Callable[..., Any]:
+        """For the one function of torch that rebuilds each line of a buffer from its text: it
+        sees no marks, and they are put back before the same lines of what it answers."""
 
-        def move_code(code: Any, *args: Any, **kwargs: Any) -> Any:
-            if any(type(line) is Mark for line in code._lines):
-                plain = type(code)(code._indent)
-                plain._lines = [line for line in code._lines if type(line) is not Mark]
-                code = plain
-            return original(code, *args, **kwargs)
+        def move_code_under_inner_loop(code: Any, *args: Any, **kwargs: Any) -> Any:
+            marks: dict[int, Any] = {}
+            plain = type(code)(code._indent)
+            for line in code._lines:
+                if type(line) is Mark:
+                    marks[len(plain._lines)] = line
+                else:
+                    plain._lines.append(line)
+            answer = original(plain, *args, **kwargs)
+            around = len(answer._lines) - len(plain._lines)
+            if marks and around == len(("for", "{", "}")):
+                lines = []
+                for place, line in enumerate(answer._lines, -(around - 1)):
+                    if place in marks:
+                        lines.append(marks[place])
+                    lines.append(line)
+                answer._lines = lines
+            return answer
 
-        return move_code
+        return move_code_under_inner_loop
 
     def lines_ref(original: Callable[..., Any]) -> Callable[..., Any]:
         def get_lines_ref(self: Any) -> Any:
@@ -138,7 +152,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(IndentedBuffer, "writeline", writeline(IndentedBuffer.writeline)),
         patch(IndentedBuffer, "getvaluewithlinemap", printed(IndentedBuffer.getvaluewithlinemap)),
         patch(InterpreterShim, "run", run(InterpreterShim.run)),
-        patch(cpp, "move_code_under_inner_loop", without_marks(cpp.move_code_under_inner_loop)),
+        patch(cpp, "move_code_under_inner_loop", moved(cpp.move_code_under_inner_loop)),
     ]
     if hasattr(IndentedBuffer, "get_lines_ref"):
         undo.append(patch(IndentedBuffer, "get_lines_ref", lines_ref(IndentedBuffer.get_lines_ref)))
@@ -151,7 +165,7 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
-def _read(lines: list[Any], mark: type) -> dict[int, Origin]:
+def _read(lines: list[Any], mark: type[Any]) -> dict[int, Origin]:
     """Line numbers of the marked lines, counted as torch's `getvaluewithlinemap` counts them."""
     found: dict[int, Origin] = {}
     number = 1

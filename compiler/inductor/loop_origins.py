@@ -1,10 +1,10 @@
 """Which FX node each operation of a loop body comes from.
 
-Inductor fuses pointwise nodes while it lowers them, by composing their `inner_fn`s (torch/_inductor/
-ir.py, `Loops`), and traces the composition once a buffer is realised (loop_body.py). Each `inner_fn`
-is given the FX node that was being lowered when it was made; while it runs, that node is current,
-and the operations that the tracer sees are its own. Operations outside of any (the final store, the
-reduction itself) belong to the node that was realised.
+Inductor fuses pointwise nodes while it lowers them, by composing their `inner_fn`s (`Loops` in
+torch/_inductor/ir.py), and traces the composition once a buffer is realised (loop_body.py). Each
+`inner_fn` is given the FX node that was being lowered when it was made; while it runs, that node is
+current, and the operations that the tracer sees are its own. Operations outside of any (the final
+store, the reduction itself) belong to the node that was realised.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 _STORES = ("store", "store_reduction", "partial_accumulate")
 
 
@@ -58,7 +57,7 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
 
 def _text(value: Any, texts: dict[Any, str]) -> str:
     if hasattr(value, "op") and hasattr(value, "graph"):
-        return texts.get(value, value.name)
+        return str(texts.get(value, value.name))
     if isinstance(value, (tuple, list)):
         return "(" + ", ".join(_text(item, texts) for item in value) + ")"
     return str(value)

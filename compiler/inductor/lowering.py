@@ -16,28 +16,23 @@ from torch import fx
 
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
-from compiler.graphs.lines import parse_stack_trace
-from compiler.graphs.nodes import describe_graph, target_name
-from compiler.inductor.lowerings import Lowering, failed, lowering_of
-from compiler.inductor.replacements import replaced
+from compiler.control.safely import Safely
+from compiler.graphs.nodes import describe_graph, node_stack, target_name
+from compiler.graphs.provenance import Made, made_in, replaced_names, replaced_node
+from compiler.inductor.lowerings import Lowering, lowering_of
 from compiler.trace.records import Graph, Lowered, Node
 
-WHAT = "lowering"
 _MAX_NAMES = 8
 
 
 def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor import compile_fx
     from torch._inductor.graph import GraphLowering
 
-    from torch._inductor import compile_fx
-
+    safely = Safely(recorder, HOOK.name)
     undo = [
-        patch(
-            compile_fx,
-            "_recursive_post_grad_passes",
-            _post_grad(compile_fx._recursive_post_grad_passes),
-        ),
-        patch(GraphLowering, "run", _run(GraphLowering.run, recorder)),
+        *(patch(compile_fx, name, _keep_names(getattr(compile_fx, name))) for name in _PASSES),
+        patch(GraphLowering, "run", _run(GraphLowering.run, recorder, safely)),
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
     ]
 
@@ -48,16 +43,19 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
+_PASSES = ("_recursive_joint_graph_passes", "_recursive_post_grad_passes")
+
 _parents: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
-"""Names of the nodes of AOTAutograd's graphs, before Inductor's last passes rewrite them."""
+"""Names of the nodes of AOTAutograd's graphs, before the first of Inductor's passes on them."""
 
 
-def _post_grad(original: Callable[..., Any]) -> Callable[..., Any]:
-    def post_grad_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
-        _parents[gm] = frozenset(node.name for node in gm.graph.nodes)
+def _keep_names(original: Callable[..., Any]) -> Callable[..., Any]:
+    def passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+        if gm not in _parents:
+            _parents[gm] = frozenset(node.name for node in gm.graph.nodes)
         return original(gm, *args, **kwargs)
 
-    return post_grad_passes
+    return passes
 
 
 _results: dict[int, dict[fx.Node, tuple[Any, list[Any]]]] = {}
@@ -76,23 +74,15 @@ def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
     return run_node
 
 
-def _run(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _run(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.quiet:
-            return original(self, *args, **kwargs)
-        try:
-            record_graph(recorder, self)
-            _results[id(self)] = {}
-        except Exception as error:
-            failed(recorder, WHAT, error)
+        safely(record_graph, recorder, self)
+        _results[id(self)] = {}
         try:
             answer = original(self, *args, **kwargs)
         finally:
-            results = _results.pop(id(self), {})
-        try:
-            _record_lowered(recorder, self, results)
-        except Exception as error:
-            failed(recorder, WHAT, error)
+            results = _results.pop(id(self))
+        safely(_record_lowered, recorder, self, results)
         return answer
 
     return run
@@ -112,8 +102,9 @@ def record_graph(recorder: Recorder, graph: Any) -> Lowering:
         parent=lowering.parent,
     )
     known = _parents.get(graph.module)
+    made = {**made_in(f"{lowering.compile_id}/joint"), **made_in(lowering.parent)}
     nodes = tuple(
-        with_origins(node, part, known)
+        with_origins(node, part, known, made, lowering)
         for node, part in zip(graph.module.graph.nodes, described.nodes, strict=True)
     )
     for node in nodes:
@@ -129,24 +120,34 @@ def _with_nodes(graph: Graph, nodes: tuple[Node, ...]) -> Graph:
     return changed
 
 
-def with_origins(node: fx.Node, described: Node, known: frozenset[str] | None) -> Node:
+def with_origins(
+    node: fx.Node,
+    described: Node,
+    known: frozenset[str] | None,
+    made: dict[str, Made],
+    lowering: Lowering,
+) -> Node:
     """The node with its origins in the parent graph, and an inferred line where torch has none.
 
     Passes rewrite the parent in place: a node of it (`known` has their names) keeps its name. One
-    that a pattern put in comes from the nodes that the pattern matched.
+    that a pass put in (`made`) comes from the nodes that it replaced.
     """
-    source = replaced(node)
     kept = known is None or node.name in known
-    if source is None:
+    found = made.get(node.name)
+    if found is None:
         return msgspec.structs.replace(described, origins=(node.name,) if kept else ())
-    origins = [name for name in source.nodes if known is None or name in known][:_MAX_NAMES]
-    changes: dict[str, Any] = {
-        "origins": (node.name,) if kept else tuple(origins),
-        "made_by": source.by,
-    }
-    if described.location is None and source.stack_trace:
-        stack = parse_stack_trace(source.stack_trace)
-        if stack:
+    origins: tuple[str, ...] = (node.name,)
+    if not kept:
+        names = replaced_names(found, made)
+        origins = tuple(name for name in names if known is None or name in known)[:_MAX_NAMES]
+    changes: dict[str, Any] = {"origins": origins, "made_by": found.by}
+    source = replaced_node(found, described.target, made)
+    if source is not None:
+        original = source.meta.get("original_aten")
+        if original is not None:
+            lowering.originals[node.name] = original
+        if described.location is None:
+            stack = node_stack(source)
             changes |= {
                 "location": stack[-1],
                 "stack": stack if len(stack) > 1 else (),
@@ -227,7 +228,7 @@ HOOK = Hook(
     needs=(
         f"{_GRAPH}.run",
         f"{_GRAPH}.run_node",
-        "torch._inductor.compile_fx:_recursive_post_grad_passes",
+        *(f"torch._inductor.compile_fx:{name}(gm)" for name in _PASSES),
         "torch._inductor.lowering:fallbacks",
         "torch._inductor.lowering:fallback_node_due_to_unsupported_type",
         "torch._library.utils:is_builtin",

@@ -14,7 +14,7 @@ from torch import fx
 from compiler.control.recorder import Recorder
 from compiler.graphs.current import current_compile_id, lowering_graph_id
 from compiler.inductor.predicted import predicting
-from compiler.trace.records import Location, Node, Warned
+from compiler.trace.records import Location, Node
 from compiler.trace.writer import TraceWriter
 
 
@@ -38,6 +38,8 @@ class Lowering:
     """Origins of each scheduler node, by name: `op3` -> nodes of this graph, in its order."""
     realised: dict[str, str] = field(default_factory=dict)
     """The node that each scheduler node realises, by name, where torch names one."""
+    originals: dict[str, object] = field(default_factory=dict)
+    """The user's operator behind each node that a pass put in, where the replaced nodes have it."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label of each scheduler node, by name."""
 
@@ -63,7 +65,6 @@ class Lowerings:
         default_factory=weakref.WeakKeyDictionary
     )
     used: dict[str, int] = field(default_factory=dict)
-    warned: set[str] = field(default_factory=set)
 
 
 _all: weakref.WeakKeyDictionary[TraceWriter, Lowerings] = weakref.WeakKeyDictionary()
@@ -108,12 +109,3 @@ def _new(lowerings: Lowerings, graph: object) -> Lowering:
         predicted=bool(arch),
         positions={node: place for place, node in enumerate(nodes)},
     )
-
-
-def failed(recorder: Recorder, what: str, error: Exception) -> None:
-    """Say once that recording `what` went wrong; torch's own work goes on."""
-    lowerings = _of(recorder)
-    message = f"{what} is not recorded whole: {type(error).__name__}: {str(error)[:200]}"
-    if message not in lowerings.warned:
-        lowerings.warned.add(message)
-        recorder.emit(Warned(message=message))

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compiler.inductor.replacements import replaced
 from compiler.trace.records import Size
 
 _VIEWS = frozenset(
-    "view _unsafe_view reshape permute transpose t expand expand_as unsqueeze squeeze alias detach "
-    "slice select split split_with_sizes chunk unbind as_strided contiguous clone getitem "
-    "_reshape_alias _to_copy convert_element_type full empty lift_fresh_copy inductor_force_stride_order".split()
+    (
+        "view",
+        "_unsafe_view",
+        "reshape",
+        "permute",
+        "transpose",
+        "t",
+        "expand",
+        "expand_as",
+        "unsqueeze",
+        "squeeze",
+        "alias",
+        "detach",
+        "slice",
+        "select",
+        "split",
+        "split_with_sizes",
+        "chunk",
+        "unbind",
+        "as_strided",
+        "contiguous",
+        "clone",
+        "getitem",
+        "_reshape_alias",
+        "_to_copy",
+        "to_copy",
+        "unsafe_view",
+        "reshape_alias",
+        "convert_element_type",
+        "full",
+        "empty",
+        "lift_fresh_copy",
+        "inductor_force_stride_order",
+    )
 )
 """Ops that move or convert data; a label names them only where there is nothing else."""
 
@@ -43,20 +73,26 @@ def label(names: Iterable[str]) -> str:
     return ", ".join(chosen)
 
 
+def copy_label(text: str) -> str:
+    """Label of what only moves data, from the label of what it is for."""
+    purposes = [name for name in text.split(", ") if name and name not in _VIEWS]
+    return f"copy for {', '.join(purposes)}" if purposes else "copy"
+
+
 def node_label(nodes: Iterable[Any]) -> str:
     """Label of lowered FX nodes by the ops that they are: `amax`, `exp, sum`."""
     return label(op_name(node.target) for node in nodes if node.op == "call_function")
 
 
-def user_label(nodes: Iterable[Any]) -> str:
+def user_label(nodes: Iterable[Any], originals: Mapping[str, object]) -> str:
     """Label of lowered FX nodes by the ops of the user's program that they come from, as torch
-    remembers them (`original_aten`): `softmax, layer_norm`."""
+    remembers them (`original_aten`): `softmax, layer_norm`. `originals`: of nodes that passes put
+    in, by name."""
     names = []
     for node in nodes:
         if node.op != "call_function":
             continue
-        made = replaced(node)
-        original = node.meta.get("original_aten") if made is None else made.original
+        original = originals.get(node.name) or node.meta.get("original_aten")
         name = op_name(original if original is not None else node.target)
         names.append(name.removeprefix("_").removeprefix("native_") or name)
     return label(names)

@@ -15,6 +15,7 @@ from typing import Any
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id
 from compiler.trace.records import Phase
 
 LOGGER = "torch._dynamo.utils:ChromiumEventLogger"
@@ -102,8 +103,6 @@ class Phases:
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.utils import ChromiumEventLogger
 
-    from compiler.graphs.current import current_compile_id
-
     phases = Phases(recorder)
     safely = Safely(recorder, HOOK.name)
     log_event_start = ChromiumEventLogger.log_event_start
@@ -151,5 +150,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

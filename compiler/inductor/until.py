@@ -1,10 +1,10 @@
 """Stopping before the build: the graph then runs in FX's interpreter, and no compiler is started.
 
-`compile_fx` (torch/_inductor/compile_fx.py) lowers a graph and asks `GraphLowering.compile_to_module`
-for a module to call. When the recording ends earlier, that goes as far as the last stage asked for
-and answers with an interpreter of AOTAutograd's graph as it was before Inductor's last passes, which
-put functions into it that only lower. Caches are off meanwhile: an entry without code must not be
-kept, and with a hit there is nothing to record.
+`compile_fx` (torch/_inductor/compile_fx.py) lowers a graph and asks
+`GraphLowering.compile_to_module` for a module to call. When the recording ends earlier, that goes
+as far as the last stage asked for and answers with an interpreter of AOTAutograd's graph as it was
+before Inductor's last passes, which put functions into it that only lower. Caches are off
+meanwhile: an entry without code must not be kept, and with a hit there is nothing to record.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def install(recorder: Recorder) -> Uninstall:
         elif reached("fusion", until):
             self.init_wrapper_code()
             self._update_scheduler()
+        else:
+            self.scheduler = types.SimpleNamespace(nodes=[])  # compile_fx reads its nodes for logs
         runner = fx.Interpreter(graphs.get(self.module, self.module))
 
         def call(arguments: list[Any]) -> Any:

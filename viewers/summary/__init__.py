@@ -27,7 +27,7 @@ from viewers.summary.findings import Finding, findings_of
 from viewers.summary.fusion import FusionSummary, GraphFusion, Pair, fusion_summary, rule_words
 from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
 from viewers.summary.memory import GraphMemory, MemorySummary, memory_summary
-from viewers.summary.phases import PhaseTime, phase_times
+from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import Change, RecompileCause, RecompiledFrame, recompile_causes
 from viewers.summary.verdict import Verdict, verdict_of
@@ -60,6 +60,8 @@ class Summary:
     kernels: KernelSummary
     memory: MemorySummary
     phases: tuple[PhaseTime, ...]
+    stages: tuple[StageTime, ...]
+    """Where the time of compiling went, by stage; these add up."""
     caches: tuple[CacheUse, ...]
     speed: Speed | None
     numerics: Numerics | None
@@ -103,6 +105,7 @@ def summarise(recording: Recording) -> Summary:
         kernels=kernel_summary(recording),
         memory=memory_summary(recording),
         phases=phase_times(recording),
+        stages=stage_times(recording),
         caches=cache_uses(recording),
         speed=recording.speed,
         numerics=recording.numerics,
@@ -138,6 +141,7 @@ __all__ = [
     "Place",
     "RecompileCause",
     "RecompiledFrame",
+    "StageTime",
     "Summary",
     "Verdict",
     "calls_of",

@@ -22,6 +22,8 @@ TITLES = {
     "Skip calling `torch.compiler.disable()`d function": "call of a disabled function",
     "Skip inlining `torch.compiler.disable()`d function": "call of a disabled function",
     "logging.Logger method not supported for non-export cases": "logging call",
+    "Call to `torch._dynamo.graph_break()`": "torch._dynamo.graph_break()",
+    "attempted to trace numpy function unsupported by PyTorch": "NumPy function unknown to torch",
 }
 """Shorter words than torch's for the commonest types; all others keep torch's."""
 
@@ -71,7 +73,10 @@ def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
     for record in recording.all(GraphBreak):
         grouped[record.location.file, record.location.line, record.gb or record.type].append(record)
     resumed = _resumed_frames(recording)
-    return tuple(_site(recording, records, resumed) for records in grouped.values())
+    return tuple(
+        _site(recording, records, set().union(*(resumed[id(record)] for record in records)))
+        for records in grouped.values()
+    )
 
 
 def break_title(record: GraphBreak) -> str:
@@ -105,15 +110,10 @@ def ordered_advice(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
     return tuple(sorted(advice, key=lambda one: one.by != "tcw"))
 
 
-def _site(
-    recording: Recording, records: list[GraphBreak], resumed: dict[tuple[str, int], set[str]]
-) -> BreakSite:
+def _site(recording: Recording, records: list[GraphBreak], frames: set[str]) -> BreakSite:
     first = records[0]
     place = place_of(recording, first.location, first.source_line)
     assert place is not None
-    lines = {(first.location.file, first.location.line)}
-    lines.update((frame.file, frame.line) for frame in first.stack)
-    frames = set().union(*(resumed.get(line, set()) for line in lines))
     ended = first.outcome != "break"
     return BreakSite(
         gb=first.gb,
@@ -131,12 +131,21 @@ def _site(
     )
 
 
-def _resumed_frames(recording: Recording) -> dict[tuple[str, int], set[str]]:
-    """(file, line at which a resume function goes on) -> frames that then captured a graph."""
+def _resumed_frames(recording: Recording) -> dict[int, set[str]]:
+    """`id` of a break -> frames that resumed after it and captured a graph.
+
+    A resume function goes on in the line of the break, or in the line that called the function
+    it was in. Where a line breaks several times, it resumes after the last break before it.
+    """
     captured = {graph.compile_id for graph in recording.all(Graph) if graph.kind == "captured"}
-    found: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for start in recording.all(FrameStart):
-        if start.resumes_at is not None and start.compile_id in captured:
-            frame = start.compile_id.partition("/")[0]
-            found[start.location.file, start.resumes_at].add(frame)
+    last: dict[tuple[str, int], GraphBreak] = {}
+    found: dict[int, set[str]] = defaultdict(set)
+    for record in recording.records:
+        if isinstance(record, GraphBreak):
+            for place in (*record.stack, record.location):
+                last[place.file, place.line] = record
+        elif isinstance(record, FrameStart) and record.resumes_at is not None:
+            before = last.get((record.location.file, record.resumes_at))
+            if before is not None and record.compile_id in captured:
+                found[id(before)].add(record.compile_id.partition("/")[0])
     return found

@@ -15,9 +15,9 @@ from compiler.trace.records import (
     Guards,
 )
 from viewers.recording import Recording
+from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
 from viewers.summary.place import Place, place_of
-from viewers.words import tensor_text
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
     calls = []
     before: dict[str, str] = {}
     for number in sorted({*starts, *ends, *pieces}):
-        arguments = _arguments(starts[number]) if number in starts else {}
+        arguments = arguments_of(starts[number]) if number in starts else {}
         changed = [
             f"{name} {before[name]} → {value}"
             for name, value in arguments.items()
@@ -154,10 +154,3 @@ def _pieces(recording: Recording) -> list[Piece]:
             )
         )
     return pieces
-
-
-def _arguments(start: CallStart) -> dict[str, str]:
-    return {
-        argument.name: tensor_text(argument.tensor) if argument.tensor else argument.value
-        for argument in start.arguments
-    }

@@ -7,13 +7,30 @@ from dataclasses import dataclass
 
 from compiler.trace.records import FusionGroups, FusionPair, FusionRound, SchedulerNode
 from viewers.recording import Recording
+from viewers.words import listed
 
 RULES = {
     "between": "something between",
-    "no-shared-data": "no shared data",
+    "domain": "different domains",
+    "extern": "a library call",
+    "extern-epilogue": "a library call's epilogue",
+    "indexing-mismatch": "indexed differently",
+    "little-shared-data": "too little shared data",
+    "max-horizontal": "too many side by side",
+    "memory-deps": "reads do not match writes",
+    "nop": "nothing to compute",
+    "order": "in the wrong order",
+    "outer-loop": "already fused at an outer loop",
+    "peak-memory": "would raise peak memory",
+    "same-node": "a node with itself",
+    "too-many-buffers": "too many buffers",
+    "too-many-nodes": "too many nodes",
     "unstated": "no reason given",
 }
-"""Words for the rules' short names; a rule without words here is shown by its name."""
+"""Words for rules whose short names do not say enough; any other is shown by its name."""
+
+LABEL_PARTS = 4
+"""Different ops named in the label of a fused node; more are counted."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +71,18 @@ class GraphFusion:
         return sum(pair.verdict == "fused" for pair in self.pairs)
 
     @property
+    def predicted(self) -> bool:
+        """Whether it was compiled for a GPU that was not there: `0/0/forward@sm_90/lowered`."""
+        return "@" in self.graph
+
+    @property
     def rejected_pairs(self) -> int:
         return sum(self.rejected.values())
 
 
 @dataclass(frozen=True)
 class FusionSummary:
-    """All graphs together."""
+    """All graphs together; the sums leave out those that were predicted for a GPU."""
 
     graphs: tuple[GraphFusion, ...]
     fused: int
@@ -93,11 +115,12 @@ def fusion_summary(recording: Recording) -> FusionSummary:
             )
         )
     total: Counter[str] = Counter()
-    for one in graphs:
+    real = [one for one in graphs if not one.predicted]
+    for one in real:
         total.update(one.rejected)
     return FusionSummary(
         graphs=tuple(graphs),
-        fused=sum(one.fused for one in graphs),
+        fused=sum(one.fused for one in real),
         rejected=dict(total.most_common()),
     )
 
@@ -105,10 +128,16 @@ def fusion_summary(recording: Recording) -> FusionSummary:
 def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
     """(graph, scheduler node) -> what it computes in words; fused nodes join their parts' words."""
     labels = {(node.graph, node.name): node.label for node in recording.all(SchedulerNode)}
+    parts: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for node in recording.all(SchedulerNode):
+        parts[node.graph][node.name] = node.label.split(", ")
     for round_ in recording.all(FusionRound):
         for first, second, name in round_.fused:
-            parts = [labels.get((round_.graph, one), one) for one in (first, second)]
-            labels[round_.graph, name] = ", ".join(parts)
+            for one in (first, second):
+                found = parts[round_.graph].get(one, [one])
+                parts[round_.graph].setdefault(name, []).extend(found)
+            words = list(dict.fromkeys(parts[round_.graph][name]))
+            labels[round_.graph, name] = listed(words, LABEL_PARTS)
     return labels
 
 

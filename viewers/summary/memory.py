@@ -18,7 +18,7 @@ class GraphMemory:
     reused: int
     """Buffers that take over the memory of another."""
     largest: tuple[Buffer, ...]
-    """The largest buffers, at most five."""
+    """The largest buffers that it allocates, at most five; unknown sizes last."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,13 @@ def memory_summary(recording: Recording) -> MemorySummary:
             peak_bytes=plan.peak_bytes,
             without_reuse_bytes=plan.without_reuse_bytes,
             reused=sum(bool(buffer.reuses) for buffer in plan.buffers),
-            largest=tuple(sorted(plan.buffers, key=lambda one: -(one.bytes or 0))[:5]),
+            largest=_largest(plan),
         )
         for plan in recording.all(MemoryPlan)
     )
     return MemorySummary(graphs=graphs, partitions=tuple(recording.all(Partition)))
+
+
+def _largest(plan: MemoryPlan) -> tuple[Buffer, ...]:
+    own = [buffer for buffer in plan.buffers if buffer.kind != "input"]
+    return tuple(sorted(own, key=lambda one: -(one.bytes or 0))[:5])

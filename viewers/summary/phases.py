@@ -1,12 +1,43 @@
-"""Where the time of compiling went: phases with their own time, children taken off."""
+"""Where the time of compiling went: phases with their own time, children taken off.
+
+torch builds kernels on threads of their own while the compile waits for them or goes on. Their time
+is kept apart, so that the own times of all phases add up to the time that the compile took.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler.trace.records import Phase
 from viewers.recording import Recording
+
+STAGES = {
+    "dynamo": "capture",
+    "entire_frame_compile": "capture",
+    "bytecode_tracing": "capture",
+    "build_guards": "capture",
+    "backend_compile": "autograd",
+    "entire_backward_compile": "autograd",
+    "create_aot_dispatcher_function": "autograd",
+    "_recursive_pre_grad_passes": "fx passes",
+    "_recursive_joint_graph_passes": "fx passes",
+    "_recursive_post_grad_passes": "fx passes",
+    "min_cut_rematerialization_partition": "autograd",
+    "inductor_compile": "lowering",
+    "GraphLowering.run": "lowering",
+    "Scheduler.__init__": "fusion",
+    "Scheduler.fused_nodes": "fusion",
+    "GraphLowering.compile_to_fn": "codegen",
+    "Scheduler.codegen": "codegen",
+    "PyCodeCache.load_by_key_path": "build",
+    "async_compile.wait": "build",
+    "compile_file": "build",
+}
+"""The stage of torch's phases (`dynamo_timed` names); any other belongs to that of its parent."""
+
+PREDICTION = "prediction"
+"""The stage of `predict sm_90` and of all inside it."""
 
 
 @dataclass(frozen=True)
@@ -18,34 +49,102 @@ class PhaseTime:
     seconds: float
     """Their time; a phase inside one of the same name is not counted twice."""
     self_seconds: float
-    """Without the phases inside them, so that these add up."""
+    """Without the phases inside them and without build threads: these add up."""
+    beside_seconds: float
+    """Their own time on build threads, beside the compile."""
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """Own time of one stage."""
+
+    stage: str
+    """`capture`, `autograd`, `fx passes`, `lowering`, `fusion`, `codegen`, `build`; `other` for
+    phases of a torch that names them otherwise."""
+    seconds: float
+
+
+def _stage_of(name: str) -> str:
+    return PREDICTION if name.startswith("predict ") else STAGES.get(name, "")
+
+
+@dataclass
+class _Sums:
+    count: int = 0
+    seconds: float = 0.0
+    own: float = 0.0
+    beside: float = 0.0
+
+
+@dataclass
+class _Forest:
+    """Phases by their ids, with what follows from how they nest."""
+
+    phases: dict[int, Phase]
+    inside: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    """Seconds of a phase's children."""
+
+    def __post_init__(self) -> None:
+        for phase in self.phases.values():
+            if phase.parent in self.phases:
+                self.inside[phase.parent] += phase.seconds
+
+    def own(self, phase: Phase) -> float:
+        return max(0.0, phase.seconds - self.inside[phase.id])
+
+    def ancestors(self, phase: Phase) -> list[Phase]:
+        """From the phase itself outwards; a damaged trace may hold a ring."""
+        found = {phase.id: phase}
+        parent = phase.parent
+        while parent is not None and parent in self.phases and parent not in found:
+            found[parent] = self.phases[parent]
+            parent = self.phases[parent].parent
+        return list(found.values())
+
+    def stage(self, phase: Phase) -> str:
+        stages = [_stage_of(one.name) for one in self.ancestors(phase)]
+        if PREDICTION in stages:
+            return PREDICTION
+        return next(filter(None, stages), "other")
+
+    def build_threads(self) -> set[int]:
+        """Threads that only ever build kernels."""
+        roots: dict[int, set[str]] = defaultdict(set)
+        for phase in self.phases.values():
+            if phase.parent not in self.phases:
+                roots[phase.thread].add(self.stage(phase))
+        return {thread for thread, stages in roots.items() if stages == {"build"}}
 
 
 def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
     """One entry a name, most own time first."""
-    phases = {phase.id: phase for phase in recording.all(Phase)}
-    inside: dict[int, float] = defaultdict(float)
-    for phase in phases.values():
-        if phase.parent is not None and phase.parent in phases:
-            inside[phase.parent] += phase.seconds
-    count: dict[str, int] = defaultdict(int)
+    forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
+    beside = forest.build_threads()
+    sums: dict[str, _Sums] = defaultdict(_Sums)
+    for phase in forest.phases.values():
+        one = sums[phase.name]
+        one.count += 1
+        if phase.thread in beside:
+            one.beside += forest.own(phase)
+        else:
+            one.own += forest.own(phase)
+        if all(outer.name != phase.name for outer in forest.ancestors(phase)[1:]):
+            one.seconds += phase.seconds
+    times = [
+        PhaseTime(name, one.count, one.seconds, one.own, one.beside) for name, one in sums.items()
+    ]
+    return tuple(sorted(times, key=lambda one: (-one.self_seconds, -one.beside_seconds, one.name)))
+
+
+def stage_times(recording: Recording) -> tuple[StageTime, ...]:
+    """Own time by stage, most first, without build threads and without what tcw itself adds:
+    the prediction of GPU code."""
+    forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
+    beside = forest.build_threads()
     seconds: dict[str, float] = defaultdict(float)
-    own: dict[str, float] = defaultdict(float)
-    for phase in phases.values():
-        count[phase.name] += 1
-        own[phase.name] += max(0.0, phase.seconds - inside[phase.id])
-        if not _has_ancestor_named(phase, phases):
-            seconds[phase.name] += phase.seconds
-    times = [PhaseTime(name, count[name], seconds[name], own[name]) for name in count]
-    return tuple(sorted(times, key=lambda one: (-one.self_seconds, one.name)))
-
-
-def _has_ancestor_named(phase: Phase, phases: dict[int, Phase]) -> bool:
-    seen = {phase.id}
-    parent = phase.parent
-    while parent is not None and parent in phases and parent not in seen:
-        if phases[parent].name == phase.name:
-            return True
-        seen.add(parent)
-        parent = phases[parent].parent
-    return False
+    for phase in forest.phases.values():
+        stage = forest.stage(phase)
+        if phase.thread not in beside and stage != PREDICTION:
+            seconds[stage] += forest.own(phase)
+    times = [StageTime(stage, took) for stage, took in seconds.items()]
+    return tuple(sorted(times, key=lambda one: (-one.seconds, one.stage)))

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from compiler.trace.records import Advice, FailedGuard, FrameEnd, FrameStart, Recompile
+from compiler.trace.records import (
+    Advice,
+    CallStart,
+    FailedGuard,
+    FrameEnd,
+    FrameStart,
+    Guards,
+    Recompile,
+)
 from viewers.recording import Recording
+from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
 from viewers.summary.place import Place, place_of
 
@@ -25,8 +34,13 @@ class Change:
 
     @property
     def text(self) -> str:
-        """`temperature 0.125 → 0.25`; the guard's own text where no values are known."""
-        return f"{self.name} {self.expected} → {self.seen}" if self.seen else self.name
+        """`temperature 0.125 → 0.25`, `2 <= x.size(1) <= 8, seen 9`; the guard's own text where
+        no values are known."""
+        if not self.seen:
+            return self.name
+        if self.name in self.expected:
+            return f"{self.expected}, seen {self.seen}"
+        return f"{self.name} {self.expected} → {self.seen}"
 
 
 @dataclass(frozen=True)
@@ -35,12 +49,17 @@ class RecompiledFrame:
 
     compile_id: str
     instead_of: str
-    """The most recent cache entry, which did not serve."""
+    """The cache entry that came nearest to serving."""
     function: str
     call: int
     change: Change
     seconds: float | None
     """Seconds of its compile; None where the recording ended before it did."""
+    place: Place | None
+    """The line that made torch depend on the value."""
+    advice: tuple[Advice, ...]
+    why: FailedGuard | None
+    """The failed guard of that entry."""
     record: Recompile
 
 
@@ -72,21 +91,25 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     """All causes, the costliest first.
 
     Frames recompiled in one call belong together when the same value changed, and a resumed
-    frame whose tensor changed size belongs to the size change of the frame that it resumes.
-    The same name failing again at the same place in a later call is the same cause.
+    frame whose tensor changed size belongs to the size change of the frame that it resumes. A
+    number of an inner function that changed as a size did (`batch_size` 2 → 3) follows from it;
+    an argument of the call itself does not. The same name failing again at the same place in a
+    later call is the same cause.
     """
+    calls = _Calls(recording)
     seconds = {end.compile_id: end.seconds for end in recording.all(FrameEnd)}
     resumed = {start.compile_id for start in recording.all(FrameStart) if start.resumes_at}
     groups: list[list[RecompiledFrame]] = []
     for record in recording.all(Recompile):
-        frame = _frame(record, seconds)
+        frame = _frame(recording, record, calls, seconds)
         for group in groups:
-            if _same_cause(group[0], frame, frame.compile_id in resumed):
+            follows = frame.compile_id in resumed
+            if _same_cause(group[0], frame, follows, calls.takes(frame)):
                 group.append(frame)
                 break
         else:
             groups.append([frame])
-    causes = [_cause(recording, group) for group in _merge_calls(groups)]
+    causes = [_cause(group) for group in _merge_calls(groups)]
     return tuple(sorted(causes, key=lambda cause: -(cause.seconds or 0.0)))
 
 
@@ -97,43 +120,91 @@ def change_of(failed: FailedGuard) -> Change:
     is_size = index is not None or ".size(" in name or ".shape" in name
     if index is not None and "(" not in name and "[" not in name:
         name = f"{name}.{index[1]}({index[2]})"
-    return Change(name=name, expected=failed.expected, seen=failed.seen, is_size=is_size)
+    seen = failed.seen.removeprefix(f"{name} = ")
+    return Change(name=name, expected=failed.expected, seen=seen, is_size=is_size)
 
 
-def _frame(record: Recompile, seconds: dict[str, float]) -> RecompiledFrame:
-    newest = record.failed[0] if record.failed else None
+class _Calls:
+    """The arguments of each call, and the call in which each compile was made."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.arguments = {start.call: arguments_of(start) for start in recording.all(CallStart)}
+        self.made_in = {start.compile_id: start.call for start in recording.all(FrameStart)}
+
+    def takes(self, frame: RecompiledFrame) -> bool:
+        """Whether what changed for `frame` is an argument of the call, not made from one."""
+        root = re.split(r"[.\[(]", frame.change.name, maxsplit=1)[0]
+        return root in self.arguments.get(frame.call, {})
+
+    def differing(self, entry: str, call: int) -> int:
+        """How many arguments of `call` differ from those that `entry` was compiled for."""
+        then = self.arguments.get(self.made_in.get(entry, 0), {})
+        now = self.arguments.get(call, {})
+        return sum(then.get(name) != now.get(name) for name in {*then, *now})
+
+    def nearest(self, record: Recompile) -> FailedGuard | None:
+        """The failure that says why: that of the entry that was compiled for the most similar
+        call, the most recent of those. Each entry fails at its first difference, which in
+        another one has often nothing to do with what is new."""
+        return min(
+            record.failed,
+            key=lambda one: self.differing(one.entry, record.call),
+            default=None,
+        )
+
+
+def _frame(
+    recording: Recording, record: Recompile, calls: _Calls, seconds: dict[str, float]
+) -> RecompiledFrame:
+    why = calls.nearest(record)
+    change = Change(name=record.reason, expected="", seen="") if why is None else change_of(why)
     return RecompiledFrame(
         compile_id=record.compile_id,
-        instead_of=newest.entry if newest else "",
+        instead_of=why.entry if why else "",
         function=record.function,
         call=record.call,
-        change=change_of(newest) if newest else Change(name=record.reason, expected="", seen=""),
+        change=change,
         seconds=seconds.get(record.compile_id),
+        place=_place(recording, record, why),
+        advice=record.advice if why is None or why == record.failed[0] else (),
+        why=why,
         record=record,
     )
 
 
-def _same_cause(first: RecompiledFrame, other: RecompiledFrame, resumed: bool) -> bool:
+def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> Place | None:
+    """That of the record, which is about its first failure; else that of the guard that failed."""
+    if why is not None and why != record.failed[0]:
+        for guards in recording.all(Guards):
+            for guard in guards.guards if guards.compile_id == why.entry else ():
+                if guard.source == why.source and guard.location is not None:
+                    return place_of(recording, guard.location)
+    return place_of(recording, record.location, record.source_line)
+
+
+def _same_cause(
+    first: RecompiledFrame, other: RecompiledFrame, resumed: bool, argument: bool
+) -> bool:
     if first.call != other.call:
         return False
     one, two = first.change, other.change
     if one.is_size and two.is_size and (resumed or one.name == two.name):
         return True
     same_values = (one.expected, one.seen) == (two.expected, two.seen)
-    return bool(one.seen) and same_values and one.is_size == two.is_size
+    return bool(one.seen) and same_values and (one.is_size == two.is_size or not argument)
 
 
 def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFrame]]:
     """Join the groups of different calls that are about the same name at the same place."""
     merged: dict[tuple[str, str, object], list[RecompiledFrame]] = {}
     for group in groups:
-        location = group[0].record.location
-        site = (location.file, location.line) if location else None
+        place = group[0].place
+        site = (place.file, place.line) if place else None
         merged.setdefault((group[0].function, group[0].change.name, site), []).extend(group)
     return list(merged.values())
 
 
-def _cause(recording: Recording, frames: list[RecompiledFrame]) -> RecompileCause:
+def _cause(frames: list[RecompiledFrame]) -> RecompileCause:
     first = frames[0]
     known = [frame.seconds for frame in frames if frame.seconds is not None]
     values = [first.change.expected]
@@ -141,13 +212,13 @@ def _cause(recording: Recording, frames: list[RecompiledFrame]) -> RecompileCaus
         if frame.change.name == first.change.name and frame.change.seen != values[-1]:
             values.append(frame.change.seen)
     change = replace(first.change, seen=values[-1]) if len(values) > 1 else first.change
-    record = next((frame.record for frame in frames if frame.record.advice), first.record)
+    advice = next((frame.advice for frame in frames if frame.advice), ())
     return RecompileCause(
         calls=tuple(dict.fromkeys(frame.call for frame in frames)),
         change=change,
         values=tuple(values),
         frames=tuple(frames),
         seconds=sum(known) if known else None,
-        place=place_of(recording, first.record.location, first.record.source_line),
-        advice=ordered_advice(record.advice),
+        place=first.place,
+        advice=ordered_advice(advice),
     )

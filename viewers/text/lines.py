@@ -79,6 +79,16 @@ def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) ->
     return Line(tuple(spans), hang=hang, fixed=fixed)
 
 
+def prose(label: str, text: str, indent: int = 0) -> list[Line]:
+    """A labelled text of any number of lines, which keep their own indents; blank ones go."""
+    width = indent + len(label)
+    rows = [row for row in text.splitlines() if row.strip()]
+    return [
+        line((" " * indent + label if index == 0 else " " * width, "dim"), row, hang=width)
+        for index, row in enumerate(rows)
+    ]
+
+
 def fitted(lines: Iterable[Line], width: int) -> list[Line]:
     """The lines cut or wrapped to `width` cells."""
     done: list[Line] = []

@@ -30,6 +30,7 @@ from viewers.text.sections import SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
+from workbench.cli.output import reader_may_leave
 from workbench.cli.progress import ProgressLine
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -139,13 +140,13 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
     if recording.end is None:
         recording.feed([end])
-    if ctx.params["as_json"]:
-        from viewers.json_report import encode, report
+    with reader_may_leave():
+        if ctx.params["as_json"]:
+            from viewers.json_report import encode, report
 
-        sys.stdout.write(encode(report(recording)))
-    else:
-        show_text(recording, ctx.params["show"], trace)
-    sys.stdout.flush()
+            sys.stdout.write(encode(report(recording)))
+        else:
+            show_text(recording, ctx.params["show"], trace)
     return exit_code(recording, end)
 
 
@@ -184,7 +185,7 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
 
 def record(settings: Settings, trace: Path | None, recording: Recording, quiet: bool) -> End:
     """Make the recording, with its progress on stderr; `recording` grows as it goes."""
-    from workbench.worker import client
+    from workbench.worker.client import record as record_in_worker
 
     with ProgressLine(sys.stderr, quiet) as progress:
 
@@ -192,7 +193,7 @@ def record(settings: Settings, trace: Path | None, recording: Recording, quiet: 
             recording.feed([one])
             progress.see(one)
 
-        return client.record(settings, trace=trace, on_record=take)
+        return record_in_worker(settings, trace=trace, on_record=take)
 
 
 def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -> None:

@@ -11,6 +11,7 @@ from typing import Literal
 import click
 
 from workbench.cli import codes
+from workbench.cli.output import reader_may_leave
 
 VERBS = ("explain", "open", "doctor")
 """In the order of `tcw --help`; each is a module beside this one with a `command`."""
@@ -108,16 +109,17 @@ def tcw() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the command line `arguments`; the exit code. Raises nothing."""
-    try:
-        code = _run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        code = _reader_left()
-    except Exception as error:
-        from workbench.cli.faults import report_fault
+    code = codes.OK
+    with reader_may_leave():
+        try:
+            code = _run(arguments)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            from workbench.cli.faults import report_fault
 
-        code = report_fault(error, arguments)
-        _json_of_failure(arguments, "internal", type(error).__name__, str(error))
+            code = report_fault(error, arguments)
+            _json_of_failure(arguments, "internal", type(error).__name__, str(error))
     return code
 
 
@@ -172,10 +174,3 @@ def _say(message: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         for index, row in enumerate(plain_lines(message)):
             print(fit_encoding(f"tcw: {row}" if not index else row, encoding), file=sys.stderr)
-
-
-def _reader_left() -> int:
-    """Whoever read stdout is gone (`tcw explain … | head`): nothing more to say, and no fault."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return codes.OK

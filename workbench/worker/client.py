@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,7 @@ from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import AnyRecord, End, Record, Settings, Start
 from compiler.trace.writer import TraceWriter
 from workbench.worker.autopsy import Autopsy, Death
+from workbench.worker.guardian import RECORDING, kill_marked
 from workbench.worker.output import OutputStream
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
@@ -76,6 +78,7 @@ class _Recording:
         self.decoder = TraceDecoder()
         self.autopsy = Autopsy(settings)
         self.selector = selectors.DefaultSelector()
+        self.mark = uuid.uuid4().hex
         self.worker = 0
         self.lifeline = -1
         self.end: End | None = None
@@ -116,6 +119,7 @@ class _Recording:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env={**os.environ, RECORDING: self.mark},
                 pass_fds=pipes.inherited(),
                 start_new_session=True,
             )
@@ -264,9 +268,10 @@ class _Recording:
                 process.wait()
             break
         if not self.status and self.worker:
-            # The guardian itself was killed; what it watched goes with the worker's group.
+            # The guardian itself was killed; what it watched has to go without it.
             with contextlib.suppress(OSError):
                 os.killpg(self.worker, signal.SIGKILL)
+            kill_marked(self.mark)
 
 
 def _enlarge(number: int) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-import shutil
-import subprocess
 
 import torch
 
 from compiler.trace.records import Environment, HookStatus
+from workbench.worker.toolchain import compiler_version
 
 
 def environment(hooks: tuple[HookStatus, ...]) -> Environment:
@@ -31,25 +29,6 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def compiler_version() -> str:
-    """First line of the C++ compiler's `--version`; "" where there is none."""
-    compiler = shutil.which(os.environ.get("CXX") or "g++")
-    if compiler is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [compiler, "--version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=10,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.partition("\n")[0].strip()
 
 
 def _cpu() -> str:

@@ -18,6 +18,9 @@ import signal
 import sys
 import time
 
+RECORDING = "TCW_RECORDING"
+"""Environment variable that names the recording to which a process belongs."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE = 5.0
@@ -50,15 +53,15 @@ def fork_worker(lifeline: int, status: int) -> None:
             os._exit(1)
         return
     try:
-        _guard(child, lifeline, status, child_died)
+        _guard(child, lifeline, status, child_died, wake)
     finally:
         os._exit(0)
 
 
-def _guard(child: int, lifeline: int, status: int, child_died: int) -> None:
+def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int) -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # Only the worker may hold the other pipes: their end is how the front end learns of its death.
-    keep = {lifeline, status, child_died}
+    keep = {lifeline, status, child_died, wake}
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
@@ -129,6 +132,21 @@ def _kill_descendants(child: int) -> int | None:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
     return found
+
+
+def kill_marked(mark: str) -> None:
+    """Kill every process that has `RECORDING=mark` in its environment.
+
+    For the front end, when the guardian itself was killed and ancestry tells nothing any more.
+    """
+    wanted = f"{RECORDING}={mark}".encode()
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit() and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{name}/environ", "rb") as stream:
+                    found = wanted in stream.read().split(b"\0")
+                if found:
+                    os.kill(int(name), signal.SIGKILL)
 
 
 def descendants(root: int) -> list[int]:

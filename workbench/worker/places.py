@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import traceback
@@ -12,6 +13,8 @@ from compiler.graphs.lines import from_summary, outside_torch
 from compiler.trace.records import Location
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|triton)[/\\]")
+"""The front end never imports torch, so it cannot ask where it lies."""
 _OURS = tuple(
     os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
     for name in ("compiler" + os.sep, "viewers" + os.sep, "workbench" + os.sep, "tcw.py")
@@ -27,7 +30,7 @@ def users_own(file: str, root: str) -> bool:
 
 def not_ours(file: str) -> bool:
     """Whether `file` is neither torch's, the standard library's nor ours."""
-    return outside_torch(file) and not file.startswith(_OURS)
+    return outside_torch(file) and not file.startswith(_OURS) and not _TORCH.search(file)
 
 
 def deepest(frames: Sequence[Location], root: str) -> Location | None:
@@ -41,10 +44,24 @@ def deepest(frames: Sequence[Location], root: str) -> Location | None:
 
 def traceback_frames(trace: TracebackType | None) -> list[Location]:
     """The frames of a traceback, outermost first, with column ranges."""
-    summary = traceback.StackSummary.extract(
-        traceback.walk_tb(trace), limit=-2000, lookup_lines=False
-    )
-    return from_summaries(summary)
+    frames = []
+    while trace is not None:
+        code, instruction = trace.tb_frame.f_code, trace.tb_lasti // 2
+        line, end_line, column, end_column = next(
+            itertools.islice(code.co_positions(), instruction, None), (None,) * 4
+        )
+        frames.append(
+            Location(
+                file=code.co_filename,
+                line=line or trace.tb_lineno or code.co_firstlineno,
+                end_line=end_line,
+                column=column,
+                end_column=end_column,
+                function=code.co_name,
+            )
+        )
+        trace = trace.tb_next
+    return frames
 
 
 def from_summaries(summaries: Iterable[traceback.FrameSummary]) -> list[Location]:

@@ -12,12 +12,11 @@ from typing import NoReturn
 
 import msgspec
 
-from compiler.control.recorder import Recorder
 from compiler.trace.records import SCHEMA_VERSION, End, Failure, Progress, Settings, Start, Status
 from compiler.trace.writer import TraceWriter
-from workbench.worker import isolation
 from workbench.worker.exits import flush_output, leave, watch_os_exit
 from workbench.worker.failures import failure_of
+from workbench.worker.notes import WorkerRecorder
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
 from workbench.worker.specification import CallSpecification, SpecificationError, parse_inputs
@@ -57,7 +56,7 @@ def record(pipes: Pipes) -> NoReturn:
         )
     )
     root = os.path.dirname(os.path.abspath(job.settings.file))
-    recorder = Recorder(writer, job.settings, user_root=root)
+    recorder = WorkerRecorder(writer, job.settings, user_root=root)
     unwatch = watch_os_exit(recorder)
     try:
         outcome = _perform(recorder)
@@ -79,7 +78,7 @@ def record(pipes: Pipes) -> NoReturn:
     leave(0)
 
 
-def _perform(recorder: Recorder) -> Outcome:
+def _perform(recorder: WorkerRecorder) -> Outcome:
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
     try:
@@ -107,8 +106,6 @@ def _perform(recorder: Recorder) -> Outcome:
             )
         )
         return Outcome("failed")
-    isolation.step_aside()
-    isolation.prepare_path(recorder.user_root, [settings.file, *settings.arguments])
     status, exit_code = session.run(recorder, code, calls)
     return Outcome(status, exit_code)
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 from compiler import pipeline
-from compiler.control.recorder import Recorder
+from compiler.capture.cache_entries import CacheEntries
 from compiler.control.stages import reached
 from compiler.measure import speed
 from compiler.trace.records import CallEnd, CallStart, Progress, Status, Warned
-from workbench.worker import patched
+from workbench.worker import isolation, patched
 from workbench.worker.backends import compiled, is_compiled
 from workbench.worker.environment import environment
 from workbench.worker.failures import culprit_of, doing_of, failure_of
@@ -24,6 +24,7 @@ from workbench.worker.inputs import (
     parameters,
 )
 from workbench.worker.load import Loaded, form_of, load_model, run_script
+from workbench.worker.notes import WorkerRecorder
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.reference import Reference
 from workbench.worker.runs import Model, original_of, prepare
@@ -35,11 +36,13 @@ Ended = tuple[Status, int | None]
 """Status and exit code for the end record."""
 
 
-def run(recorder: Recorder, code: UserCode, calls: list[CallSpecification]) -> Ended:
+def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]) -> Ended:
     """Load the user's file and record it."""
     settings = recorder.settings
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
+        isolation.step_aside()
+        isolation.prepare_path(recorder.user_root, [settings.file, *settings.arguments])
         name = os.path.basename(code.file)
         if form_of(code, settings) == "script":
             recorder.emit(Progress(stage="load", activity=f"running {name}"))
@@ -56,7 +59,7 @@ def run(recorder: Recorder, code: UserCode, calls: list[CallSpecification]) -> E
         return Session(recorder, found[0]).calls()
 
 
-def _guarded(recorder: Recorder, doing: str, action: Callable[[], object]) -> Ended:
+def _guarded(recorder: WorkerRecorder, doing: str, action: Callable[[], object]) -> Ended:
     """Run the user's code; what it raises becomes a failure record."""
     try:
         action()
@@ -80,7 +83,7 @@ def ended_by(error: BaseException) -> Ended:
 class Session:
     """One model, compiled once, called with each of its input sets."""
 
-    def __init__(self, recorder: Recorder, loaded: Loaded) -> None:
+    def __init__(self, recorder: WorkerRecorder, loaded: Loaded) -> None:
         self.recorder = recorder
         self.settings = recorder.settings
         self.sets = loaded.sets
@@ -89,6 +92,7 @@ class Session:
         self.signature = parameters(self.original)
         self.compiled: Model = self.original
         self.reference: Reference | None = None
+        self.entries = CacheEntries()
         self.seconds: list[tuple[float, float]] = []
         """Wall and CPU seconds of the calls so far."""
 
@@ -139,18 +143,28 @@ class Session:
         if reference is not None:
             reference.remember()
         recorder.call = number
+        recorder.failed = ""
         recorder.compiled_in_call.clear()
-        cpu, start = speed.cpu_seconds(), time.perf_counter()
+        self.entries.begin(recorder)
+        # What the recording does inside on its own account is none of the call's time.
+        cpu = speed.cpu_seconds() - recorder.aside_cpu_seconds
+        start = time.perf_counter() - recorder.aside_seconds
         try:
             outputs = run()
         except BaseException as error:
             return self._failed(number, inputs, error)
         finally:
-            seconds = time.perf_counter() - start
+            seconds = time.perf_counter() - recorder.aside_seconds - start
+            hits = self.entries.served(recorder)
             recorder.call = 0
-        self.seconds.append((seconds, speed.cpu_seconds() - cpu))
+        self.seconds.append((seconds, speed.cpu_seconds() - recorder.aside_cpu_seconds - cpu))
         recorder.emit(
-            CallEnd(call=number, seconds=seconds, compiled=tuple(recorder.compiled_in_call))
+            CallEnd(
+                call=number,
+                seconds=seconds,
+                compiled=tuple(recorder.compiled_in_call),
+                hits=hits,
+            )
         )
         if reference is not None:
             recorder.emit(
@@ -167,7 +181,7 @@ class Session:
     def _failed(self, number: int, inputs: InputSet, error: BaseException) -> Ended:
         """A compiled call raised: try eager before torch.compile is blamed."""
         recorder = self.recorder
-        compile_id = recorder.compile_id
+        compile_id = recorder.failed
         doing = doing_of(error, number, compile_id)
         recorder.emit(Progress(stage="run", activity=f"trying call {number} in eager"))
         try:

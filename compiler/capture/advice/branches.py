@@ -8,10 +8,12 @@ from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
 TYPE = "Data-dependent branching"
+GUARDED = "Could not guard on data-dependent expression"
+"""torch's words where the condition is a number that it captured as a symbol."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
-    if not broken.type.startswith(TYPE):
+    if not broken.type.startswith(TYPE) and GUARDED not in broken.explanation:
         return ()
     statement = broken.statement
     if isinstance(statement, ast.While):
@@ -22,13 +24,26 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
             ),
         )
     if isinstance(statement, ast.If):
-        if isinstance(statement.test, ast.BoolOp):
-            return (_logical(statement.test), *_general())
+        if not _one_question(statement.test):
+            return (*_logical(statement.test), *_general())
         return _if(statement, broken)
     ternary = _ternary(statement)
     if ternary is not None and statement is not None:
+        if not _one_question(ternary.test):
+            return (*_logical(ternary.test), *_general())
         return _select_in(statement, ternary)
     return _general()
+
+
+def _one_question(test: ast.expr) -> bool:
+    """Whether Python asks one tensor for its truth, so that the test itself can be a tensor."""
+    several = (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.In, ast.NotIn, ast.Is, ast.IsNot)
+    inner = test.operand if isinstance(test, ast.UnaryOp) else test
+    for node in ast.walk(inner):
+        chained = isinstance(node, ast.Compare) and len(node.ops) > 1
+        if chained or isinstance(node, (*several, ast.Not)):
+            return False
+    return True
 
 
 def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> tuple[Advice, ...]:
@@ -39,7 +54,7 @@ def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> tuple[Advice, ...]:
         def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
             return selected
 
-    if not _pure(ternary.body) or not _pure(ternary.orelse):
+    if not _selectable(ternary.body) or not _selectable(ternary.orelse):
         return _general()
     copy = ast.parse(ast.unparse(statement)).body[0]
     return (_where(ast.unparse(Replace().visit(copy))), *_general())
@@ -49,6 +64,15 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     then = _assignment(statement.body)
     otherwise = _assignment(statement.orelse)
     clamp = _clamp_without_if(statement, dict(broken.tensors))
+    raised = _raise_as_assert(statement)
+    if raised:
+        return (
+            Advice(
+                text="An assert stays in the graph and is checked when the graph runs (there it"
+                " raises a RuntimeError)",
+                code=raised,
+            ),
+        )
     if clamp:
         return (
             Advice(text="The values are the same without the `if`", code=clamp),
@@ -143,6 +167,19 @@ def _clamp_without_if(statement: ast.If, dtypes: dict[str, str]) -> str:
     return f"{name} = {written}" if written in clamps else ""
 
 
+def _raise_as_assert(statement: ast.If) -> str:
+    """`if bad: raise Error("why")` as `assert torch.logical_not(bad), "why"`."""
+    if len(statement.body) != 1 or statement.orelse:
+        return ""
+    only = statement.body[0]
+    if not isinstance(only, ast.Raise) or not isinstance(only.exc, ast.Call):
+        return ""
+    message = only.exc.args[0] if only.exc.args else None
+    if not isinstance(message, ast.Constant) or not isinstance(message.value, str):
+        return ""
+    return f"assert torch.logical_not({_truth(statement.test)}), {ast.unparse(message)}"
+
+
 def _select(test: ast.expr, then: ast.expr, otherwise: ast.expr) -> str:
     return f"torch.where({_truth(test)}, {ast.unparse(then)}, {ast.unparse(otherwise)})"
 
@@ -161,22 +198,26 @@ def _truth(test: ast.expr) -> str:
     return f"{text} != 0" if simple else f"({text}) != 0"
 
 
-def _logical(test: ast.BoolOp) -> Advice:
+def _logical(test: ast.expr) -> tuple[Advice, ...]:
+    if not isinstance(test, ast.BoolOp):
+        return ()
     word = "and" if isinstance(test.op, ast.And) else "or"
-    return Advice(
-        text=f"Python's `{word}` asks each tensor for its truth; torch.logical_{word} keeps"
-        " them in the graph, if every part is a tensor"
+    return (
+        Advice(
+            text=f"Python's `{word}` asks each tensor for its truth; torch.logical_{word} keeps"
+            " them in the graph, if every part is a tensor"
+        ),
     )
 
 
 def _assignment(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
-    """(name, value) of a body that is one assignment to one name, without a side effect."""
+    """(name, value) of a body that is one assignment to one name and can be selected."""
     if len(body) != 1:
         return None
     only = body[0]
     if isinstance(only, ast.Assign) and len(only.targets) == 1:
         target = only.targets[0]
-        if isinstance(target, ast.Name) and _pure(only.value):
+        if isinstance(target, ast.Name) and _selectable(only.value):
             return target.id, only.value
     return None
 
@@ -184,18 +225,47 @@ def _assignment(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
 def _returned(body: list[ast.stmt]) -> ast.expr | None:
     if len(body) == 1 and isinstance(body[0], ast.Return):
         value = body[0].value
-        return value if value is not None and _pure(value) else None
+        return value if value is not None and _selectable(value) else None
     return None
 
 
-def _pure(expression: ast.expr) -> bool:
-    """False where a method's name says that it changes its tensor: `x.clamp_(…)`."""
-    names = [node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)]
-    return not any(name.endswith("_") and not name.endswith("__") for name in names)
+VIEWS = ("view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "narrow")
+SIZES = (
+    "cat",
+    "stack",
+    "pad",
+    "expand",
+    "repeat",
+    "gather",
+    "index_select",
+    "chunk",
+    "split",
+    "topk",
+)
+REDUCTIONS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "norm")
+CASTS = ("to", "type", "float", "half", "bfloat16", "double", "long", "int", "bool")
+RESHAPING = frozenset((*VIEWS, *SIZES, *REDUCTIONS, *CASTS))
+"""Functions whose result has, or may well have, another shape or dtype than their tensor."""
+
+
+def _selectable(expression: ast.expr) -> bool:
+    """False where `torch.where` surely does not do the same.
+
+    A method whose name ends in `_` changes its tensor; a slice and the functions of `RESHAPING`
+    change the shape or the dtype.
+    """
+    for node in ast.walk(expression):
+        if isinstance(node, (ast.Slice, ast.Starred, ast.Await, ast.Yield, ast.NamedExpr)):
+            return False
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in RESHAPING or (name.endswith("_") and not name.endswith("__")):
+                return False
+    return True
 
 
 def _ternary(statement: ast.stmt | None) -> ast.IfExp | None:
-    if statement is None:
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)):
         return None
     found = [node for node in ast.walk(statement) if isinstance(node, ast.IfExp)]
     return found[0] if len(found) == 1 else None

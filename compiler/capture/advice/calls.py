@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
 _FUNCTION = re.compile(r"<(?:bound method|function) ([\w.<>]+)")
 _BUILTIN = re.compile(r"^builtin (\w+)\b")
-_SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+), .*C extension")
+_SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
+_RANDOM = re.compile(r"^module: [\w.<> ]+, qualname: Random\.(?P<name>\w+)")
 
 PYTHON_ITSELF = ("exec", "eval", "compile", "globals", "locals", "vars", "__import__", "breakpoint")
 
@@ -36,7 +38,36 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
                 " compiled function is called"
             ),
         )
+    if builtin and "TensorVariable" in broken.context:
+        return _builtin_on_tensor(builtin[1])
+    if broken.type in ("repr() on tensor", "str() on tensor"):
+        return _builtin_on_tensor(broken.type.partition("(")[0])
+    if _RANDOM.match(broken.context):
+        return (
+            Advice(
+                text="Python's random numbers come from the host: draw them with torch (with"
+                " torch's seed, so the values differ), or pass them in as an argument"
+            ),
+        )
     return _extension(broken)
+
+
+def _builtin_on_tensor(name: str) -> tuple[Advice, ...]:
+    if name == "range":
+        return (
+            Advice(
+                text="range needs its number on the host: pass it in as a Python int, or run a"
+                " fixed number of rounds"
+            ),
+        )
+    if name in ("str", "repr", "format", "ascii"):
+        return (
+            Advice(
+                text=f"{name}() needs the tensor's values on the host: make the text outside the"
+                " compiled function"
+            ),
+        )
+    return ()
 
 
 def _disabled(broken: Broken) -> Advice:
@@ -49,10 +80,21 @@ def _disabled(broken: Broken) -> Advice:
 
 
 def _extension(broken: Broken) -> tuple[Advice, ...]:
-    """A C or C++ function of an installed package: Dynamo sees no Python in it."""
+    """A C or C++ function, of Python's own or of an installed package: there is no Python in it."""
     match = _SKIPPED.match(broken.context)
-    if match is None or match["module"].split(".")[0] in ("torch", "time", "_warnings", "builtins"):
+    compiled = "C extension" in broken.context or "C/C++ Python extension" in broken.explanation
+    if match is None or not compiled:
         return ()
+    top = match["module"].split(".")[0]
+    if top == "torch":
+        return ()
+    if top in sys.stdlib_module_names:
+        return (
+            Advice(
+                text=f"{match['name']} runs on the host: call it outside the compiled function and"
+                " pass the result in"
+            ),
+        )
     name = match["name"].rpartition(".")[2]
     return (
         Advice(

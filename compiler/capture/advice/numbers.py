@@ -15,7 +15,14 @@ _SCALARS = Advice(
 )
 
 
+MATH = ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil")
+"""Functions of `math` that torch has under the same name."""
+
+
 def advise(broken: Broken) -> tuple[Advice, ...]:
+    function = broken.expression.partition("(")[0]
+    if function.startswith("math.") and function.removeprefix("math.") in MATH:
+        return _torch_math(broken, function)
     if broken.type.startswith(ITEM):
         return (_stay_tensor(broken), _SCALARS)
     if broken.type.startswith(TOLIST):
@@ -32,14 +39,31 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 def _stay_tensor(broken: Broken) -> Advice:
     """`y.sum().item()` -> `y.sum()`: right wherever the result only meets tensors."""
-    line, expression = broken.line, broken.expression
-    code = ""
-    if expression.endswith(".item()") and line.count(expression) == 1:
-        code = line.replace(expression, expression.removesuffix(".item()"))
+    expression, code = broken.expression, ""
+    if expression.endswith(".item()") and broken.end_column is not None:
+        line = broken.lines[0].encode()
+        end = broken.end_column
+        code = (line[: end - len(b".item()")] + line[end:]).decode(errors="replace").strip()
     return Advice(
         text="Keep it a tensor where it only meets tensors: one without dimensions calculates like"
         " a number",
         code=code,
+    )
+
+
+def _torch_math(broken: Broken, function: str) -> tuple[Advice, ...]:
+    if not broken.type.startswith((*DYNAMIC_SHAPE, ITEM)) or broken.column is None:
+        return ()
+    line = broken.lines[0].encode()
+    start, end = line[: broken.column], line[broken.column :]
+    code = start + end.replace(b"math.", b"torch.", 1)
+    return (
+        Advice(
+            text=f"torch.{function.removeprefix('math.')} keeps it a tensor, in the tensor's own"
+            " dtype",
+            code=code.decode(errors="replace").strip(),
+        ),
+        _SCALARS,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import copy
 import re
 
 from compiler.capture.advice.broken import Broken, calls
@@ -11,15 +13,20 @@ _BUILTIN = re.compile(r"^builtin (\w+)\b")
 _SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
 _LOGGER = re.compile(r"<(?P<kind>[\w.]*Logger|RootLogger) [^>]*>\.(?P<method>\w+)")
 
-FILES = {
+_ALLOW = "torch._dynamo.config.reorderable_logging_functions.add({})"
+_ARGUMENT = re.compile(r"<class '[\w.]*\.(\w+)'>")
+
+PRINTED_LATER = {"TensorVariable", "ConstantVariable", "StringFormatVariable"}
+
+HOST = {
     ("torch.serialization", "save"),
     ("torch.serialization", "load"),
-    ("pickle", "dump"),
-    ("pickle", "dumps"),
-    ("json", "dump"),
+    ("torch.random", "manual_seed"),
     ("numpy", "save"),
     ("numpy", "savez"),
 }
+LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+NOW = ("datetime.now", "datetime.utcnow", "date.today", "datetime.today")
 CLOCKS = {
     "time",
     "perf_counter",
@@ -34,37 +41,116 @@ CLOCKS = {
 def advise(broken: Broken) -> tuple[Advice, ...]:
     builtin = _BUILTIN.match(broken.context)
     if builtin and builtin[1] == "print":
-        return (_reorder("print", "torch prints after the graph instead of cutting it"),)
+        return (_print(broken),)
+    if "reorder a debugging function" in broken.type and "function print>" in broken.context:
+        return (_print(broken),)
     if builtin and builtin[1] in ("open", "input"):
         return (_outside(builtin[1]),)
     logger = _LOGGER.search(broken.context)
     if logger and "logging" in broken.type:
         return _logger(broken, logger["method"])
+    module, _, method = broken.expression.partition("(")[0].strip().partition(".")
+    if module == "logging" and method in LEVELS:
+        return _logger(broken, method)
+    if broken.expression.partition("(")[0].endswith(NOW):
+        return _host_clock(broken.expression)
     skipped = _SKIPPED.match(broken.context)
     if skipped:
-        return _skipped(skipped["module"], skipped["name"])
+        return _skipped(broken, skipped["module"], skipped["name"])
     return ()
 
 
-def _skipped(module: str, name: str) -> tuple[Advice, ...]:
-    if module in ("_warnings", "warnings") and name == "warn":
-        return (_reorder("warnings.warn", "torch warns after the graph instead of cutting it"),)
-    if (module, name) in FILES:
-        return (_outside(f"{module.replace('torch.serialization', 'torch')}.{name}"),)
-    if module == "time" and name in CLOCKS:
-        return (
-            Advice(
-                text=f"time.{name} runs on the host: call it outside the compiled function, around"
-                " the call"
-            ),
+def _print(broken: Broken) -> Advice:
+    """torch can print later, but only tensors, constants and strings, and no keyword arguments.
+
+    See `DebuggingVariable.can_reorder_logs` (torch/_dynamo/variables/misc.py). Sizes become
+    strings in an f-string, with the same output.
+    """
+    kinds = _ARGUMENT.findall(broken.context)
+    call = _call(broken, "print")
+    plain = broken.context.endswith(" False") and (call is None or not call.keywords)
+    if kinds and plain and all(kind in PRINTED_LATER for kind in kinds):
+        return _reorder("print", "torch prints after the graph instead of cutting it")
+    if call is not None and plain and len(call.args) == len(kinds):
+        later = all(
+            kind in PRINTED_LATER or _is_size(argument)
+            for kind, argument in zip(kinds, call.args, strict=True)
         )
+        if later:
+            call.args = [_in_string(item) if _is_size(item) else item for item in call.args]
+            return Advice(
+                text="Let torch print after the graph instead of cutting it; for that a size must"
+                " be in a string",
+                code=f"{_ALLOW.format('print')}\n{ast.unparse(call)}",
+            )
+    return Advice(
+        text="Print outside the compiled function, or print only tensors, numbers and strings and"
+        f" let torch do it after the graph: {_ALLOW.format('print')}"
+    )
+
+
+def _call(broken: Broken, name: str) -> ast.Call | None:
+    """The call of `name` that is the whole statement, with plain positional arguments."""
+    statement = broken.statement
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return None
+    call = statement.value
+    if ast.unparse(call.func) != name or any(isinstance(item, ast.Starred) for item in call.args):
+        return None
+    return copy.deepcopy(call)
+
+
+def _is_size(argument: ast.expr) -> bool:
+    """`x.shape`, `x.size()`, `tuple(x.shape)`, `list(x.size())`: integers, whatever `x` holds."""
+    if isinstance(argument, ast.Attribute):
+        return argument.attr == "shape"
+    if not isinstance(argument, ast.Call) or argument.keywords:
+        return False
+    if isinstance(argument.func, ast.Attribute):
+        return argument.func.attr == "size" and not argument.args
+    inner = argument.args[0] if len(argument.args) == 1 else None
+    made = isinstance(argument.func, ast.Name) and argument.func.id in ("tuple", "list")
+    return made and inner is not None and _is_size(inner)
+
+
+def _in_string(argument: ast.expr) -> ast.expr:
+    return ast.JoinedStr([ast.FormattedValue(argument, -1)])
+
+
+def _constants_only(call: ast.Call | None) -> bool:
+    if call is None or call.keywords or not call.args:
+        return False
+    return all(isinstance(value, ast.Constant) for value in call.args)
+
+
+def _skipped(broken: Broken, module: str, name: str) -> tuple[Advice, ...]:
+    if module in ("_warnings", "warnings") and name == "warn":
+        if _constants_only(_call(broken, "warnings.warn")):
+            effect = "torch warns after the graph instead of cutting it"
+            return (_reorder("warnings.warn", effect),)
+        return (Advice(text="Warn outside the compiled function, before or after the call"),)
+    if (module, name) in HOST:
+        return (_outside(f"{_public(module)}.{name}"),)
+    if module == "time" and name in CLOCKS:
+        return _host_clock(f"time.{name}")
     return ()
+
+
+def _host_clock(call: str) -> tuple[Advice, ...]:
+    name = call.partition("(")[0]
+    return (
+        Advice(text=f"{name} runs on the host: call it outside the compiled function, around it"),
+    )
+
+
+def _public(module: str) -> str:
+    return "torch" if module in ("torch.serialization", "torch.random") else module
 
 
 def _reorder(function: str, effect: str) -> Advice:
     return Advice(
         text=f"Allow {function} to be moved: {effect}",
-        code=f"torch._dynamo.config.reorderable_logging_functions.add({function})",
+        code=_ALLOW.format(function),
     )
 
 
@@ -79,9 +165,11 @@ def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
     """The very call can be ignored; the name of the logger is read from the source."""
     call = broken.expression.split("(")[0].strip()
     known = call.endswith(f".{method}") and calls(f"{call}()", call)
+    older = any("ignore_logger_methods" in hint for hint in broken.hints)
+    setting = "ignore_logger_methods" if older else "ignore_logging_functions"
     return (
         Advice(
             text="Leave log calls out of the compiled code; they then do not log there",
-            code=f"torch._dynamo.config.ignore_logging_functions.add({call})" if known else "",
+            code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
         ),
     )

@@ -11,8 +11,8 @@ from compiler.trace.records import Advice
 FAMILIES: tuple[Callable[[Broken], tuple[Advice, ...]], ...] = (
     branches.advise,
     operators.advise,
-    numbers.advise,
     numpy_calls.advise,
+    numbers.advise,
     output.advise,
     calls.advise,
 )

@@ -41,9 +41,10 @@ HOOK = Hook(
         "torch._inductor.async_compile:AsyncCompile.use_process_pool",
         "torch._inductor.runtime.triton_heuristics:CachingAutotuner._precompile_config",
         "torch._inductor.runtime.triton_helpers:set_driver_to_gpu",
+        "torch._inductor.runtime.autotune_cache:AutotuneCache.create",
         "torch._subclasses.fake_tensor:FakeTensorMode.avoid_device_init",
     ),
     install=install,
     stage="codegen",
-    tried_on=("2.13.0",),
+    tried_on=("2.13.0", "2.14.1"),
 )

@@ -7,12 +7,15 @@ generated. The real compile then goes on as if nothing had happened.
 
 from __future__ import annotations
 
+import os
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from torch._dynamo.utils import dynamo_timed
 from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
@@ -21,10 +24,10 @@ from compiler.control.hooks import Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow.architectures import Architecture
-from compiler.inductor.shadow.binaries import Binary, compile_kernel
+from compiler.inductor.shadow.binaries import Binary, assemble
 from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import NoGuard
-from compiler.inductor.shadow.kernels import KernelSource, kernel_sources
+from compiler.inductor.shadow.kernels import kernel_sources
 from compiler.inductor.shadow.retarget import retarget
 from compiler.inductor.shadow.undisturbed import undisturbed
 from compiler.trace.records import Kernel, KernelBinary, Progress, Record, Warned
@@ -70,6 +73,7 @@ class Shadow:
         Never raises what goes wrong inside: it is recorded as `Warned`.
         """
         token = predicting.set(self.architecture.name)
+        start, cpu = time.perf_counter(), _cpu_seconds()
         try:
             self._predict(compile_graph, args, kwargs)
         except (NoGuard, CacheRefused) as error:
@@ -81,10 +85,12 @@ class Shadow:
             )
         finally:
             predicting.reset(token)
+            self.recorder.aside_seconds += time.perf_counter() - start
+            self.recorder.aside_cpu_seconds += _cpu_seconds() - cpu
 
     def _predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
         arch = self.architecture.name
-        cache = cache_folder() / "triton"
+        cache = cache_folder()
         self.recorder.emit(Progress(stage="codegen", activity=f"predicting {arch} code"))
         module, inputs, *rest = args
         for name in TIMED:
@@ -96,16 +102,20 @@ class Shadow:
         with ExitStack() as around:
             seen = around.enter_context(_kernels_seen(self.recorder))
             around.enter_context(undisturbed(inputs))
+            around.enter_context(dynamo_timed(f"predict {arch}"))
             around.enter_context(pretending(self.architecture))
             self._tell_of_cpu_calls(module)
             code = _generated(compile_graph, module, inputs, rest, kwargs)
-            for kernel in kernel_sources(code):
-                self._record(kernel, seen.get(kernel.name, kernel.name), cache)
+            kernels = kernel_sources(code)
+            fresh = [each for each in kernels if each.text not in self._binaries]
+            done = assemble(fresh, self.architecture, cache)
+            self._binaries.update(
+                (each.text, binary) for each, binary in zip(fresh, done, strict=True)
+            )
+        for kernel in kernels:
+            self._record(self._binaries[kernel.text], seen.get(kernel.name, kernel.name))
 
-    def _record(self, kernel: KernelSource, identity: str, cache: Any) -> None:
-        if kernel.text not in self._binaries:
-            self._binaries[kernel.text] = compile_kernel(kernel, self.architecture, cache)
-        binary = self._binaries[kernel.text]
+    def _record(self, binary: Binary, identity: str) -> None:
         text = {name: self.recorder.text(body) for name, body in binary.texts.items()}
         self.recorder.emit(
             KernelBinary(
@@ -174,6 +184,11 @@ def _stop_after_codegen(graph: Any) -> Any:
     if GraphLowering.save_output_code is not None:
         GraphLowering.save_output_code(code.value)
     raise Generated(code.value)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the children that it waited for: ptxas and the disassembler."""
+    return sum(os.times()[:4])
 
 
 def _setting(name: str) -> bool:

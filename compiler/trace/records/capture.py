@@ -72,6 +72,8 @@ class GraphBreak(Record):
     """The instruction's user line and column range."""
     stack: tuple[Location, ...] = ()
     """User frames, outermost first; the last is where it broke."""
+    inside: Location | None = None
+    """Where torch says that it broke, if that is inside a call of torch's or Python's own code."""
     opcode: str = ""
     url: str = ""
     source_line: str = ""

@@ -130,6 +130,9 @@ class Buffer(Part):
     reuses: str = ""
     """The buffer whose memory it takes over."""
     inplace: bool = False
+    """The step that writes it still reads the buffer that it `reuses`."""
+    alias_of: str = ""
+    """The buffer that it is a view of; both live at once."""
     label: str = ""
 
 

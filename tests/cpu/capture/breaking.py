@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import logging
+import math
+import random
 import time
+import uuid
 import warnings
 
 import numpy as np
@@ -86,9 +89,15 @@ def prints_wide(x):
     return ä * 2
 
 
+def prints_with_keyword(x):
+    y = x + 1
+    print("shape", 3, sep=":")  # break: print("shape", 3, sep=":")
+    return y * 2
+
+
 def warns(x):
     y = x + 1
-    warnings.warn("careful", stacklevel=1)  # break: warnings.warn("careful", stacklevel=1)
+    warnings.warn("careful")  # break: warnings.warn("careful")  # noqa: B028
     return y * 2
 
 
@@ -232,7 +241,55 @@ def over_lines(x):
     return y * 2
 
 
+def branch_raise(x):
+    h = x.relu()
+    if torch.isnan(h).any():  # break: torch.isnan(h).any()
+        raise ValueError("nan")
+    return h + 1
+
+
+def square_root(x):
+    y = x.abs() + 1
+    return y * math.sqrt(y.sum())  # break: math.sqrt(y.sum())
+
+
+def numpy_number(x):
+    y = x + 1
+    return y * float(np.random.normal())  # break: float(np.random.normal()) | np.random.normal()
+
+
+def logs_module(x):
+    y = x + 1
+    logging.info("here")  # break: logging.info("here")
+    return y * 2
+
+
+def python_random(x):
+    y = x + 1
+    return y * random.choice([1, 2])  # break: random.choice([1, 2])
+
+
+def makes_text(x):
+    y = x + 1
+    text = str(y)  # break: str(y)
+    return y * 2, text
+
+
+def makes_id(x):
+    y = x + 1
+    uuid.uuid4()  # break: uuid.uuid4()
+    return y * 2
+
+
 KINDS = [
+    prints_with_keyword,
+    branch_raise,
+    square_root,
+    numpy_number,
+    logs_module,
+    python_random,
+    makes_text,
+    makes_id,
     branch_clamp,
     branch_assign,
     branch_return,

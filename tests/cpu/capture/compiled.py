@@ -12,13 +12,14 @@ import msgspec
 import torch
 from torch._dynamo.utils import counters
 
-from compiler.capture import HOOKS
+from compiler.capture import fallbacks, frames, graph_breaks, graphs, skips, steps
 from compiler.control.hooks import install_all
 from compiler.control.recorder import Recorder
 from compiler.trace.records import AnyRecord, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from viewers.recording import Recording
 
+HOOKS = [module.HOOK for module in (frames, graphs, graph_breaks, skips, fallbacks, steps)]
 _PLACE = re.compile(r"Graph break in user code at (?P<file>.+):(?P<line>\d+)\n")
 _CODE = re.compile(r"gb(?P<code>\d{4})\.html")
 _decode = msgspec.json.Decoder(AnyRecord).decode

@@ -50,27 +50,38 @@ def advice(function: Any, index: int) -> tuple[int, str]:
         (breaking.branch_return, 0, 4),
         (breaking.branch_return, 1, 4),
         (breaking.branch_expression, 0, 1),
+        (breaking.branch_raise, 0, 2),
+        (breaking.square_root, 0, 1),
         (breaking.item, 0, 1),
+        (breaking.prints, 0, 1),
+        (breaking.over_lines, 0, 4),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_code_to_paste(function: Any, index: int, lines: int, tmp_path: Any) -> None:
     line, code = advice(function, index)
-    changed = pasted(function, line, lines, code, tmp_path)
+    setting, _, rest = code.partition("\n") if "config." in code else ("", "", code)
+    changed = pasted(function, line, lines, rest, tmp_path)
+    with config.patch(reorderable_logging_functions=set()):
+        exec(setting, dict(vars(breaking)))
+        _compiles_whole_and_right(changed, function)
+
+
+def _compiles_whole_and_right(changed: Any, function: Any) -> None:
     for x in INPUTS:
-        assert torch.equal(changed(x), function(x))
+        torch.testing.assert_close(changed(x), function(x), rtol=1e-6, atol=0)
     result = compiled(changed, *((x,) for x in INPUTS), fullgraph=True)
     assert result.error is None
-    assert torch.equal(result.result, function(INPUTS[-1]))
+    torch.testing.assert_close(result.result, function(INPUTS[-1]), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize(
     ("function", "index", "setting"),
     [
-        (breaking.prints, 0, "reorderable_logging_functions"),
         (breaking.prints_in_loop, 0, "reorderable_logging_functions"),
         (breaking.warns, 0, "reorderable_logging_functions"),
         (breaking.logs, 0, "ignore_logging_functions"),
+        (breaking.logs_module, 0, "ignore_logging_functions"),
         (breaking.item, 1, "capture_scalar_outputs"),
         (breaking.to_int, 1, "capture_scalar_outputs"),
         (breaking.nonzero, 0, "capture_dynamic_output_shape_ops"),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from compiler.inductor import HOOKS
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record, recording
 
@@ -45,7 +44,7 @@ def watch(*, grad: bool, layers: int = 4) -> Watched:
     model = Transformer(layers)
     x = torch.randn(2, 8, 32)
     watched = Watched()
-    with pytest.MonkeyPatch.context() as patch, recording(hooks=HOOKS) as recorded:
+    with recording() as recorded, pytest.MonkeyPatch.context() as patch:
         can_fuse, fuse, codegen = Scheduler.can_fuse, Scheduler.fuse_two_nodes, Scheduler.codegen
 
         def seen_can_fuse(self, node1, node2, *args, **kwargs):

@@ -11,7 +11,8 @@ import torch
 
 from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
-from compiler.inductor import HOOKS
+from compiler.control.stages import reached
+from compiler.pipeline import HOOKS
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper
 from compiler.trace.writer import TraceWriter
@@ -50,7 +51,9 @@ def recording(until: Stage = "codegen", hooks: Sequence[Hook] = HOOKS) -> Iterat
     torch._dynamo.reset()
     recorded = Recorded()
     recorder = Recorder(TraceWriter(recorded.lines.append), Settings(file="", until=until))
-    recorded.statuses, uninstall = install_all(hooks, recorder)
+    recorded.statuses, uninstall = install_all(
+        [hook for hook in hooks if reached(hook.stage, until)], recorder
+    )
     try:
         yield recorded
     finally:

@@ -32,7 +32,7 @@ KEYS = {
     "kernels": {"id", "engine", "language", "name", "origins", "lines", "predicted"},
     "fusion": {"fused", "rejected"},
     "caches": {"cache", "hits", "misses", "bypasses", "missed"},
-    "phases": {"name", "count", "seconds", "self_seconds"},
+    "phases": {"name", "count", "seconds", "self_seconds", "beside_seconds"},
     "speed": {"eager_ms", "compiled_ms", "speedup", "noise", "compile_s"},
     "numerics": {"max_abs", "max_rel"},
 }

@@ -8,6 +8,8 @@ import pytest
 from compiler.trace.records import (
     Advice,
     AnyRecord,
+    Argument,
+    CallStart,
     Crossing,
     End,
     FailedGuard,
@@ -16,6 +18,8 @@ from compiler.trace.records import (
     FusionPair,
     FusionRound,
     Graph,
+    Guard,
+    Guards,
     Location,
     Phase,
     Recompile,
@@ -132,6 +136,96 @@ def test_a_size_that_follows_from_another_is_the_same_cause() -> None:
     assert len(cause.frames) == 2
 
 
+def test_the_entry_that_came_nearest_says_why() -> None:
+    """The most recent entry is for another dtype; an older one held until the list grew."""
+    recent = FailedGuard(
+        entry="0/3",
+        guard="dtype mismatch",
+        source="L['x']",
+        name="x.dtype",
+        expected="float64",
+        seen="float32",
+    )
+    older = FailedGuard(
+        entry="0/2",
+        guard="type=<class 'tuple'>",
+        source="L['extras']",
+        name="extras",
+        expected="tuple",
+        seen="list",
+    )
+    needed = Guard(
+        kind="SEQUENCE_LENGTH", name="extras", source="L['extras']", location=traces.at(8)
+    )
+    record = Recompile(
+        compile_id="0/4",
+        call=6,
+        failed=(recent, older),
+        location=traces.at(6),
+        function="forward",
+        advice=(Advice(text="convert x"),),
+    )
+    guards = Guards(compile_id="0/2", guards=(needed,))
+    wide = msgspec.structs.replace(traces.X, dtype="float64")
+    listed = Argument(name="extras", value="[tensor]")
+    records = [
+        *traces.opening(),
+        CallStart(call=3, arguments=(Argument(name="x", tensor=traces.X),)),
+        FrameStart(compile_id="0/2", attempt=0, function="f", location=traces.at(5), call=3),
+        guards,
+        CallStart(call=5, arguments=(Argument(name="x", tensor=wide),)),
+        FrameStart(compile_id="0/3", attempt=0, function="f", location=traces.at(5), call=5),
+        CallStart(call=6, arguments=(Argument(name="x", tensor=traces.X), listed)),
+        record,
+    ]
+    (cause,) = summary(records).recompiles
+    assert cause.change.text == "extras tuple → list"
+    assert cause.place is not None
+    assert cause.place.line == 8
+    assert cause.advice == ()
+
+
+def test_a_range_that_was_left() -> None:
+    failed = FailedGuard(
+        entry="0/0",
+        guard="2 <= ids.size(1) <= 8",
+        name="ids.size(1)",
+        expected="2 <= ids.size(1) <= 8",
+        seen="ids.size(1) = 9",
+    )
+    record = Recompile(compile_id="0/1", call=2, failed=(failed,), function="forward")
+    assert summary([record]).findings[0].title == (
+        "call 2 recompiled forward: 2 <= ids.size(1) <= 8, seen 9"
+    )
+
+
+def test_two_breaks_of_one_line_share_no_graph() -> None:
+    first = traces.graph_break(gb="GB0294")
+    second = traces.graph_break(gb="GB0156", compile_id="1/0")
+    graph = Graph(id="2/0", kind="captured", compile_id="2/0", nodes=(), ops=2)
+    records = [
+        *traces.opening(),
+        first,
+        resumed("1/0"),
+        second,
+        resumed("2/0"),
+        graph,
+        traces.end(),
+    ]
+    assert [site.extra_graphs for site in summary(records).breaks] == [0, 1]
+
+
+def test_a_number_made_from_the_batch_follows_from_it() -> None:
+    def number(name: str) -> Recompile:
+        failed = FailedGuard(entry="2/0", guard="n == 4", name=name, expected="4", seen="6")
+        return Recompile(compile_id="2/1", call=2, failed=(failed,), function="inner")
+
+    own = Argument(name="steps", value="6")
+    records = [CallStart(call=2, arguments=(own,)), size_change("0/1", "x", 4, 6)]
+    assert len(summary([*records, number("batch_size")]).recompiles) == 1
+    assert len(summary([*records, number("steps")]).recompiles) == 2
+
+
 def test_two_sizes_of_one_frame_are_two_causes() -> None:
     records = [*traces.opening(), size_change("0/1", "x", 4, 6), size_change("3/1", "y", 9, 8)]
     assert len(summary(records).recompiles) == 2
@@ -214,6 +308,31 @@ def test_a_pair_tested_again_each_round_is_one_pair() -> None:
     assert verdicts["fuse#7"] == ("rejected", 3)
     assert verdicts["fuse#2000"] == ("fused", 2)
     assert verdicts["fuse#3000"] == ("passed", 1)
+
+
+def test_predictions_are_no_part_of_the_sums() -> None:
+    """What was compiled for a GPU that is not there is not what runs."""
+    predicted = msgspec.structs.replace(pair(1, "between"), graph="0/0/forward@sm_90/lowered")
+    phases = [
+        Phase(id=1, name="dynamo", start=0, seconds=10),
+        Phase(id=2, name="predict sm_90", start=1, seconds=6, parent=1),
+        Phase(id=3, name="GraphLowering.run", start=2, seconds=4, parent=2),
+    ]
+    found = summary([predicted, *phases])
+    assert found.fusion.rejected == {}
+    assert [(one.stage, one.seconds) for one in found.stages] == [("capture", 4)]
+
+
+def test_build_threads_are_kept_apart() -> None:
+    phases = [
+        Phase(id=1, name="dynamo", start=0, seconds=10, thread=1),
+        Phase(id=2, name="async_compile.wait", start=1, seconds=6, parent=1, thread=1),
+        Phase(id=3, name="compile_file", start=1, seconds=9, thread=2),
+    ]
+    found = summary(list(phases))
+    assert [(one.stage, one.seconds) for one in found.stages] == [("build", 6), ("capture", 4)]
+    built = {one.name: one for one in found.phases}["compile_file"]
+    assert (built.self_seconds, built.beside_seconds) == (0, 9)
 
 
 def test_own_time_of_phases_adds_up() -> None:

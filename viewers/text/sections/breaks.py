@@ -5,9 +5,9 @@ from __future__ import annotations
 from viewers.summary import BreakSite
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, line
+from viewers.text.lines import BLANK, Line, line, prose
 from viewers.text.sections import View
-from viewers.text.table import heading, table
+from viewers.text.table import Cell, heading, table
 from viewers.words import plural, tensor_text
 
 
@@ -15,11 +15,26 @@ def section(view: View) -> list[Line]:
     sites = view.summary.breaks
     compiles = len({piece.compile_id for call in view.summary.calls for piece in call.pieces})
     if not sites:
-        return [heading("breaks", f"no graph breaks in {plural(compiles, 'compile')}")]
+        none = heading("breaks", f"no graph breaks in {plural(compiles, 'compile')}")
+        return [none, *_skipped(view)]
     lines = [heading("breaks", plural(len(sites), "site"))]
     for site in sites:
         lines += [*_site(view, site), BLANK]
-    return lines[:-1]
+    return [*lines[:-1], *_skipped(view)]
+
+
+def _skipped(view: View) -> list[Line]:
+    """Frames that Dynamo left to Python, the same function for the same reason once."""
+    frames = view.summary.skipped
+    if not frames:
+        return []
+    rows: dict[tuple[str, str], list[Cell]] = {}
+    for frame in frames:
+        where = view.names.place(frame.location.file, frame.location.line)
+        reason = " ".join(frame.reason.split())
+        rows[where, reason] = [(where, "dim"), frame.function, reason]
+    found = table(list(rows.values()), "elf", view.width, 2)
+    return [BLANK, heading("left to Python", plural(len(rows), "function")), *found]
 
 
 def _site(view: View, site: BreakSite) -> list[Line]:
@@ -39,16 +54,13 @@ def _site(view: View, site: BreakSite) -> list[Line]:
             line(("  host     ", "dim"), "Python reads the tensor's data and waits for it")
         )
     if record.type != site.title:
-        lines.append(line(("  torch    ", "dim"), record.type, hang=11))
-    if record.explanation:
-        lines.append(line(("  why      ", "dim"), record.explanation, hang=11))
-    if record.context:
-        lines.append(line(("  context  ", "dim"), record.context, hang=11))
+        lines += prose("torch    ", record.type, 2)
+    lines += prose("why      ", record.explanation, 2)
+    lines += prose("context  ", record.context, 2)
     lines += advice_lines(site.advice, 2, view.width)
     said = {one.text for one in site.advice}
-    lines += [
-        line(("  hint     ", "dim"), hint, hang=11) for hint in record.hints if hint not in said
-    ]
+    for hint in record.hints:
+        lines += prose("hint     ", hint, 2) if hint not in said else []
     if record.url:
         lines.append(line(("  " + record.url, "dim"), fixed=True))
     return lines

@@ -23,7 +23,7 @@ def section(view: View) -> list[Line]:
         if cache.saved_seconds:
             answered += f", {seconds_text(cache.saved_seconds)} saved"
         lines += table([[cache.cache, answered]], "ll", view.width, 2)
-        lines += [line(("      ", "dim"), reason, hang=8) for reason in cache.missed[:REASONS]]
+        lines += [line("      ", reason, fixed=True) for reason in cache.missed[:REASONS]]
         if len(cache.missed) > REASONS:
             lines.append(line((f"      … {len(cache.missed) - REASONS} more reasons", "dim")))
     return lines

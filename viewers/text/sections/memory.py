@@ -21,7 +21,8 @@ def section(view: View) -> list[Line]:
 
 
 def _graph(graph: GraphMemory, width: int) -> list[Line]:
-    facts = [f"peak {bytes_text(graph.peak_bytes)}"]
+    known = graph.peak_bytes is not None
+    facts = [f"peak {bytes_text(graph.peak_bytes)}" if known else "peak unknown: symbolic sizes"]
     if graph.without_reuse_bytes is not None:
         facts.append(f"{bytes_text(graph.without_reuse_bytes)} without reuse")
     facts.append(f"{plural(graph.reused, 'buffer')} reused")

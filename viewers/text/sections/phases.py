@@ -1,11 +1,14 @@
-"""`--show phases`: where the compile time went; own time adds up, the other column nests."""
+"""`--show phases`: where the compile time went; own time adds up, the last columns do not."""
 
 from __future__ import annotations
 
-from viewers.text.lines import Line
+from viewers.text.lines import Line, line
 from viewers.text.sections import View
 from viewers.text.table import Cell, heading, table
-from viewers.words import number, seconds_text
+from viewers.words import number, plural, seconds_text
+
+FOLDED = 1000
+"""Phases with less than this part of the time are counted in one line."""
 
 
 def section(view: View) -> list[Line]:
@@ -13,8 +16,16 @@ def section(view: View) -> list[Line]:
     if not phases:
         return [heading("phases", "none recorded")]
     total = sum(phase.self_seconds for phase in phases)
+    beside = sum(phase.beside_seconds for phase in phases)
+    shown = [one for one in phases if max(one.self_seconds, one.beside_seconds) >= total / FOLDED]
     rows: list[list[Cell]] = [
-        [("phase", "dim"), ("times", "dim"), ("own", "dim"), ("with inner", "dim")]
+        [
+            ("phase", "dim"),
+            ("times", "dim"),
+            ("own", "dim"),
+            ("with inner", "dim"),
+            ("on build threads" if beside else "", "dim"),
+        ]
     ]
     rows += [
         [
@@ -22,10 +33,16 @@ def section(view: View) -> list[Line]:
             number(phase.count),
             (seconds_text(phase.self_seconds), "strong"),
             seconds_text(phase.seconds),
+            (seconds_text(phase.beside_seconds) if phase.beside_seconds else "", "dim"),
         ]
-        for phase in phases
+        for phase in shown
     ]
-    return [
+    lines = [
         heading("phases", f"{seconds_text(total)} of own time"),
-        *table(rows, "lrrr", view.width, 2),
+        *table(rows, "frrrr", view.width, 2),
     ]
+    folded = [one for one in phases if one not in shown]
+    if folded:
+        rest = seconds_text(sum(one.self_seconds for one in folded))
+        lines.append(line((f"  {plural(len(folded), 'phase')} below 0.1%: {rest}", "dim")))
+    return lines

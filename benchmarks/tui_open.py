@@ -1,0 +1,95 @@
+"""How fast the terminal workbench opens: first paint, and a large trace whole.
+
+    python benchmarks/tui_open.py [megabytes]
+
+Each row is a fresh process in a pseudo-terminal, timed from its start: until the first frame is on
+the terminal, and until the whole trace is read and shown. Medians of five.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.block_trace import block_trace, large_trace  # noqa: E402
+
+RUNS = 5
+
+
+def write(path: Path, megabytes: float) -> None:
+    """A trace of at least that many megabytes; the block's own for 0."""
+    records = large_trace(int(megabytes * 1000)) if megabytes else block_trace()
+    with path.open("wb") as stream:
+        for record in records:
+            stream.write(msgspec.json.encode(record) + b"\n")
+
+
+def cpu_seconds(process: int) -> float:
+    """User and system seconds of a process so far (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def opened(path: Path, count: int) -> tuple[float, float, float, float]:
+    """Seconds until the first frame and until the timeline counts all records; the same in CPU
+    seconds, which a busy machine changes less."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    code = f"from pathlib import Path; from workbench.tui.app import run; run(Path({str(path)!r}))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=child, stdout=child, stderr=child, env=environment
+    )
+    first = whole = first_cpu = whole_cpu = 0.0
+    seen = b""
+    while not whole and time.monotonic() - start < 60:
+        if not select.select([parent], [], [], 0.05)[0]:
+            continue
+        seen += os.read(parent, 1 << 16)
+        now = time.monotonic() - start
+        if not first and b"help" in seen:
+            first, first_cpu = now, cpu_seconds(process.pid)
+        if f"{count:,} records".encode() in seen:
+            whole, whole_cpu = now, cpu_seconds(process.pid)
+    process.kill()
+    process.wait()
+    os.close(parent)
+    os.close(child)
+    return first, whole, first_cpu, whole_cpu
+
+
+def main() -> None:
+    large = float(sys.argv[1]) if len(sys.argv) > 1 else 50
+    print(f"{'trace':>10} {'records':>9} {'first frame':>20} {'whole trace':>20}")
+    with tempfile.TemporaryDirectory() as folder:
+        for megabytes in (0.0, large):
+            path = Path(folder) / "trace.tcw"
+            write(path, megabytes)
+            size = path.stat().st_size / 1e6
+            with path.open("rb") as stream:
+                count = sum(1 for _ in stream)
+            times = [opened(path, count) for _ in range(RUNS)]
+            first, whole, first_cpu, whole_cpu = map(statistics.median, zip(*times, strict=True))
+            shown = f"{first:.2f} s ({first_cpu:.2f} CPU)", f"{whole:.2f} s ({whole_cpu:.2f} CPU)"
+            print(f"{size:>7.1f} MB {count:>9,} {shown[0]:>20} {shown[1]:>20}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""Instruction steps: the deltas, put together again, are the states that Dynamo had."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+from compiler.capture.variables import kind, unwrapped
+from compiler.trace.records import Bytecode, Graph, Step
+from tests.cpu.capture import breaking
+from tests.cpu.capture.compiled import Compiled, compiled
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+X = torch.ones(2, 2)
+State = tuple[str, int, list[str], set[str]]
+
+
+def module_call(x: Any) -> Any:
+    return torch.nn.functional.layer_norm(breaking.helper(x).relu(), (2,)) + sum([1, 2])
+
+
+@functools.cache
+def run(function: Any) -> tuple[Compiled, list[State]]:
+    """The recording, and what Dynamo's own translator had before each step."""
+    seen: list[State] = []
+    original = InstructionTranslatorBase.step
+
+    def step(self: Any) -> Any:
+        if self.instruction_pointer is not None:
+            instruction = self.instructions[self.instruction_pointer]
+            stack = [kind(unwrapped(item)) for item in self.stack]
+            seen.append(
+                (instruction.opname, self.instruction_pointer, stack, set(self.symbolic_locals))
+            )
+        return original(self)
+
+    InstructionTranslatorBase.step = step
+    try:
+        return compiled(function, (X,), record="steps"), seen
+    finally:
+        InstructionTranslatorBase.step = original
+
+
+functions = pytest.mark.parametrize(
+    "function",
+    [breaking.inlines, breaking.branch_assign, breaking.under_no_grad, module_call],
+    ids=lambda function: function.__name__,
+)
+
+
+@functions
+def test_deltas_make_up_the_states(function: Any) -> None:
+    result, seen = run(function)
+    assert result.error is None
+    assert result.warnings() == []
+    steps = result.recording.all(Step)
+    assert len(steps) == len(seen)
+    stacks: dict[Any, list[str]] = {}
+    names: dict[Any, set[str]] = {}
+    for step, (opcode, ip, stack, symbolic_locals) in zip(steps, seen, strict=True):
+        assert (step.opcode, step.ip) == (opcode, ip)
+        key = (step.compile_id, step.attempt, step.depth)
+        if ip == 0:
+            stacks[key], names[key] = [], set()
+        if step.popped:
+            del stacks[key][-step.popped :]
+        stacks[key] += [value.kind for value in step.pushed]
+        names[key] |= set(step.set_locals)
+        names[key] -= set(step.deleted_locals)
+        assert len(stacks[key]) == len(stack)
+        assert names[key] == symbolic_locals
+
+
+@functions
+def test_nodes_of_the_last_attempt_are_those_of_the_graph(function: Any) -> None:
+    result, _ = run(function)
+    made: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for step in result.recording.all(Step):
+        nodes = made[step.compile_id, step.attempt]
+        nodes += step.nodes
+        for old, new in step.renamed.items():
+            nodes[nodes.index(old)] = new
+    for graph in result.recording.all(Graph):
+        attempt = max(number for name, number in made if name == graph.id)
+        computed = [node.name for node in graph.nodes if node.op.startswith("call_")]
+        # the last instruction's nodes have no step after them to be seen at
+        known = [name for name in made[graph.id, attempt] if name in computed]
+        assert known == computed[: len(known)]
+        assert len(known) >= len(computed) - 2
+
+
+def test_steps_are_numbered_within_the_attempt() -> None:
+    result, _ = run(breaking.inlines)
+    numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for step in result.recording.all(Step):
+        numbers[step.compile_id, step.attempt].append(step.step)
+    assert {("0/0", 0), ("0/0", 1), ("1/0", 0)} <= set(numbers)
+    assert all(found == list(range(len(found))) for found in numbers.values())
+
+
+def test_inlined_frames_are_deeper() -> None:
+    result, _ = run(breaking.inlines)
+    first = [s for s in result.recording.all(Step) if (s.compile_id, s.attempt) == ("0/0", 0)]
+    assert {(step.function, step.depth) for step in first} == {("inlines", 0), ("helper", 1)}
+
+
+def test_bytecode_is_there_once_and_holds_every_step() -> None:
+    result, _ = run(breaking.inlines)
+    codes: dict[tuple[str, int], list[str]] = {}
+    for record in result.recording.all(Bytecode):
+        codes.setdefault((record.function, record.location.line), []).append(record.text)
+    texts = [result.recording.text(text) for found in codes.values() for text in found]
+    assert len(texts) == len(set(texts))
+    for step in result.recording.all(Step):
+        wanted = f"{step.ip} {step.opcode} {step.argument}".rstrip()
+        assert any(wanted in text.splitlines() for text in texts)
+
+
+def test_columns() -> None:
+    result, _ = run(breaking.inlines)
+    line = breaking.inlines.__code__.co_firstlineno + 1
+    adds = [s for s in result.recording.all(Step) if s.opcode == "BINARY_OP" and s.depth == 0]
+    assert (adds[0].location.line, adds[0].location.column, adds[0].location.end_column) == (
+        line,
+        8,
+        13,
+    )
+
+
+def test_stepping_changes_nothing_that_is_compiled() -> None:
+    result, _ = run(module_call)
+    plain = compiled(module_call, (X,))
+    assert [graph.nodes for graph in plain.recording.all(Graph)] == [
+        graph.nodes for graph in result.recording.all(Graph)
+    ]
+    assert torch.equal(plain.result, result.result)
+    assert plain.recording.all(Step) == []
+    guards = [m["guard_count"] for m in plain.metrics()]
+    assert guards == [m["guard_count"] for m in result.metrics()]
+
+
+class Liar:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+def test_a_repr_that_raises_is_never_called() -> None:
+    liar = Liar()
+
+    def function(x: Any) -> Any:
+        kept = liar
+        y = x + 1
+        print("cut", end="")
+        return y, kept
+
+    result = compiled(function, (X,), record="steps")
+    assert result.error is None
+    assert result.warnings() == []

@@ -1,0 +1,149 @@
+"""Cache lookups, against torch's own counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch._inductor.remote_cache import RemoteCache
+
+from compiler.inductor import caches
+from compiler.inductor.key_components import changes, difference, missed, read_key
+from compiler.trace.records import CacheLookup
+from tests.cpu.recorded import Recorded, record
+
+NAMES = {
+    "fx graph": ("inductor", "fxgraph_cache_"),
+    "aot autograd": ("aot_autograd", "autograd_cache_"),
+}
+
+
+def f(x, w):
+    return x @ w  # a call into ATen, so that nothing has to be built
+
+
+def counted() -> Counter:
+    """(cache, verdict) -> times, as torch's counters have it."""
+    found: Counter = Counter()
+    for cache, (group, prefix) in NAMES.items():
+        for verdict in ("hit", "miss", "bypass"):
+            found[cache, verdict] = counters[group].get(prefix + verdict, 0)
+    return +found
+
+
+def ours(recorded: Recorded) -> Counter:
+    return Counter((lookup.cache, lookup.verdict) for lookup in recorded.all(CacheLookup))
+
+
+@pytest.fixture(scope="module")
+def session():
+    """Two sizes, then the first again, from empty caches."""
+    counters.clear()
+    w = torch.randn(8, 8, requires_grad=True)
+    with record((caches.HOOK,), caches=True) as recorded:
+        compiled = torch.compile(f, dynamic=False)
+        compiled(torch.randn(4, 8), w).backward(torch.ones(4, 8))
+        compiled(torch.randn(6, 8), w)
+        torch._dynamo.reset()
+        torch.compile(f, dynamic=False)(torch.randn(4, 8), w).backward(torch.ones(4, 8))
+        yield recorded, counted()
+
+
+def test_verdicts_are_torchs_counters(session):
+    recorded, says = session
+    assert ours(recorded) == says
+    assert says == {
+        ("aot autograd", "miss"): 2,
+        ("aot autograd", "hit"): 1,
+        ("fx graph", "miss"): 3,
+        ("fx graph", "hit"): 2,
+    }
+
+
+def test_a_hit_says_what_it_saved(session):
+    recorded, _ = session
+    hits = [r for r in recorded.all(CacheLookup) if r.verdict == "hit"]
+    assert [r.graph for r in hits] == ["0/0/forward", "0/0/backward", ""]
+    assert all(r.saved_seconds > 0 and r.key and not r.missed for r in hits)
+
+
+def test_a_miss_says_what_changed(session):
+    recorded, _ = session
+    first, second = [
+        r
+        for r in recorded.all(CacheLookup)
+        if r.cache == "fx graph" and r.graph.endswith("forward")
+    ][:2]
+    assert (first.verdict, first.graph, first.missed) == (
+        "miss", "0/0/forward", "no entry with this key",
+    )  # fmt: skip
+    assert second.graph == "0/1/forward"
+    assert "0/0/forward" in second.missed
+    assert "shape=torch.Size([4, 8]) → shape=torch.Size([6, 8])" in second.missed
+    assert first.key != second.key
+
+
+def test_a_bypass_says_why():
+    counters.clear()
+    unhashable = torch._inductor.config.patch(post_grad_custom_pre_pass=lambda graph: None)
+    with record((caches.HOOK,), caches=True) as recorded, torch.no_grad(), unhashable:
+        torch.compile(f)(torch.randn(4, 4), torch.randn(4, 4))
+        says = counted()
+    assert ours(recorded) == says
+    for lookup in recorded.all(CacheLookup):
+        if lookup.verdict == "bypass":
+            assert lookup.missed
+            assert lookup.missed != "torch gives no reason"
+    assert any(lookup.verdict == "bypass" for lookup in recorded.all(CacheLookup))
+
+
+def test_caches_that_are_off_are_not_asked():
+    with record((caches.HOOK,)) as recorded, torch.no_grad():
+        torch.compile(f)(torch.randn(4, 4), torch.randn(4, 4))
+    assert recorded.all(CacheLookup) == []
+
+
+def test_a_remote_cache(monkeypatch):
+    class Away(RemoteCache):
+        def __init__(self) -> None:
+            pass
+
+        def _get(self, key, sample):
+            return {"found": 1} if key == "there" else None
+
+        def _create_sample(self):
+            return None
+
+        def _log_sample(self, sample) -> None:
+            pass
+
+    with record((caches.HOOK,)) as recorded:
+        assert Away().get("there") == {"found": 1}
+        assert Away().get("not there") is None
+    found = [(r.cache, r.verdict, r.key) for r in recorded.all(CacheLookup)]
+    assert found == [("remote: Away", "hit", "there"), ("remote: Away", "miss", "not there")]
+
+
+def test_it_is_put_back():
+    from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+    from torch._inductor.codecache import FxGraphCache
+
+    before = dict(vars(FxGraphCache)), dict(vars(AOTAutogradCache)), RemoteCache.get
+    with record((caches.HOOK,)):
+        assert vars(FxGraphCache)["load_with_key"] is not before[0]["load_with_key"]
+    assert (dict(vars(FxGraphCache)), dict(vars(AOTAutogradCache)), RemoteCache.get) == before
+
+
+def test_components():
+    old = read_key("0/0/forward", ["[a1] gm: text", "[b1] n[0]: T(shape=[4], dtype=f32)", "junk"])
+    new = read_key("0/1/forward", ["[a1] gm: text", "[b2] n[0]: T(shape=[6], dtype=f32)"])
+    assert changes(old, new) == ["n[0]: shape=[4] → shape=[6]"]
+    assert missed(new, [old]).endswith(
+        "against the key of 0/0/forward: n[0]: shape=[4] → shape=[6]"
+    )
+    assert missed(new, []) == "no entry with this key"
+    assert "equal key" in missed(new, [new])
+    assert difference("x" * 999, "y" * 999) == "differs"
+    assert difference("False", "True") == "False → True"

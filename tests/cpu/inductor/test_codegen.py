@@ -1,0 +1,230 @@
+"""Kernels, their lines, and that recording them leaves the generated code as it is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from compiler.inductor.cached import kernels_in, label_of
+from compiler.inductor.codegen import loop_nests
+from compiler.inductor.until import HOOK as UNTIL
+from compiler.trace.records import FusionGroups, Graph, Kernel, SchedulerNode
+from tests.cpu.inductor.conftest import Watched
+from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
+from tests.cpu.inductor.recorded import Recorded, record, recording
+from tests.cpu.inductor.test_lowering import line_of
+
+_COMPUTES = re.compile(r"^\s*(?:auto|int64_t) tmp\d+ = |^\s*tmp\d+ = |\.store\(")
+
+
+@pytest.fixture(params=["transformer", "trained", "softmax", "zoo"])
+def recorded(request: pytest.FixtureRequest) -> Recorded:
+    found = request.getfixturevalue(request.param)
+    return found if isinstance(found, Recorded) else found.recorded
+
+
+def test_every_kernel_leads_to_a_user_line(recorded: Recorded) -> None:
+    kernels = recorded.all(Kernel)
+    assert kernels
+    for kernel in kernels:
+        assert kernel.locations or kernel.no_line, kernel
+        assert not (kernel.locations and kernel.no_line)
+        assert kernel.locations, kernel.no_line
+        assert kernel.label
+
+
+def test_kernels_are_those_of_the_wrapper(recorded: Recorded) -> None:
+    defined = [
+        (name, text)
+        for wrapper in recorded.wrappers
+        for name, language, text in kernels_in(wrapper)
+        if language == "cpp"
+    ]
+    kernels = [kernel for kernel in recorded.all(Kernel) if kernel.language == "cpp"]
+    assert [(kernel.name, recorded.text(kernel.text).strip()) for kernel in kernels] == [
+        (name, text.strip()) for name, text in defined
+    ]
+
+
+def test_every_group_is_in_a_kernel(recorded: Recorded) -> None:
+    inside = {name for kernel in recorded.all(Kernel) for name in kernel.nodes}
+    for groups in recorded.all(FusionGroups):
+        for group in groups.groups:
+            if group.kind not in ("nop", "extern"):
+                assert set(group.nodes) <= inside
+
+
+def test_every_line_that_computes_names_its_nodes(recorded: Recorded) -> None:
+    computing = named = 0
+    for kernel in recorded.all(Kernel):
+        if kernel.language != "cpp":
+            continue
+        lines = {line.line: line for line in kernel.lines}
+        for number, text in enumerate(recorded.text(kernel.text).splitlines(), 1):
+            if _COMPUTES.match(text):
+                computing += 1
+                named += number in lines and bool(lines[number].nodes)
+    assert computing
+    assert named == computing
+
+
+def test_nodes_of_lines_are_origins_of_their_kernel(recorded: Recorded) -> None:
+    graphs = {graph.id: {node.name for node in graph.nodes} for graph in recorded.all(Graph)}
+    for kernel in recorded.all(Kernel):
+        assert set(kernel.origins) <= graphs[kernel.graph]
+        for line in kernel.lines:
+            assert set(line.nodes) <= graphs[kernel.graph], line
+
+
+def test_lines_of_a_softmax(softmax: Recorded) -> None:
+    kernel = next(k for k in softmax.all(Kernel) if "softmax" in k.label)
+    text = softmax.text(kernel.text).splitlines()
+    exponential = [line for line in kernel.lines if ".exp()" in text[line.line - 1]]
+    assert exponential
+    for line in exponential:
+        assert line.nodes == ("exp",)
+        assert [place.line for place in line.locations] == [line_of("softmax")]
+        assert not line.inferred
+    constant = next(line for line in kernel.lines if "(0.3)" in text[line.line - 1])
+    assert [place.line for place in constant.locations] == [line_of("scaled")]
+    assert constant.inferred
+
+
+def test_repeated_kernels_are_one_record_with_all_their_calls(transformer: Watched) -> None:
+    kernels = [k for k in transformer.recorded.all(Kernel) if k.language == "cpp"]
+    assert len(kernels) == len({kernel.name for kernel in kernels})
+    repeated = [kernel for kernel in kernels if kernel.steps]
+    assert repeated, "four equal layers share kernels"
+    for kernel in repeated:
+        assert len(kernel.nodes) % len(kernel.steps) == 0
+
+
+def test_library_calls(transformer: Watched) -> None:
+    calls = Counter(k.name for k in transformer.recorded.all(Kernel) if k.language == "aten")
+    extern = [node for node in transformer.recorded.all(SchedulerNode) if node.kind == "extern"]
+    assert sum(calls.values()) == len(extern)
+    assert calls["extern_kernels.bmm"] == 8
+
+
+def test_the_result_is_right(transformer: Watched, trained: Watched) -> None:
+    for watched in (transformer, trained):
+        torch.testing.assert_close(watched.output, watched.expected)
+
+
+def generated(model: nn.Module, inputs: tuple[torch.Tensor, ...], *, recorded: bool) -> list[str]:
+    """The wrappers of a compile, seen from outside of the hooks."""
+    from torch._inductor.graph import GraphLowering
+
+    texts: list[str] = []
+    chosen = {} if recorded else {"hooks": (UNTIL,)}
+    with recording("codegen", **chosen), pytest.MonkeyPatch.context() as patch:
+        codegen = GraphLowering.codegen
+
+        def seen(self, *args, **kwargs):
+            answer = codegen(self, *args, **kwargs)
+            texts.append(re.sub(r"# AOT ID: .*", "", answer[0].value))
+            return answer
+
+        patch.setattr(GraphLowering, "codegen", seen)
+        output = torch.compile(model)(*inputs)
+        if isinstance(output, torch.Tensor) and output.requires_grad:
+            output.sum().backward()
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        (Zoo(), zoo_inputs()),
+        (Softmax(), (torch.ones(4, 8, 16),)),
+        (Transformer(1), (torch.ones(2, 8, 32),)),
+    ],
+    ids=["zoo", "softmax", "transformer"],
+)
+def test_recording_does_not_change_the_code(
+    model: nn.Module, inputs: tuple[torch.Tensor, ...]
+) -> None:
+    with torch.set_grad_enabled(not isinstance(model, Zoo)):
+        plain = generated(model, inputs, recorded=False)
+        watched = generated(model, inputs, recorded=True)
+    assert plain
+    assert watched == plain
+
+
+def test_loop_nests_of_a_kernel() -> None:
+    text = """
+extern "C" void kernel(float* out)
+{
+    #pragma omp parallel
+    {
+        {
+            for(int64_t x0=0; x0<4; x0+=1)
+            {
+                for(int64_t x1=0; x1<4; x1+=1)
+                {
+                    out[x1] = 0;
+                }
+            }
+        }
+        for(int64_t x0=0; x0<4; x0+=1)
+        {
+            out[x0] = 1;
+        }
+        {
+            for(int64_t x0=0; x0<4; x0+=1)
+            {
+            }
+        }
+    }
+}
+"""
+    assert loop_nests(text) == 3
+
+
+def test_kernels_of_a_wrapper_are_read_from_its_text(softmax: Recorded) -> None:
+    found = list(kernels_in(softmax.wrappers[0]))
+    recorded = softmax.all(Kernel)
+    assert Counter(language for _, language, _ in found) == Counter(
+        kernel.language for kernel in recorded
+    )
+    assert {name for name, _, _ in found} == {kernel.name for kernel in recorded}
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("cpp_fused_gelu_mul_0", "gelu_mul"),
+        ("cpp_fused__softmax_abs_12", "softmax_abs"),
+        ("triton_poi_fused_add_3", "add"),
+        ("extern_kernels.addmm", "addmm"),
+    ],
+)
+def test_labels_from_names(name: str, label: str) -> None:
+    assert label_of(name) == label
+
+
+def test_code_from_the_cache_is_recorded_and_says_so() -> None:
+    from torch._inductor.utils import fresh_cache
+
+    from compiler.trace.records import FusionPair, Warned, Wrapper
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() + 1
+
+    with fresh_cache():
+        first, _ = record(function, torch.ones(64), until="run")
+        second, _ = record(function, torch.ones(64), until="run")
+    assert first.all(FusionPair) == second.all(FusionPair) == []
+    assert first.all(SchedulerNode)
+    assert not second.all(SchedulerNode)
+    assert second.wrappers == first.wrappers
+    assert [kernel.name for kernel in second.all(Kernel)] == [
+        kernel.name for kernel in first.all(Kernel)
+    ]
+    assert all("cache" in kernel.no_line for kernel in second.all(Kernel))
+    assert any("FX graph cache" in warned.message for warned in second.all(Warned))
+    assert len(second.all(Wrapper)) == 1

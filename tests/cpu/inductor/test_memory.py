@@ -1,0 +1,114 @@
+"""The memory plan says what the generated wrapper does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import pytest
+
+from compiler.trace.records import Kernel, MemoryPlan
+from tests.cpu.inductor.recorded import Recorded
+
+_ALLOCATION = re.compile(r"^\s+(\w+) = empty_strided_\w+\(")
+_REUSE = re.compile(r"^\s+(\w+) = (?:reinterpret_tensor\()?(\w+).*?; *(?:del (\w+))?\s*# reuse")
+_FREE = re.compile(r"^\s+del ([\w, ]+)$")
+_CALL = re.compile(
+    r"^\s+(?:\w+ = )?(cpp_fused\w*|extern_kernels\.\w+|(?:torch\.ops|aten)\.[\w.]+)\("
+)
+
+
+@dataclass
+class Text:
+    """A wrapper, read with regular expressions."""
+
+    allocated: list[str] = field(default_factory=list)
+    reuses: dict[str, str] = field(default_factory=dict)
+    alive: dict[str, tuple[int, int]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+
+
+def read(wrapper: str) -> Text:
+    text = Text()
+    begins: dict[str, int] = {}
+    body = wrapper.split("args.clear()", 1)[1].split("return (", 1)[0]
+    for line in body.splitlines():
+        step = len(text.calls)
+        if found := _ALLOCATION.match(line):
+            text.allocated.append(found[1])
+            begins[found[1]] = step
+        elif found := _REUSE.match(line):
+            text.reuses[found[1]] = found[2]
+            begins[found[1]] = step
+        elif found := _FREE.match(line):
+            for name in found[1].split(", "):
+                if name in begins:
+                    text.alive[name] = (begins[name], step - 1)
+        elif found := _CALL.match(line):
+            text.calls.append(found[1])
+    return text
+
+
+@pytest.fixture(params=["transformer", "trained", "softmax", "zoo"])
+def recorded(request: pytest.FixtureRequest) -> Recorded:
+    found = request.getfixturevalue(request.param)
+    return found if isinstance(found, Recorded) else found.recorded
+
+
+def test_plan_agrees_with_the_wrapper(recorded: Recorded) -> None:
+    plans = recorded.all(MemoryPlan)
+    assert len(plans) == len(recorded.wrappers)
+    for plan, wrapper in zip(plans, recorded.wrappers, strict=True):
+        text = read(wrapper)
+        buffers = {buffer.name: buffer for buffer in plan.buffers}
+        assert {
+            buffer.name: buffer.reuses for buffer in plan.buffers if buffer.reuses
+        } == text.reuses
+        assert set(text.allocated) <= set(buffers)
+        assert len(plan.steps) == len(text.calls)
+        for name, (first, last) in text.alive.items():
+            assert (buffers[name].first, buffers[name].last) == (first, max(first, last)), name
+
+
+def test_steps_are_the_calls_of_the_wrapper(recorded: Recorded) -> None:
+    kernels = {kernel.id: kernel for kernel in recorded.all(Kernel)}
+    for plan, wrapper in zip(recorded.all(MemoryPlan), recorded.wrappers, strict=True):
+        names = [kernels[step.split()[0]].name for step in plan.steps]
+        for name, called in zip(names, read(wrapper).calls, strict=True):
+            assert name.removeprefix("torch.ops.") == called.removeprefix("torch.ops.")
+        for place, step in enumerate(plan.steps):
+            kernel = kernels[step.split()[0]]
+            assert place in (kernel.steps or (kernel.step,))
+
+
+def test_peaks(recorded: Recorded) -> None:
+    for plan in recorded.all(MemoryPlan):
+        sizes = [buffer.bytes or 0 for buffer in plan.buffers if buffer.kind != "input"]
+        assert plan.peak_bytes is not None
+        assert plan.without_reuse_bytes is not None
+        assert max(sizes) <= plan.peak_bytes <= sum(sizes)
+        assert plan.without_reuse_bytes <= sum(sizes)
+
+
+def test_reuse_in_place_is_told_from_reuse_after_the_end(recorded: Recorded) -> None:
+    for plan in recorded.all(MemoryPlan):
+        buffers = {buffer.name: buffer for buffer in plan.buffers}
+        for buffer in plan.buffers:
+            if buffer.reuses:
+                former = buffers[buffer.reuses]
+                assert (
+                    former.last >= buffer.first if buffer.inplace else former.last <= buffer.first
+                )
+
+
+def test_outputs_live_to_the_end_and_saved_values_are_told_apart(recorded: Recorded) -> None:
+    forward = [plan for plan in recorded.all(MemoryPlan) if "/forward/" in plan.graph]
+    for plan in recorded.all(MemoryPlan):
+        for buffer in plan.buffers:
+            if buffer.kind in ("output", "saved"):
+                assert buffer.last == len(plan.steps) - 1
+        assert forward or all(buffer.kind != "saved" for buffer in plan.buffers)
+    for plan in forward:
+        kinds = [buffer.kind for buffer in plan.buffers]
+        assert kinds.count("output") == 1
+        assert "saved" in kinds

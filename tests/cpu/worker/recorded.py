@@ -1,0 +1,83 @@
+"""Records a file in a real worker, and checks what has to hold however that goes."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from compiler.trace.reader import read_trace
+from compiler.trace.records import AnyRecord, End, Environment, Failure, Settings, Start
+from workbench.worker.client import record
+
+R = TypeVar("R")
+MARK = "TCW_TEST_MARK"
+
+
+@dataclass
+class Recorded:
+    records: list[AnyRecord]
+    end: End
+    file: Path
+
+    def all(self, kind: type[R]) -> list[R]:
+        return [found for found in self.records if isinstance(found, kind)]
+
+    @property
+    def failure(self) -> Failure:
+        failures = self.all(Failure)
+        assert len(failures) == 1, failures
+        return failures[0]
+
+    @property
+    def line(self) -> int | None:
+        place = self.failure.location
+        assert place is not None, self.failure
+        assert place.file == str(self.file), place
+        return place.line
+
+    @property
+    def imported_torch(self) -> bool:
+        return bool(self.all(Environment))
+
+
+def recorded(folder: Path, text: str | bytes | None, **settings: Any) -> Recorded:
+    """Write `text` to a file, record it until capture unless told otherwise, check the trace."""
+    file = folder / settings.pop("name", "model.py")
+    if text is not None:
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+    settings.setdefault("until", "capture")
+    settings.setdefault("timeout", 120.0)
+    trace = folder / "run.tcw"
+    streamed: list[AnyRecord] = []
+    mark = uuid.uuid4().hex
+    os.environ[MARK] = mark
+    try:
+        end = record(Settings(file=str(file), **settings), trace=trace, on_record=streamed.append)
+    finally:
+        del os.environ[MARK]
+    assert left_behind(mark) == []
+    read = read_trace(trace)
+    assert read.losses.total == 0
+    assert not read.losses.partial
+    assert isinstance(read.records[0], Start)
+    assert read.records[-1] == end
+    assert sum(isinstance(found, End) for found in read.records) == 1
+    assert sorted(streamed, key=repr) == sorted(read.records, key=repr)
+    assert all(found.culprit != "tcw" for found in streamed if isinstance(found, Failure))
+    return Recorded(read.records, end, file)
+
+
+def left_behind(mark: str) -> list[str]:
+    """Command lines of living processes that were started with this mark in their environment."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                if f"{MARK}={mark}".encode() in (process / "environ").read_bytes():
+                    found.append((process / "cmdline").read_bytes().decode(errors="replace"))
+            except OSError:
+                continue
+    return found

@@ -1,0 +1,350 @@
+"""Whatever the user's file does: one clear failure with its place, a trace that opens, no orphan.
+
+`recorded` checks the trace and the orphans of each.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.records import CallEnd, CallStart, Output, OutputCapped, Warned
+from tests.cpu.worker.recorded import recorded
+
+NET = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        {body}
+        return self.linear(x)
+
+{tail}
+"""
+
+
+def net(
+    body: str = "pass", tail: str = "model = Net()\nexample_inputs = (torch.ones(2, 4),)"
+) -> str:
+    return NET.format(body=textwrap.indent(body, " " * 8).lstrip(), tail=tail)
+
+
+FORWARD = 9
+"""Line of `body` in the text of `net`."""
+
+
+def test_syntax_error_is_found_before_torch_is_imported(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import torch\nx = (1,\nfor y in 3:\n")
+    assert found.failure.type == "SyntaxError"
+    assert found.line == 2
+    assert found.failure.location is not None
+    assert found.failure.location.column == 4
+    assert found.failure.source_line == "x = (1,"
+    assert found.end.status == "failed"
+    assert not found.imported_torch
+
+
+def test_missing_import(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import torch\nimport no_such_package.inner\n")
+    assert found.failure.type == "ModuleNotFoundError"
+    assert found.line == 2
+    assert "no_such_package is not installed" in found.failure.hint
+
+
+def test_syntax_error_in_a_module_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("def broken(:\n")
+    found = recorded(tmp_path, "import helper\nmodel = example_inputs = None\n")
+    assert found.failure.type == "SyntaxError"
+    assert found.failure.location is not None
+    assert found.failure.location.file == str(tmp_path / "helper.py")
+
+
+def test_no_model_says_what_is_there(tmp_path: Path) -> None:
+    found = recorded(tmp_path, net(tail="network = Net()\nexample_inputs = (torch.ones(2, 4),)"))
+    assert found.failure.message == "model.py has no `model`"
+    assert "modules network; classes Net" in found.failure.hint
+    assert "model = network" in found.failure.hint
+
+
+def test_no_inputs(tmp_path: Path) -> None:
+    found = recorded(tmp_path, net(tail="model = Net()\nexample_input = (torch.ones(2, 4),)"))
+    assert found.failure.message == "model.py has no `example_inputs`"
+    assert found.failure.hint == "is it example_input?"
+
+
+def test_a_class_in_place_of_an_instance(tmp_path: Path) -> None:
+    found = recorded(tmp_path, net(tail="model = Net\nexample_inputs = (torch.ones(2, 4),)"))
+    assert found.failure.message == "`model` is the class Net, not an instance of it"
+    assert found.failure.hint.startswith("model = Net()")
+    assert found.failure.source_line == "model = Net"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("[torch.ones(2, 4)]", "example_inputs[0] is a Tensor"),
+        ("torch.ones(2, 4)", "example_inputs is a Tensor"),
+        ("[]", "example_inputs is an empty list"),
+        ("(torch.ones(2, 4), torch.ones(2))", "the inputs do not fit Net.forward(x)"),
+    ],
+)
+def test_bad_inputs(tmp_path: Path, inputs: str, message: str) -> None:
+    found = recorded(tmp_path, net(tail=f"model = Net()\nexample_inputs = {inputs}"))
+    assert message in found.failure.message
+    assert found.failure.doing == "reading inputs"
+    assert found.line in (8, 13)
+
+
+def test_wrong_shapes_are_not_blamed_on_compiling(tmp_path: Path) -> None:
+    found = recorded(tmp_path, net(tail="model = Net()\nexample_inputs = (torch.ones(2, 3),)"))
+    assert found.failure.eager_fails is True
+    assert found.failure.culprit == "user"
+    assert found.failure.source_line.strip() == "return self.linear(x)"
+    place = found.failure.location
+    assert place is not None
+    assert found.failure.source_line[place.column : place.end_column] == "self.linear(x)"
+    assert "shapes cannot be multiplied" in found.failure.message
+    assert found.failure.doing.startswith("call 1, capture of")
+    assert found.end.status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "line"),
+    [
+        (b"", "NoModel", 1),
+        (b"\n  \n", "NoModel", 1),
+        (b"x = 1\ny = '\xff'\n", "SyntaxError", 2),
+        (b"x = 1\ny = '\0'\n", "SyntaxError", 2),
+    ],
+)
+def test_no_source(tmp_path: Path, text: bytes, kind: str, line: int) -> None:
+    found = recorded(tmp_path, text)
+    assert found.failure.type == kind
+    assert found.line == line
+    assert not found.imported_torch
+
+
+def test_no_file(tmp_path: Path) -> None:
+    found = recorded(tmp_path, None, name="absent.py")
+    assert found.failure.message.endswith("there is no such file")
+    (tmp_path / "folder.py").mkdir()
+    found = recorded(tmp_path, None, name="folder.py")
+    assert found.failure.message.endswith("it is a folder, not a Python file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_unreadable_file(tmp_path: Path) -> None:
+    (tmp_path / "secret.py").write_text("")
+    (tmp_path / "secret.py").chmod(0)
+    found = recorded(tmp_path, None, name="secret.py")
+    assert found.failure.message.endswith("it may not be read")
+
+
+def test_sys_exit_while_loading(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import sys\nsys.exit(7)\n")
+    assert (found.end.status, found.end.exit_code) == ("exited", 7)
+    assert found.line == 2
+    assert found.failure.message == "the program ended itself: sys.exit(7)"
+
+
+def test_sys_exit_in_forward(tmp_path: Path) -> None:
+    found = recorded(tmp_path, net("import sys; sys.exit(5)"))
+    assert (found.end.status, found.end.exit_code) == ("exited", 5)
+    assert found.line == FORWARD
+
+
+@pytest.mark.parametrize("text", ["import os\nos._exit(9)\n", net("import os; os._exit(9)")])
+def test_os_exit(tmp_path: Path, text: str) -> None:
+    found = recorded(tmp_path, text)
+    assert (found.end.status, found.end.exit_code) == ("exited", 9)
+    assert "os._exit(9)" in found.failure.source_line
+
+
+def test_exit_in_native_code(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import ctypes\nctypes.CDLL(None)._exit(4)\n")
+    assert (found.end.status, found.end.exit_code) == ("exited", 4)
+    assert found.failure.type == "exit"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import ctypes\nctypes.string_at(0)\n",
+        net("torch._dynamo.graph_break()\nimport ctypes; ctypes.string_at(0)"),
+    ],
+)
+def test_segmentation_fault(tmp_path: Path, text: str) -> None:
+    found = recorded(tmp_path, text)
+    assert (found.end.status, found.end.signal) == ("crashed", 11)
+    assert found.failure.type == "SIGSEGV"
+    assert "ctypes.string_at(0)" in found.failure.source_line
+
+
+def test_abort(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import os\nos.abort()\n")
+    assert (found.end.status, found.end.signal) == ("crashed", 6)
+    assert found.line == 2
+
+
+@pytest.fixture(scope="module")
+def patience(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """Seconds in which this machine certainly reaches the user's code."""
+    return 3.0 + 2 * recorded(tmp_path_factory.mktemp("patience"), net()).end.seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "while True: pass\n",
+        net("torch._dynamo.graph_break()\nimport time; time.sleep(1000)"),
+    ],
+)
+def test_hang(tmp_path: Path, text: str, patience: float) -> None:
+    found = recorded(tmp_path, text, timeout=patience)
+    assert found.end.status == "timeout"
+    assert found.failure.type == "timeout"
+    assert any(word in found.failure.source_line for word in ("while True", "time.sleep"))
+
+
+def test_hang_that_ignores_signals(tmp_path: Path, patience: float) -> None:
+    text = """
+        import signal, threading
+        for number in range(1, 65):
+            try: signal.signal(number, signal.SIG_IGN)
+            except (OSError, ValueError): pass
+        signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+        threading.Thread(target=lambda: threading.Event().wait()).start()
+        threading.Event().wait()
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), timeout=patience)
+    assert found.end.status == "timeout"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = bytearray(1 << 60)\n",
+        "import torch\nx = torch.empty(1 << 50, dtype=torch.uint8).fill_(1)\n",
+        net("x = torch.ones(1 << 46, dtype=torch.float64).add_(x.sum())"),
+    ],
+)
+def test_out_of_memory(tmp_path: Path, text: str) -> None:
+    found = recorded(tmp_path, text)
+    assert found.failure.hint.startswith("out of memory")
+    assert "1 << " in found.failure.source_line
+
+
+def test_killed_from_outside(tmp_path: Path) -> None:
+    """As the kernel does when memory runs out."""
+    found = recorded(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    assert (found.end.status, found.end.signal) == ("crashed", 9)
+    assert "memory" in found.failure.message
+
+
+def test_fifty_megabytes_of_prints(tmp_path: Path) -> None:
+    text = """
+        import sys
+        for _ in range(50):
+            print("x" * 99 + "\\n" * 1, end="", flush=True)
+            sys.stdout.write(("y" * 99 + "\\n") * 10_000)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text) + net())
+    assert found.end.status == "ok"
+    assert sum(len(output.text) for output in found.all(Output)) == 1_000_000
+    assert [capped.stream for capped in found.all(OutputCapped)] == ["stdout"]
+
+
+def test_threads_and_children_left_behind(tmp_path: Path) -> None:
+    text = """
+        import os, subprocess, sys, threading, time
+        threading.Thread(target=lambda: time.sleep(1000)).start()
+        subprocess.Popen(["sleep", "1000"])
+        subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execvp("sleep", ["sleep", "1000"])
+            os._exit(0)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text) + net())
+    assert found.end.status == "ok"
+    assert len(found.all(CallEnd)) == 1
+
+
+def test_a_forked_child_writes_no_records(tmp_path: Path) -> None:
+    body = """
+        torch._dynamo.graph_break()
+        import os
+        if os.fork() == 0:
+            torch.compile(torch.sin, backend="eager")(x)
+            os._exit(0)
+        os.wait()
+    """
+    found = recorded(tmp_path, net(textwrap.dedent(body).strip()))
+    assert found.end.status == "ok"
+    assert len(found.all(CallStart)) == 1
+
+
+def test_replaced_torch_compile(tmp_path: Path) -> None:
+    text = "import torch\ndef mine(*a, **k): raise ValueError('mine')\ntorch.compile = mine\n"
+    found = recorded(tmp_path, text + net())
+    assert found.end.status == "ok"
+    (warned,) = found.all(Warned)
+    assert f"torch.compile is replaced at {found.file}:2" in warned.message
+
+
+def test_terminal_escapes_stay_data(tmp_path: Path) -> None:
+    text = "raise ValueError('\\x1b[31mred [/nope] [@click=app.quit] \\ud800')\n"
+    found = recorded(tmp_path, text)
+    assert found.failure.message.startswith("\x1b[31mred [/nope]")
+    assert b"\x1b" not in (tmp_path / "run.tcw").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "lie",
+    ["raise SystemExit(3)", "return 7", "import time; time.sleep(1000)", "return 'x' * 10**7"],
+)
+def test_a_lying_repr(tmp_path: Path, lie: str) -> None:
+    head = f"class Liar:\n    def __repr__(self):\n        {lie}\n\n"
+    text = NET.format(
+        body="x = x * 2",
+        tail="model = Net()\nexample_inputs = (torch.ones(2, 4), Liar())",
+    ).replace("forward(self, x)", "forward(self, x, liar)")
+    found = recorded(tmp_path, head + text)
+    assert found.end.status == "ok"
+    (call,) = found.all(CallStart)
+    assert call.arguments[1].value == "<Liar>"
+
+
+def test_an_exception_that_cannot_be_read(tmp_path: Path) -> None:
+    text = "class Odd(Exception):\n    def __str__(self):\n        raise KeyError\n\nraise Odd\n"
+    found = recorded(tmp_path, text)
+    assert found.failure.type == "Odd"
+    assert found.line == 5
+
+
+def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="run")
+    assert found.failure.type == "InvalidCxxCompiler"
+    assert found.failure.eager_fails is False
+    assert found.failure.culprit == "user"
+    assert "install g++" in found.failure.hint
+    assert found.end.status == "failed"
+
+
+def test_prints_without_torch_are_quick(tmp_path: Path) -> None:
+    """The worker never waits for the front end longer than a pipe takes to empty."""
+    start = time.monotonic()
+    found = recorded(tmp_path, "import os\nos.write(1, b'z' * 50_000_000)\nos._exit(0)\n")
+    assert found.all(OutputCapped)
+    assert time.monotonic() - start < 60

@@ -1,0 +1,220 @@
+"""What is called, and what is recorded of it: options, modes, stages, scripts, comparison."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.records import (
+    CallEnd,
+    CallStart,
+    Environment,
+    Graph,
+    Kernel,
+    Numerics,
+    Output,
+    Recompile,
+    Speed,
+    TensorMeta,
+    Warned,
+)
+from tests.cpu.worker.recorded import recorded
+
+NET = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+        self.norm = torch.nn.BatchNorm1d(width)
+
+    def forward(self, x, scale=1.0, *rest, key=None):
+        x.add_(1)
+        return {"y": self.norm(self.linear(x)) * scale, "n": x.shape[0]}
+
+"""
+
+
+def test_input_sets_of_every_form(tmp_path: Path) -> None:
+    tail = """
+    model = Net()
+    x = torch.ones(2, 4)
+    def example_inputs():
+        return [(x,), {"x": x, "scale": 2.0}, ((x,), {"key": [1]}), (x, 2.0, x)]
+    """
+    found = recorded(tmp_path, NET + textwrap.dedent(tail))
+    assert found.end.status == "ok"
+    calls = found.all(CallStart)
+    assert [call.call for call in calls] == [1, 2, 3, 4]
+    assert [[argument.name for argument in call.arguments] for call in calls] == [
+        ["x"],
+        ["x", "scale"],
+        ["x", "key"],
+        ["x", "scale", "rest[0]"],
+    ]
+    assert calls[0].arguments[0].tensor == TensorMeta(
+        shape=(2, 4), dtype="float32", stride=(4, 1), bytes=32
+    )
+    assert calls[1].arguments[1].value == "2.0"
+    assert [call.call for call in found.all(CallEnd)] == [1, 2, 3, 4]
+
+
+def test_model_and_inputs_from_the_command_line(tmp_path: Path) -> None:
+    found = recorded(
+        tmp_path,
+        NET,
+        model="Net(width=8).eval()",
+        inputs=("f32[3,8]", "f32[5,8], scale=0.5, key=(i64[2](7), 'a')"),
+        mark_dynamic=("x:0",),
+    )
+    assert found.end.status == "ok"
+    first, second = found.all(CallStart)
+    assert second.arguments[1].value == "0.5"
+    assert second.arguments[0].tensor is not None
+    assert second.arguments[0].tensor.shape == (5, 8)
+    (end_1, end_2) = found.all(CallEnd)
+    assert end_1.compiled == ("0/0",)
+    assert first.call == 1
+    assert not any(
+        found.guard == "x.size(0)" for one in found.all(Recompile) for found in one.failed
+    )
+    assert end_2.call == 2
+
+
+def test_marked_dynamic_is_compiled_once(tmp_path: Path) -> None:
+    inputs = ("f32[3,4]", "f32[5,4]", "f32[9,4]")
+    for marks, compiles in (((), 2), (("0:0",), 1)):
+        found = recorded(tmp_path, NET, model="Net()", inputs=inputs, mark_dynamic=marks)
+        assert sum(len(end.compiled) for end in found.all(CallEnd)) == compiles
+        if marks:
+            assert [end.hits for end in found.all(CallEnd)] == [(), ("0/0",), ("0/0",)]
+
+
+@pytest.mark.parametrize("mark", ["x", "y:0", "x:7", "scale:0"])
+def test_a_mark_that_fits_nothing(tmp_path: Path, mark: str) -> None:
+    found = recorded(
+        tmp_path, NET, model="Net()", inputs=("f32[3,4], scale=2.0",), mark_dynamic=(mark,)
+    )
+    assert found.failure.message.startswith(
+        f"--mark-dynamic {mark!r}" if mark == "x" else f"--mark-dynamic {mark}"
+    )
+    assert found.failure.doing == "reading inputs"
+
+
+def test_a_training_run_compares_gradients_state_and_changed_inputs(tmp_path: Path) -> None:
+    tail = "model = Net()\nexample_inputs = [(torch.randn(6, 4),), (torch.randn(6, 4),)]\n"
+    found = recorded(tmp_path, NET + tail, until="run", grad="train")
+    assert found.end.status == "ok"
+    (numerics,) = found.all(Numerics)
+    # each call: y, the changed input, and the gradients of weight and bias, twice
+    assert numerics.compared == 2 * (1 + 1 + 4)
+    assert numerics.within is True
+    assert numerics.max_abs is not None
+    assert numerics.max_abs < 1e-4
+    (speed,) = found.all(Speed)
+    assert speed.what == "forward + backward"
+    assert speed.pairs >= 10
+    assert [one.call for one in speed.sets] == [1]
+    assert speed.compile_seconds < sum(end.seconds for end in found.all(CallEnd))
+    assert {graph.kind for graph in found.all(Graph)} >= {"captured", "forward", "backward"}
+
+
+def test_random_models_are_not_called_wrong(tmp_path: Path) -> None:
+    text = """
+        import torch
+        def model(x):
+            print("called")
+            return torch.nn.functional.dropout(x, 0.5)
+        example_inputs = (torch.ones(64, 64),)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), until="run")
+    (numerics,) = found.all(Numerics)
+    assert numerics.within is None
+    assert "random numbers" in numerics.note
+    assert "".join(output.text for output in found.all(Output)) == "called\n"
+
+
+@pytest.mark.parametrize("grad", ["grad", "no-grad", "inference"])
+def test_grad_modes(tmp_path: Path, grad: str) -> None:
+    tail = """
+    net = Net().eval()
+    def model(x):
+        print(torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+        return net(x)
+    example_inputs = (torch.ones(2, 4),)
+    """
+    found = recorded(tmp_path, NET + textwrap.dedent(tail), grad=grad)
+    printed = "".join(output.text for output in found.all(Output))
+    assert printed == f"{grad == 'grad'} {grad == 'inference'}\n"
+
+
+def test_until_autograd_makes_the_graphs_and_no_kernel(tmp_path: Path) -> None:
+    tail = "model = Net()\nexample_inputs = (torch.randn(6, 4),)\n"
+    found = recorded(tmp_path, NET + tail, until="autograd", grad="train")
+    assert found.end.status == "ok"
+    kinds = {graph.kind for graph in found.all(Graph)}
+    assert {"captured", "joint", "forward", "backward"} <= kinds
+    assert not found.all(Kernel)
+
+
+def test_until_load(tmp_path: Path) -> None:
+    found = recorded(tmp_path, NET + "model = Net()\nexample_inputs = (1,)\n", until="load")
+    assert found.end.status == "ok"
+    assert found.all(Environment)
+    assert not found.all(CallStart)
+
+
+def test_fullgraph_names_the_break(tmp_path: Path) -> None:
+    text = """
+        import torch
+        def model(x):
+            y = torch.sin(x)
+            print(y.shape)
+            return y
+        example_inputs = (torch.ones(2),)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), fullgraph=True)
+    assert found.failure.type == "Unsupported"
+    assert found.failure.eager_fails is False
+    assert found.line == 5
+    assert found.failure.doing == "call 1, capture of 0/0"
+
+
+def test_a_model_that_the_file_compiles(tmp_path: Path) -> None:
+    tail = "model = torch.compile(Net(), backend='eager')\nexample_inputs = (torch.ones(2, 4),)\n"
+    found = recorded(tmp_path, NET + tail, dynamic=True, until="build")
+    assert found.end.status == "ok"
+    assert any("its own options" in warned.message for warned in found.all(Warned))
+    (call,) = found.all(CallStart)
+    assert [argument.name for argument in call.arguments] == ["x"]
+
+
+def test_a_script_runs_as_it_is(tmp_path: Path) -> None:
+    text = """
+        import sys, torch
+        assert __name__ == "__main__" and sys.modules["__main__"].f is None if False else True
+        @torch.compile(backend="eager")
+        def f(x):
+            return torch.sin(x)
+        def main():
+            for n in (2, 3):
+                f(torch.ones(n))
+            print("arguments", sys.argv[1:])
+            sys.exit(0)
+        if __name__ == "__main__":
+            main()
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), arguments=("a", "-b"))
+    assert found.end.status == "ok"
+    assert "arguments ['a', '-b']" in "".join(output.text for output in found.all(Output))
+    assert [graph.call for graph in found.all(Graph)] == [1, 2]
+
+
+def test_a_script_that_fails(tmp_path: Path) -> None:
+    text = "import sys, torch\ntorch.compile\nsys.exit('no')\n"
+    found = recorded(tmp_path, text)
+    assert (found.end.status, found.end.exit_code) == ("exited", 1)
+    assert found.line == 3

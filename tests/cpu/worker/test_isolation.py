@@ -1,0 +1,80 @@
+"""The user's project may have packages named like ours: theirs load, ours stay out of the way."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from compiler.trace.records import End, Failure, Output, Settings, Warned
+from tests.cpu.worker.recorded import recorded
+from workbench.worker.isolation import PACKAGES
+
+MODEL = """
+import sys
+import torch
+{imports}
+
+def model(x):
+    torch._dynamo.graph_break()
+    return torch.sin(x) * {factor}
+
+ours = sorted(
+    name
+    for name, module in list(sys.modules.items())
+    if name.partition(".")[0] in {packages!r}
+    and not (getattr(module, "__file__", None) or "").startswith({folder!r})
+)
+print("ours:", ours)
+example_inputs = [(torch.ones(2, requires_grad=True),), (torch.ones(3, requires_grad=True),)]
+"""
+
+
+def test_their_packages_load_and_nothing_of_ours_is_imported_late(tmp_path: Path) -> None:
+    """Each package of theirs raises where something of ours would be imported from it."""
+    for name in PACKAGES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"FACTOR = {len(name)}\nWHOSE = 'theirs'\n")
+    (tmp_path / "compiler" / "trace.py").write_text("raise RuntimeError('theirs')\n")
+    text = MODEL.format(
+        imports="\n".join(f"import {name}; assert {name}.WHOSE == 'theirs'" for name in PACKAGES),
+        factor="compiler.FACTOR",
+        packages=PACKAGES,
+        folder=str(tmp_path),
+    )
+    found = recorded(tmp_path, text, until="run", grad="train")
+    assert found.end.status == "ok"
+    assert not found.all(Failure)
+    assert not [warned for warned in found.all(Warned) if "import" in warned.message.lower()]
+    assert "ours: []" in "".join(output.text for output in found.all(Output))
+
+
+def test_arguments_path_and_name_are_those_of_a_program(tmp_path: Path) -> None:
+    text = """
+        import sys
+        print(sys.argv, sys.path[0], __name__)
+        def model(x): return x
+        example_inputs = (1,)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), arguments=("--width", "8"))
+    assert found.end.status == "ok"
+    printed = "".join(output.text for output in found.all(Output))
+    assert f"['{found.file}', '--width', '8'] {tmp_path} model\n" in printed
+
+
+def test_nothing_is_written_beside_the_users_file(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("def model(x): return x\n")
+    found = recorded(tmp_path, "from helper import model\nexample_inputs = (1,)\n")
+    assert found.end.status == "ok"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["helper.py", "model.py", "run.tcw"]
+
+
+def test_no_trace_file(tmp_path: Path) -> None:
+    from workbench.worker.client import record
+
+    file = tmp_path / "model.py"
+    file.write_text("raise ValueError('no')\n")
+    found: list[object] = []
+    end = record(Settings(file=str(file), until="load"), trace=None, on_record=found.append)
+    assert end.status == "failed"
+    assert isinstance(found[-1], End)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.py"]

@@ -1,0 +1,336 @@
+"""The commands: verbs, options, exit codes, stdout and stderr. The worker is a stub."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from compiler.trace.records import AnyRecord, End, Settings
+from tests.block_trace import block_trace
+from tests.no_torch import traces
+from workbench.cli import codes
+from workbench.cli.main import VERBS, first_line, main
+
+ROOT = Path(__file__).parents[3]
+
+
+class Client:
+    """Stands in for `workbench.worker.client`: plays records back."""
+
+    def __init__(self) -> None:
+        self.records: list[AnyRecord] = traces.clean()
+        self.settings: Settings | None = None
+        self.trace: Path | None = None
+        self.error: BaseException | None = None
+
+    def record(
+        self,
+        settings: Settings,
+        *,
+        trace: Path | None,
+        on_record: Callable[[AnyRecord], None],
+    ) -> End:
+        self.settings, self.trace = settings, trace
+        if self.error is not None:
+            raise self.error
+        for record in self.records:
+            on_record(record)
+        end = self.records[-1]
+        assert isinstance(end, End)
+        return end
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Client:
+    import workbench.worker
+
+    stub = Client()
+    module = ModuleType("workbench.worker.client")
+    module.record = stub.record  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "workbench.worker.client", module)
+    monkeypatch.setattr(workbench.worker, "client", module, raising=False)
+    return stub
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    file = tmp_path / "model.py"
+    file.write_text("model = 1\n")
+    return file
+
+
+def tcw(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """The real command, in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, str(ROOT / "tcw.py"), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+        check=False,
+        **more,  # type: ignore[call-overload]
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ("torch", "triton", "textual", "rich", "msgspec", "pygments", "compiler", "viewers")
+    code = (
+        "import sys; from workbench.cli.main import main; code = main(['--help']);"
+        f"print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr.strip() == "[]"
+    for verb in VERBS:
+        assert f"  {verb}" in done.stdout
+
+
+def test_explain_never_imports_torch_or_textual(tmp_path: Path) -> None:
+    code = (
+        "import sys; from workbench.cli.main import main;"
+        "main(['explain', 'no.py']); import viewers.text.explain, viewers.json_report;"
+        "print([m for m in ('torch', 'textual', 'triton') if m in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("verb", ["explain", "open"])
+def test_the_docstring_is_the_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == codes.OK
+    assert first_line(verb) in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == codes.OK
+    assert capsys.readouterr().out.startswith("tcw ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["explian", "x.py"], "Did you mean 'explain'?"),
+        (["model.py"], "Did you mean 'tcw explain model.py'?"),
+        (["frobnicate"], "There are explain, open, doctor."),
+        (["explain", "model.py", "--modle", "x"], "--model"),
+        (["explain", "model.py", "--show", "brekas"], "Did you mean 'breaks'?"),
+        (["explain", "modle.py"], "Did you mean model.py?"),
+        (["explain", "nowhere/model.py"], "there is no folder nowhere"),
+        (["explain", "."], "is a folder"),
+        (["explain"], "FILE"),
+        (["explain", "model.py", "--train", "--no-grad"], "exclude each other"),
+        (["explain", "model.py", "--mark-dynamic", "x"], "NAME:DIM"),
+        (["explain", "model.py", "--arch", "hopper"], "sm_90"),
+        (["explain", "model.py", "--timeout", "-1"], "--timeout"),
+        (["explain", "model.py", "--until", "lunch"], "capture"),
+        (["explain", "model.py", "extra.py"], "extra.py"),
+        (["explain", "model.py", "--trace", "model.py"], "is no trace"),
+        (["explain", "model.py", "--trace", "no/run.tcw"], "there is no folder no"),
+        (["open", "model.py"], "is no tcw trace"),
+        (["open", "gone.tcw"], "is not there"),
+        (["open", "newer.tcw"], "install a newer tcw"),
+        (["open", "good.tcw"], "needs a terminal"),
+    ],
+)
+def test_usage(
+    arguments: list[str],
+    says: str,
+    model: Path,
+    client: Client,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    newer = '{"record":"start","schema_version":9,"tool_version":"9","settings":{"file":""},'
+    newer += '"python":"","platform":"","pid":1,"time":0}\n'
+    (model.parent / "newer.tcw").write_text(newer)
+    start = newer.replace('"schema_version":9', '"schema_version":1')
+    (model.parent / "good.tcw").write_text(start)
+    assert main(arguments) == codes.USAGE
+    said = capsys.readouterr()
+    assert says in said.err
+    assert "Traceback" not in said.err
+    assert said.out == ""
+
+
+def test_settings(model: Path, client: Client) -> None:
+    arguments = "--model Net(64) --inputs f32[8,64] --inputs f32[16,64] --train --mode max-autotune"
+    arguments += " --fullgraph --dynamic --mark-dynamic x:0 --until codegen --record steps"
+    arguments += " --arch sm_80 --timeout 9.5 --trace run.tcw -- --epochs 3"
+    assert main(["explain", "model.py", *arguments.split()]) == codes.OK
+    assert client.settings == Settings(
+        file=str(model),
+        model="Net(64)",
+        inputs=("f32[8,64]", "f32[16,64]"),
+        mode="max-autotune",
+        dynamic=True,
+        fullgraph=True,
+        mark_dynamic=("x:0",),
+        grad="train",
+        until="codegen",
+        record="steps",
+        device="cuda",
+        arch="sm_80",
+        timeout=9.5,
+        arguments=("--epochs", "3"),
+    )
+    assert client.trace == Path("run.tcw")
+
+
+def test_defaults(model: Path, client: Client) -> None:
+    assert main(["explain", "model.py"]) == codes.OK
+    assert client.settings == Settings(file=str(model))
+    assert client.trace is None
+
+
+def test_text_on_stdout(model: Path, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "model.py", "--show", "guards"]) == codes.OK
+    said = capsys.readouterr()
+    assert "1.41x faster" in said.out
+    assert "guards 0/0 forward" in said.out
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("records", "code", "status"),
+    [
+        (traces.clean(), codes.OK, "ok"),
+        (traces.failed(), codes.MODEL_FAILED, "failed"),
+        (traces.timed_out(), codes.MODEL_FAILED, "timeout"),
+        ([traces.end("crashed", signal=11)], codes.MODEL_FAILED, "crashed"),
+        ([traces.end("interrupted")], codes.INTERRUPTED, "interrupted"),
+        ([traces.end("exited", exit_code=3)], codes.MODEL_FAILED, "exited"),
+        (block_trace(), codes.OK, "ok"),
+    ],
+)
+def test_exit_codes_and_json(
+    records: list[AnyRecord],
+    code: int,
+    status: str,
+    model: Path,
+    client: Client,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    client.records = records
+    assert main(["explain", "model.py", "--json"]) == code
+    assert json.loads(capsys.readouterr().out)["status"] == status
+    assert main(["explain", "model.py"]) == code
+
+
+def test_a_fault_of_ours_is_one_line(
+    model: Path,
+    client: Client,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    client.error = RuntimeError("\x1b[31mbroken\nsecond line")
+    assert main(["explain", "model.py", "--json"]) == codes.INTERNAL
+    said = capsys.readouterr()
+    assert json.loads(said.out)["status"] == "internal"
+    (line,) = said.err.splitlines()
+    assert line.startswith("tcw: internal error: RuntimeError: ␛[31mbroken; details: ")
+    details = Path(line.rpartition("details: ")[2])
+    assert "second line" in details.read_text()
+    assert details.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_interrupted(model: Path, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    client.error = KeyboardInterrupt()
+    assert main(["explain", "model.py", "--json"]) == codes.INTERRUPTED
+    said = capsys.readouterr()
+    assert json.loads(said.out)["status"] == "interrupted"
+    assert said.err.strip() == "tcw: interrupted"
+
+
+@pytest.mark.parametrize("arguments", [["explain", "no.py", "--json"], ["explain", "--json"]])
+def test_usage_as_json(
+    arguments: list[str], model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == codes.USAGE
+    assert json.loads(capsys.readouterr().out)["status"] == "usage"
+
+
+def test_json_after_the_dashes_is_the_scripts(
+    model: Path, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "model.py", "--", "--json"]) == codes.OK
+    assert "1.41x faster" in capsys.readouterr().out
+
+
+PIPE = """
+import os, sys
+from types import ModuleType
+from tests.no_torch import traces
+module = ModuleType("workbench.worker.client")
+def record(settings, trace, on_record):
+    for one in traces.failed(): on_record(one)
+    return one
+module.record = record
+import workbench.worker
+workbench.worker.client = sys.modules["workbench.worker.client"] = module
+from workbench.cli import run
+run(["explain", "model.py"])
+"""
+
+
+def test_a_reader_that_leaves_is_no_fault(model: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-c", PIPE],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode == codes.MODEL_FAILED
+
+
+def test_a_missing_file_in_a_real_process(tmp_path: Path) -> None:
+    done = tcw("explain", "no.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (codes.USAGE, "")
+    assert done.stderr.startswith("tcw: no.py is not there")
+
+
+def test_completion(tmp_path: Path) -> None:
+    """Verbs and options complete, as the documented line sets it up."""
+    for words, at, expected in (("tcw ex", "1", "explain"), ("tcw explain --un", "2", "--until")):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "_TCW_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": at,
+        }
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "tcw.py")],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
+        assert expected in done.stdout, done.stderr

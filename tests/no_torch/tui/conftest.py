@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+
+from compiler.trace.records import AnyRecord
+from tests.block_trace import block_trace
+from workbench.tui.app import Workbench
+from workbench.tui.bench import Bench
+from workbench.tui.pane import PaneView
+from workbench.tui.theme import ThemeName
+
+KEYS = {" ": "space", ":": "colon", "/": "slash"}
+
+
+def encoded(records: list[AnyRecord]) -> bytes:
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+
+
+@pytest.fixture(scope="session")
+def block_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "block.tcw"
+    path.write_bytes(encoded(block_trace()))
+    return path
+
+
+class Reader:
+    """A person at the keyboard."""
+
+    def __init__(self, app: Workbench, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def bench(self) -> Bench:
+        bench = next(screen for screen in self.app.screen_stack if isinstance(screen, Bench))
+        assert isinstance(bench, Bench)
+        return bench
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, words: str) -> None:
+        await self.press(*(KEYS.get(letter, letter) for letter in words))
+
+    async def choose(self, words: str) -> None:
+        """A command of the palette."""
+        await self.press("colon")
+        await self.type(words)
+        await self.press("enter")
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        for _ in range(200):
+            if holds():
+                await self.pilot.pause()
+                return
+            await self.pilot.pause(0.02)
+        raise AssertionError("it never held")
+
+    def pane(self, name: str) -> PaneView:
+        return next(pane for pane in self.bench.panes() if pane.pane == name)
+
+    def focus(self) -> str:
+        pane = self.bench.focus_pane()
+        return pane.pane if pane else ""
+
+    def lines(self) -> list[str]:
+        """The screen as text."""
+        width = self.app.size.width
+        strips = self.app.screen._compositor.render_strips()
+        return [strip.text.ljust(width) for strip in strips]
+
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self.lines()) + "\n"
+
+    def svg(self) -> str:
+        """The screen as a picture whose ids do not change."""
+        picture = self.app.export_screenshot(title="tcw", simplify=True)
+        picture = re.sub(r"terminal-\d+", "terminal", picture)
+        return "\n".join(line.rstrip() for line in picture.splitlines()) + "\n"
+
+
+Open = Callable[..., AbstractAsyncContextManager[Reader]]
+
+
+@pytest.fixture
+def open_trace(monkeypatch: pytest.MonkeyPatch) -> Open:
+    """`async with open_trace(path, (120, 40)) as reader`: shown and read."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    @asynccontextmanager
+    async def opened(
+        path: Path, size: tuple[int, int] = (120, 40), theme: ThemeName | None = None
+    ) -> AsyncIterator[Reader]:
+        app = Workbench(path, theme)
+        async with app.run_test(size=size) as pilot:
+            reader = Reader(app, pilot)
+            await reader.until(lambda: reader.bench.state != "opening")
+            yield reader
+
+    return opened

@@ -1,0 +1,152 @@
+"""Which panes stand where: the arrangements of the workbench, by width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from viewers.panes import (
+    autograd,
+    breaks,
+    findings,
+    fusion,
+    graph,
+    kernel,
+    memory,
+    nests,
+    output,
+    overview,
+    recompiles,
+    source,
+)
+from viewers.panes.rows import Content
+from viewers.panes.view import View
+
+Pane = Callable[[View, int], Content]
+
+
+def beside(view: View, width: int) -> Content:
+    """Next to the kernel: the same in the other language, else the loops that it was made from."""
+    languages = {kernel.language for kernel in view.facts.kernels_of.get(view.compile_id, [])}
+    if view.language == "cpp" and "triton" in languages:
+        other = replace(view, language="triton", kernel="")
+        kernels = other.kernels()
+        other.kernel = max(kernels, key=view.lit_lines).id
+        return kernel.content(other, width)
+    if view.language != "cpp" and "cpp" in languages:
+        return kernel.content(replace(view, language="cpp"), width)
+    return nests.content(view, width)
+
+
+PANES: dict[str, Pane] = {
+    "overview": overview.content,
+    "findings": findings.content,
+    "source": source.content,
+    "source-break": partial(source.content, annotate=True),
+    "graph": graph.content,
+    "kernel": kernel.content,
+    "break": breaks.explanation,
+    "sides": breaks.sides,
+    "cache": recompiles.cache,
+    "causes": recompiles.causes,
+    "why": recompiles.why,
+    "guards": recompiles.guards,
+    "loops-a": partial(fusion.loops, side="A"),
+    "loops-b": partial(fusion.loops, side="B"),
+    "became": fusion.became,
+    "fusion": fusion.decisions,
+    "loops": nests.content,
+    "beside": beside,
+    "memory": memory.content,
+    "autograd": autograd.content,
+    "output": output.content,
+}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A pane in a column; `share` of the column's height, 0 for as much as its rows need."""
+
+    pane: str
+    share: int = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    slots: tuple[Slot, ...]
+    share: int = 1
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Columns of panes below an optional pane across the top."""
+
+    columns: tuple[Column, ...]
+    top: Slot | None = None
+    narrow: tuple[Slot, ...] = ()
+    """What is stacked below 100 cells."""
+    focus: str = ""
+    wide: tuple[Column, ...] = ()
+    """From 180 cells on, in place of `columns`."""
+
+
+def _columns(*columns: tuple[int, str]) -> tuple[Column, ...]:
+    return tuple(Column((Slot(pane),), share) for share, pane in columns)
+
+
+ARRANGEMENTS: dict[str, Arrangement] = {
+    "overview": Arrangement(
+        (Column((Slot("overview", 0), Slot("findings"))),),
+        narrow=(Slot("overview", 9), Slot("findings", 10)),
+        focus="findings",
+    ),
+    "source": Arrangement(
+        _columns((38, "source"), (31, "graph"), (35, "kernel")),
+        narrow=(Slot("source"), Slot("kernel")),
+        focus="source",
+        wide=_columns((9, "source"), (8, "graph"), (9, "kernel"), (9, "beside")),
+    ),
+    "break": Arrangement(
+        (Column((Slot("source-break"), Slot("break"))), Column((Slot("sides"),))),
+        narrow=(Slot("source-break"), Slot("break")),
+        focus="source-break",
+    ),
+    "recompiles": Arrangement(
+        (Column((Slot("causes"), Slot("guards")), 5), Column((Slot("why"),), 4)),
+        top=Slot("cache", 0),
+        narrow=(Slot("cache", 0), Slot("causes", 1)),
+        focus="causes",
+    ),
+    "guards": Arrangement(
+        _columns((3, "guards"), (2, "source")), narrow=(Slot("guards"),), focus="guards"
+    ),
+    "fusion": Arrangement(
+        (
+            Column((Slot("loops-a", 0), Slot("became"))),
+            Column((Slot("loops-b", 0), Slot("fusion"))),
+        ),
+        narrow=(Slot("loops-a", 0), Slot("fusion")),
+        focus="fusion",
+        wide=(
+            Column((Slot("loops-a", 0), Slot("became")), 5),
+            Column((Slot("loops-b", 0), Slot("source")), 5),
+            Column((Slot("fusion"),), 7),
+        ),
+    ),
+    "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),
+    "autograd": Arrangement(
+        _columns((3, "autograd"), (2, "source")), narrow=(Slot("autograd"),), focus="autograd"
+    ),
+    "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
+}
+
+STAGES = {
+    "capture": "source",
+    "guards": "guards",
+    "autograd": "autograd",
+    "fusion": "fusion",
+    "memory": "memory",
+    "kernels": "source",
+}
+"""Stage of the spine -> arrangement."""

@@ -1,0 +1,238 @@
+"""A graph break: why, what to do, and the graphs on either side with what crosses between them."""
+
+from __future__ import annotations
+
+from compiler.trace import refs
+from compiler.trace.records import Crossing, Graph, GraphBreak, Node
+from viewers.panes.names import line_text, short_target
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.view import View
+from viewers.plain import plain
+from viewers.summary import BreakSite, Piece
+from viewers.words import bytes_text, plural, shape_text
+
+LABEL = 7
+
+
+def site_of(view: View) -> BreakSite | None:
+    sites = view.summary.breaks
+    return sites[min(view.site, len(sites) - 1)] if sites else None
+
+
+def explanation(view: View, width: int) -> Content:
+    """The pane below the source: what happened here, and each fix."""
+    site = site_of(view)
+    if site is None:
+        return Content("break", rows=_none(view))
+    count = len(view.summary.breaks)
+    rows = [BLANK, _headline(site), BLANK]
+    first = site.records[0]
+    told = first.explanation.split("\n\n")[0] or site.reason
+    why = first.explanation if view.torch_text else told
+    room = width - LABEL - 3
+    rows.extend(_labelled("why", wrap(why, room)[: None if view.torch_text else 3], "text"))
+    for number, advice in enumerate((a for a in site.advice if a.by == "tcw"), start=1):
+        label = f"fix {number}"
+        key = f"fix:{number}"
+        if advice.code:
+            rows.extend(_labelled(label, advice.code.split("\n"), "good", key, advice.code))
+            rows.extend(_labelled("", wrap(advice.text, room), "dim"))
+        else:
+            rows.extend(_labelled(label, wrap(advice.text, room), "good", key))
+    rows.extend(_torch(view, site, room))
+    if first.url:
+        shown = first.url if len(first.url) <= room else "…" + first.url[-(room - 1) :]
+        body = (text(pad("more", LABEL), "dim"), text(shown, "faint"))
+        rows.append(Row(gutter=((" ", "text"),), body=body, key="url", copies=first.url))
+    return Content("break", f"{min(view.site, count - 1) + 1} of {count}", rows=rows, start="fix:1")
+
+
+def _headline(site: BreakSite) -> Row:
+    where = ", ".join(site.compile_ids[:4])
+    times = "once" if site.count == 1 else f"{site.count} times"
+    outcome = {"skip-frame": " · the whole frame runs in Python", "error": " · stops the compile"}
+    return Row(
+        gutter=((" ", "text"),),
+        body=(
+            ("✗ ", "bad"),
+            text(f"{site.gb} " if site.gb else "", "bad"),
+            text(site.type, "strong"),
+            text(f"   {where} · {times}{outcome.get(site.outcome, '')}", "dim"),
+        ),
+        key="site",
+    )
+
+
+def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
+    """torch's own words: one line, or all of them after `U`."""
+    first = site.records[0]
+    hints = first.hints
+    if view.torch_text:
+        rows = _labelled("torch", wrap(first.explanation, room), "dim")
+        for hint in hints:
+            rows.extend(_labelled("hint", wrap(hint, room), "dim"))
+        return [*rows, *_labelled("context", wrap(first.context, room), "faint")]
+    if not hints:
+        return []
+    tail = "”   U shows all"
+    words = plain(hints[0]).splitlines()[0]
+    if len(words) > room - len(tail) - 1:
+        words = words[: room - len(tail) - 2] + "…"
+    body: Line = ((pad("torch", LABEL), "dim"), ("“" + words + tail, "dim"))
+    return [Row(gutter=((" ", "text"),), body=body, key="torch")]
+
+
+def _labelled(
+    label: str, lines: list[str], role: Role, key: str = "", copies: str = ""
+) -> list[Row]:
+    return [
+        Row(
+            gutter=((" ", "text"),),
+            body=((pad("" if index else label, LABEL), "dim"), text(line, role)),
+            key=key if not index else "",
+            copies=copies,
+        )
+        for index, line in enumerate(lines)
+    ]
+
+
+def _none(view: View) -> list[Row]:
+    count = plural(view.summary.compiles, "compile")
+    if view.recording.end is None:
+        return empty(f"no graph break in {count} so far")
+    return empty(f"no graph breaks in {count}")
+
+
+def sides(view: View, width: int) -> Content:
+    """The graph before the break, what crosses, the graph that resumes after it."""
+    site = site_of(view)
+    if site is None:
+        return Content("graph", "either side of the break", rows=_none(view))
+    record = next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
+    before = view.facts.pieces.get(record.compile_id)
+    after = _resumed(view, site, record)
+    rows = [BLANK, *_side(view, before, width), _rule(width, "✗")]
+    rows.extend(_crossing(record, site, after))
+    if after is not None:
+        rows += [_rule(width, ""), *_side(view, after, width)]
+    rows += _without(before, after)
+    return Content("graph", "either side of the break", rows=rows)
+
+
+def _resumed(view: View, site: BreakSite, record: GraphBreak) -> Piece | None:
+    lines = {site.place.line, *(frame.line for frame in record.stack)}
+    pieces = [p for p in view.facts.pieces.values() if p.resumes_at in lines]
+    same = [piece for piece in pieces if piece.call == record.call]
+    return next(iter(same or pieces), None)
+
+
+def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
+    if piece is None:
+        return [Row(body=((" this part was not compiled", "dim"),))]
+    name = f"⤷ line {piece.resumes_at}" if piece.resumes_at else piece.function
+    facts = f"{plural(piece.ops, 'op')}  {plural(piece.guards, 'guard')}"
+    head = Row(
+        gutter=((" ", "text"),),
+        body=(text(f"{piece.compile_id} ", "accent"), text(name, "strong")),
+        right=(text(facts, "dim"), (" ", "text")),
+        key=f"compile:{piece.compile_id}",
+        opens=f"compile:{piece.compile_id}",
+    )
+    graph = view.recording.graphs.get(piece.compile_id)
+    if graph is None:
+        return [head]
+    nodes = [node for node in graph.nodes if node.op.startswith("call")]
+    longest = max((len(node.name) for node in nodes), default=0)
+    shown = nodes if len(nodes) <= 12 else [*nodes[:3], *nodes[-8:]]
+    rows = [_node(graph, node, min(longest, 16), width) for node in shown]
+    if len(shown) < len(nodes):
+        more = f"     · {len(nodes) - len(shown)} more"
+        rows.insert(
+            3, Row(body=((more, "faint"),), key="more", opens=f"compile:{piece.compile_id}")
+        )
+    return [head, *rows]
+
+
+def _node(graph: Graph, node: Node, longest: int, width: int) -> Row:
+    ref = refs.node(graph.id, node.name)
+    spans: list[Span] = [
+        text(pad(node.name, longest), "text"),
+        (" = ", "dim"),
+        text(_call(node), "text"),
+    ]
+    shape = ""
+    if node.value is not None:
+        boolean = node.value.dtype == "bool"
+        shape = "bool" if boolean and not node.value.shape else shape_text(node.value.shape)
+    return Row(
+        gutter=((line_text(node.location, node.inferred), "faint"),),
+        body=tuple(spans),
+        right=(text(" " + shape, "dim"), (" ", "text")) if width >= 40 else (),
+        ref=ref,
+        key=ref,
+    )
+
+
+_SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "add": "+", "sub": "-",
+          "mul": "*", "truediv": "/", "matmul": "@"}  # fmt: skip
+
+
+def _call(node: Node) -> str:
+    """`max_1 > 8`, `layer_norm(l_x_)`: tensors only, parameters left out."""
+    name = short_target(node.target)
+    sign = _SIGNS.get(name)
+    parts = node.args.split(", ")
+    if sign and len(parts) == 2:
+        return f"{parts[0]} {sign} {parts[1]}"
+    inputs = [one for one in node.inputs if "parameters" not in one]
+    return f"{name}({', '.join(inputs)})"
+
+
+def _rule(width: int, glyph: str) -> Row:
+    stroke = "─" * max(0, width - 3 - len(glyph))
+    return Row(gutter=((" ", "text"),), body=((glyph + stroke, "bad" if glyph else "faint"),))
+
+
+def _crossing(record: GraphBreak, site: BreakSite, after: Piece | None) -> list[Row]:
+    tensors = [value for value in record.crossing if value.tensor is not None]
+    others = [value for value in record.crossing if value.tensor is None]
+    rows = []
+    if tensors:
+        rows.append(_fact("crosses", "   ".join(_value(value) for value in tensors)))
+    if others:
+        shown = "   ".join(f"{value.name} {value.kind}".strip() for value in others[:4])
+        more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+        rows.append(_fact("crosses" if not tensors else "", shown + more, "dim"))
+    if not record.crossing:
+        rows.append(_fact("crosses", "not recorded", "dim"))
+    if site.host_waits:
+        flag = tensors[-1].name if tensors else "the flag"
+        rows.append(_fact("host", f"waits for {flag}, then goes on"))
+    if after is not None:
+        rows.append(_fact("resume", f"line {after.resumes_at}, as frame {after.compile_id}"))
+    elif site.outcome == "break":
+        rows.append(_fact("resume", "no compile that resumes here was recorded", "dim"))
+    return rows
+
+
+def _value(value: Crossing) -> str:
+    assert value.tensor is not None
+    return f"{value.name} {bytes_text(value.tensor.bytes)}"
+
+
+def _fact(label: str, words: str, role: Role = "text") -> Row:
+    return Row(
+        gutter=(("   ", "text"),),
+        body=((pad(label, 9), "dim"), text(words, role)),
+    )
+
+
+def _without(before: Piece | None, after: Piece | None) -> list[Row]:
+    if before is None or after is None:
+        return []
+    words = f"1 graph of {before.ops + after.ops} ops in place of {before.ops} + {after.ops}"
+    return [
+        BLANK,
+        Row(gutter=((" ", "text"),), body=(("without this break", "strong"),)),
+        Row(gutter=(("   ", "text"),), body=((words, "dim"),)),
+    ]

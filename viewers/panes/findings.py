@@ -1,0 +1,78 @@
+"""What needs attention, by measured cost: one entry a cause or site, with its line and its fix."""
+
+from __future__ import annotations
+
+from viewers.panes.highlight import highlight
+from viewers.panes.rows import BLANK, Content, Role, Row, Span, pad_left, text
+from viewers.panes.view import View
+from viewers.summary.findings import Finding
+from viewers.words import plural
+
+ROLES: dict[str, Role] = {"recompile": "warn"}
+COST = 9
+NARROW = 100
+
+
+def content(view: View, width: int) -> Content:
+    rows: list[Row] = []
+    narrow = width < NARROW
+    for index, finding in enumerate(view.summary.findings):
+        rows.extend(_finding(view, index, finding, narrow))
+        if not narrow:
+            rows.append(BLANK)
+    rows.append(_rest(view, bool(rows)))
+    right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
+    return Content("findings", right=right, rows=rows, start=f"finding:{view.finding}", tracks=True)
+
+
+def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row]:
+    role = ROLES.get(finding.kind, "bad")
+    key = f"finding:{index}"
+    rows = [
+        Row(
+            body=(
+                text(f" {finding.glyph}", role),
+                text(pad_left(finding.cost, COST), role),
+                ("  ", "text"),
+                text(finding.title, "strong"),
+                text("   " + " · ".join(finding.notes) if finding.notes else "", "dim"),
+            ),
+            selects=finding.refs[0] if finding.refs else "",
+            key=key,
+            opens=key,
+            copies=finding.code,
+        )
+    ]
+    place = finding.place
+    indent: Span = (" " * (COST + 4), "text")
+    fix = finding.fixes[0] if finding.fixes else None
+    if narrow:
+        spans: list[Span] = [("   ", "text")]
+        if place is not None:
+            spans.append(text(f":{place.line}".ljust(6), "dim"))
+        if fix is not None:
+            spans.append(text(fix.code.split("\n")[0] or fix.text, "good"))
+        return [*rows, Row(body=tuple(spans))] if place or fix else rows
+    if place is not None:
+        name = view.facts.names.place(place.file, place.line)
+        code = highlight(place.text.strip(), "python")[0]
+        rows.append(Row(body=(indent, text(f"{name}  ", "dim"), *code)))
+    if fix is not None:
+        words = fix.code.split("\n")[0] or fix.text
+        words += " …" if "\n" in fix.code else ""
+        note = f"   {fix.text}" if fix.code else ""
+        rows.append(Row(body=(indent, ("fix  ", "dim"), text(words, "good"), text(note, "faint"))))
+    return rows
+
+
+def _rest(view: View, any_finding: bool) -> Row:
+    summary = view.summary
+    lead = " ·" + " " * (COST + 2)
+    if any_finding:
+        words = "no other finding"
+    elif view.recording.end is None:
+        words = "nothing needs attention so far"
+    else:
+        compiles = plural(summary.compiles, "compile")
+        words = f"nothing needs attention: no break, no recompile in {compiles}"
+    return Row(body=((lead, "faint"), (words, "dim")))

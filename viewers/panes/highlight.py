@@ -1,0 +1,97 @@
+"""Source text to coloured lines, by Pygments, in the few low-chroma roles that the panes use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from viewers.panes.rows import Line, Role, Span
+from viewers.plain import plain
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+    from pygments.token import _TokenType
+
+Language = Literal["python", "cpp", "none"]
+
+LIMIT = 400_000
+"""Characters; a longer text is shown without colour, at once."""
+
+
+@lru_cache(maxsize=8)
+def _lexer(language: Language) -> Lexer:
+    if language == "cpp":
+        from pygments.lexers.c_cpp import CppLexer
+
+        return CppLexer(stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]
+    from pygments.lexers.python import PythonLexer
+
+    return PythonLexer(stripnl=False, ensurenl=False)
+
+
+_ROLES: tuple[tuple[str, Role], ...] = (
+    ("Token.Comment.PreprocFile", "string"),
+    ("Token.Comment", "comment"),
+    ("Token.Keyword", "keyword"),
+    ("Token.Operator.Word", "keyword"),
+    ("Token.Literal.String", "string"),
+    ("Token.Literal.Number", "number"),
+    ("Token.Punctuation", "dim"),
+    ("Token.Operator", "dim"),
+)
+"""The first that a token's name starts with."""
+
+
+@lru_cache(maxsize=256)
+def _role(token: _TokenType) -> Role:
+    name = str(token)
+    return next((role for start, role in _ROLES if name.startswith(start)), "text")
+
+
+@lru_cache(maxsize=64)
+def highlight(body: str, language: Language) -> Sequence[Line]:
+    """One line of plain spans per line of `body`, as many as `body.split("\\n")` has."""
+    if language == "none" or len(body) > LIMIT:
+        return [((plain(line), "text"),) for line in body.split("\n")]
+    lines: list[list[Span]] = [[]]
+    for token, value in _lexer(language).get_tokens(body):
+        role = _role(token)
+        for index, part in enumerate(value.split("\n")):
+            if index:
+                lines.append([])
+            if part:
+                lines[-1].append((plain(part), role))
+    wanted = body.count("\n") + 1
+    lines.extend([] for _ in range(wanted - len(lines)))
+    return [tuple(line) for line in lines[:wanted]]
+
+
+def cut_columns(line: Line, start: int, end: int, role: Role) -> Line:
+    """`line` with the cells from `start` to `end` (characters of plain text) given `role`."""
+    spans: list[Span] = []
+    at = 0
+    for words, before in line:
+        stop = at + len(words)
+        low, high = max(at, min(start, stop)), max(at, min(end, stop))
+        for piece, kind in (
+            (words[: low - at], before),
+            (words[low - at : high - at], role),
+            (words[high - at :], before),
+        ):
+            if piece:
+                spans.append((piece, kind))
+        at = stop
+    return tuple(spans)
+
+
+def without_indent(line: Line, indent: int) -> Line:
+    """`line` without its first `indent` cells, which are blanks."""
+    spans: list[Span] = []
+    rest = indent
+    for words, role in line:
+        cut = min(rest, len(words) - len(words.lstrip(" ")) if rest else 0)
+        rest = rest - cut if cut == len(words) else 0
+        if words[cut:]:
+            spans.append((words[cut:], role))
+    return tuple(spans)

@@ -1,0 +1,181 @@
+"""The code of one kernel: C++ tidied or raw, Triton, PTX, SASS, beside the user's lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from compiler.trace import refs
+from compiler.trace.records import Kernel, KernelLine
+from viewers.panes.highlight import Language, highlight
+from viewers.panes.names import line_text
+from viewers.panes.rows import BLANK, Content, Line, Row, Rows, Span, empty, text
+from viewers.panes.view import LANGUAGES, View
+from viewers.words import bytes_text, plural
+
+_SHORTER = (
+    (re.compile(r"static_cast<int64_t>\((-?\d+)L?\)"), r"\1"),
+    (re.compile(r"static_cast<int64_t>\(([^()]*)\)"), r"\1"),
+    (re.compile(r"static_cast<float>\(([^()]*)\)"), r"f32(\1)"),
+    (re.compile(r"static_cast<double>\(([^()]*)\)"), r"f64(\1)"),
+    (re.compile(r"at::vec::Vectorized<float>"), "Vec"),
+    (re.compile(r"at::vec::VectorizedN<(\w+),\s*(\d+)>"), r"Vec<\1, \2>"),
+    (re.compile(r"at::vec::VecMask<float,\s*1>"), "Mask"),
+    (re.compile(r"\.template cast<(\w+),\s*1>\(\)"), r".to<\1>()"),
+    (re.compile(r"std::numeric_limits<float>::infinity\(\)"), "inf"),
+    (re.compile(r"\[\]\(Vec& x, Vec& y\) \{ return ([^;]*); \}"), r"\1"),
+    (re.compile(r"at::vec::vec_reduce_all<float, 1>\("), "reduce("),
+    (re.compile(r"at::vec::"), ""),
+    (re.compile(r"(?<=\d)L\b"), ""),
+    (re.compile(r"int64_t x(\d+)"), r"x\1"),
+    (
+        re.compile(r"for\((?:int64_t )?(\w+)=(\S+); \1<(\S+); \1\+=(\S+)\)"),
+        r"for (\1 = \2; \1 < \3; \1 += \4)",
+    ),
+)  # fmt: skip
+_LEFT_OUT = re.compile(
+    r"^\s*(if\(C10_LIKELY\(|.*inductor_cpu_(throw_if_)?integer_div_error|#include)"
+)
+
+
+@lru_cache(maxsize=64)
+def tidy(body: str) -> tuple[tuple[int, str], ...]:
+    """(line number, text) of Inductor's C++ as it reads best. Numbers count from 1 in `body`.
+
+    Casts are shortened; lone braces, the always-true bounds check and the division-by-zero flag
+    are left out; indentation goes by loop.
+    """
+    shown: list[tuple[int, int, str]] = []
+    for number, line in enumerate(body.split("\n"), start=1):
+        words = line.strip()
+        if words in ("{", "}", "") or _LEFT_OUT.match(line):
+            continue
+        for pattern, replacement in _SHORTER:
+            words = pattern.sub(replacement, words)
+        shown.append((number, len(line) - len(line.lstrip()), words))
+    tidied: list[tuple[int, str]] = []
+    open_at: list[int] = []
+    for number, indent, words in shown:
+        while open_at and open_at[-1] >= indent:
+            open_at.pop()
+        tidied.append((number, "  " * len(open_at) + words))
+        open_at.append(indent)
+    return tuple(tidied)
+
+
+def content(view: View, width: int) -> Content:
+    kernel = view.shown_kernel()
+    name = LANGUAGES[view.language].lower()
+    if kernel is None:
+        return Content(name, rows=empty(*_nothing(view)))
+    subject = f"{kernel.id} {kernel.label}"
+    if not kernel.text:
+        return Content(name, subject, (("library call", "dim"),), _call(view, kernel))
+    if view.language not in ("cpp", "triton"):
+        return _assembly(view, kernel, subject)
+    body = view.recording.text(kernel.text)
+    tidied = kernel.language == "cpp" and not view.raw
+    numbered = tidy(body) if tidied else tuple(enumerate(body.split("\n"), start=1))
+    rows = _code(view, kernel, numbered)
+    words = _facts(view, kernel) + (
+        ["tidied"] if tidied else ["raw"] if kernel.language == "cpp" else []
+    )
+    row_refs = [refs.kernel(kernel.id, number) for number, _ in numbered]
+    linked = {line.line for line in kernel.lines}
+    start = next((number for number, _ in numbered if number in linked), 1)
+    return Content(
+        name,
+        subject,
+        ((" · ".join(words), "dim"),),
+        Rows(len(numbered), rows, row_refs),
+        refs.kernel(kernel.id, start),
+    )
+
+
+def _facts(view: View, kernel: Kernel) -> list[str]:
+    if not kernel.predicted:
+        return []
+    binary = view.facts.binaries.get(kernel.id)
+    return [f"predicted {binary.arch}" if binary else "predicted"]
+
+
+def _code(view: View, kernel: Kernel, numbered: Sequence[tuple[int, str]]) -> Callable[[int], Row]:
+    origins = {line.line: line for line in kernel.lines}
+    language: Language = "cpp" if kernel.language == "cpp" else "python"
+    lines = highlight("\n".join(words for _, words in numbered), language)
+
+    def make(index: int) -> Row:
+        number = numbered[index][0]
+        ref = refs.kernel(kernel.id, number)
+        return Row(
+            gutter=(gutter_of(origins.get(number)),),
+            body=lines[index],
+            ref=ref,
+            key=ref,
+        )
+
+    return make
+
+
+def gutter_of(line: KernelLine | None) -> Span:
+    """The user line that a kernel line comes from; the last where it has several."""
+    if line is None or not line.locations:
+        return ("     ", "faint")
+    last = max(line.locations, key=lambda place: place.line)
+    return (line_text(last, line.inferred), "dim" if line.inferred else "faint")
+
+
+def _call(view: View, kernel: Kernel) -> list[Row]:
+    rows = [
+        BLANK,
+        Row(
+            body=(("  ", "text"), text(kernel.name, "text")), ref=refs.kernel(kernel.id), key="call"
+        ),
+        Row(body=(("  a library call: no code is generated", "dim"),)),
+        BLANK,
+    ]
+    for place in kernel.locations:
+        line = view.recording.line(place.file, place.line).strip()
+        ref = refs.source(place.file, place.line)
+        rows.append(
+            Row(gutter=((line_text(place), "faint"),), body=(text(line),), ref=ref, key=ref)
+        )
+    if kernel.no_line:
+        rows.append(Row(body=(("  ", "text"), text(kernel.no_line, "dim"))))
+    return rows
+
+
+def _assembly(view: View, kernel: Kernel, subject: str) -> Content:
+    binary = view.facts.binaries.get(kernel.id)
+    name = LANGUAGES[view.language]
+    if binary is None:
+        return Content(name.lower(), subject, rows=empty(f"{kernel.id} was not compiled to {name}"))
+    key = getattr(binary, view.language)
+    if not key:
+        why = binary.error or f"the trace holds no {name} of {kernel.id}"
+        return Content(name.lower(), subject, rows=empty(why))
+    facts = [f"predicted {binary.arch}" if binary.predicted else binary.arch]
+    if binary.registers is not None:
+        facts.append(f"{binary.registers} registers")
+    if binary.spill_bytes is not None:
+        facts.append(f"{bytes_text(binary.spill_bytes)} spilled")
+    body = view.recording.text(key).split("\n")
+    right: Line = ((" · ".join(facts), "dim"),)
+
+    def make(index: int) -> Row:
+        line = body[index].expandtabs(4)
+        code = line.strip()
+        role: Span = text(line, "faint" if code.startswith((".", "//")) else "text")
+        return Row(gutter=((f"{index + 1:>5} ", "faint"),), body=(role,), key=f"asm:{index}")
+
+    return Content(name.lower(), subject, right, Rows(len(body), make, [""] * len(body)))
+
+
+def _nothing(view: View) -> tuple[str, str]:
+    kernels = view.facts.kernels_of.get(view.compile_id, [])
+    if not kernels:
+        return f"no kernel was generated for {view.compile_id or 'this compile'}", ""
+    if view.language == "cpp":
+        return f"no C++ in {plural(len(kernels), 'kernel')}", "( ) shows the other languages"
+    return "no Triton was recorded", "--device cuda --arch sm_90 predicts it without a GPU"

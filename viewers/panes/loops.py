@@ -1,0 +1,145 @@
+"""Inductor's loop bodies as textbook loop nests.
+
+A trace has a loop body as `compiler/inductor/loops.py` prints it: its loops, then one operation of
+torch's `LoopBody` a line, with a name for each intermediate value. Here the intermediates are put
+where they are read, and an index that only walks a contiguous buffer becomes its loop variables.
+What cannot be read this way is shown as it was printed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_LOOP = re.compile(r"^ *(?:for|reduce) (\w+) in (.+):$")
+_LINE = re.compile(r"^ *(?:(\w+) = )?(\w+)\((.*)\)$")
+_BINARY = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=",
+    "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|",
+}  # fmt: skip
+_REDUCE = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "or=", "xor_sum": "^="}
+_LOOSE = {"+", "-", "and", "or", "==", "!=", "<", ">", "<=", ">=", "&", "|"}
+LONG = 44
+"""An expression longer than this that is read twice keeps a name."""
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """`ranges`: (variable, size) outermost first; `body`: statements."""
+
+    ranges: tuple[tuple[str, str], ...]
+    body: tuple[str, ...]
+
+
+@lru_cache(maxsize=2048)
+def read_loops(printed: str) -> LoopNest | None:
+    """The loop nest that `printed` describes; None where it reads otherwise (masked subblocks)."""
+    ranges: list[tuple[str, str]] = []
+    calls: list[tuple[str, str, list[str]]] = []
+    for line in printed.rstrip("\n").split("\n"):
+        if match := _LOOP.match(line):
+            ranges.append((match[1], match[2]))
+        elif match := _LINE.match(line):
+            calls.append((match[1] or "", match[2], _split(match[3])))
+        else:
+            return None
+    try:
+        statements = _statements(calls, ranges)
+    except (ValueError, KeyError, IndexError):
+        return None
+    return LoopNest(tuple(ranges), tuple(statements)) if statements else None
+
+
+def _statements(
+    calls: list[tuple[str, str, list[str]]], ranges: list[tuple[str, str]]
+) -> list[str]:
+    values: dict[str, str] = {}
+    names: dict[str, str] = {}
+    statements: list[str] = []
+    for name, operation, arguments in calls:
+        if operation == "store":
+            place = arguments[0] + subscript(arguments[1], ranges)
+            sign = "+=" if "atomic_add" in arguments[3:] else "="
+            statements.append(f"{place} {sign} {_outer(values[arguments[2]])}")
+        elif operation == "store_reduction":
+            place = arguments[0] + subscript(arguments[1], ranges)
+            statements.append(f"{place} {values[arguments[2]]}")
+        elif operation == "reduction":
+            kind, value = arguments[2], values[arguments[3]]
+            values[name] = f"{_REDUCE.get(kind, kind + '=')} {_outer(value)}"
+        elif operation == "load":
+            values[name] = arguments[0] + subscript(arguments[1], ranges)
+        else:
+            expression = _expression(operation, arguments, values)
+            short = names.get(expression)
+            if short is None and len(expression) > LONG:
+                short = names[expression] = _letter(len(names))
+                statements.append(f"{short} = {_outer(expression)}")
+            values[name] = short or expression
+    return statements
+
+
+def _letter(count: int) -> str:
+    return "tuvwabcdefgh"[count] if count < 12 else f"t{count}"
+
+
+def _expression(operation: str, arguments: list[str], values: dict[str, str]) -> str:
+    read = [values.get(argument, argument) for argument in arguments]
+    if operation in ("constant", "index_expr"):
+        return arguments[0]
+    if operation in _BINARY and len(read) == 2:
+        sign = _BINARY[operation]
+        if sign == "*" and read[1] in ("1.0", "1"):
+            return read[0]
+        both = f"{read[0]} {sign} {read[1]}"
+        return f"({both})" if sign in _LOOSE else both
+    if operation in ("logical_not", "neg"):
+        return ("not " if operation == "logical_not" else "-") + read[0]
+    if operation == "to_dtype":
+        return f"{read[1].removeprefix('torch.')}({_outer(read[0])})"
+    if operation == "square":
+        return f"{read[0]}²"
+    return f"{operation}({', '.join(_outer(one) for one in read)})"
+
+
+def _outer(expression: str) -> str:
+    """Without the parentheses that enclose all of it."""
+    if not (expression.startswith("(") and expression.endswith(")")):
+        return expression
+    depth = 0
+    for index, character in enumerate(expression):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and index < len(expression) - 1:
+            return expression
+    return expression[1:-1]
+
+
+def subscript(index: str, ranges: list[tuple[str, str]]) -> str:
+    """`128*p0 + p1` over p0 < 4096, p1 < 128 -> `[p0, p1]`; anything else stays an expression."""
+    used = [(name, size) for name, size in ranges if re.search(rf"\b{name}\b", index)]
+    stride = 1
+    terms: list[str] = []
+    for name, size in reversed(used):
+        terms.append(name if stride == 1 else f"{stride}*{name}")
+        if not size.isdigit():
+            break
+        stride *= int(size)
+    if sorted(terms) == sorted(index.split(" + ")):
+        return "[" + ", ".join(name for name, _ in used) + "]"
+    return f"[{index}]"
+
+
+def _split(arguments: str) -> list[str]:
+    parts: list[str] = []
+    depth = 0
+    current = ""
+    for character in arguments:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    return [*parts, current.strip()] if current.strip() else parts

@@ -1,0 +1,120 @@
+"""The memory plan of one graph: a bar per buffer over the steps, and how much is live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compiler.trace.records import Buffer, MemoryPlan
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
+from viewers.panes.view import View
+from viewers.places import cut
+from viewers.words import bytes_text
+
+ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
+LEVELS = " ▁▂▃▄▅▆▇█"
+NAME, SIZE, TAIL = 10, 8, 24
+
+
+def content(view: View, width: int) -> Content:
+    graph = view.loop_graph()
+    plan = next((p for p in reversed(view.recording.all(MemoryPlan)) if p.graph == graph), None)
+    subject = graph.removesuffix("/lowered") or view.compile_id
+    if plan is None:
+        return Content("memory", subject, rows=empty(f"no memory plan of {subject} was recorded"))
+    steps = len(plan.steps) or 1
+    room = width - NAME - SIZE - TAIL - 2
+    cell = max(1, min(8, room // steps))
+    shown = min(steps, room // cell)
+    buffers = sorted(plan.buffers, key=_order(view))
+    largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
+    rows = [_head(plan, cell, shown)]
+    rows.extend(_buffer(buffer, largest, cell, shown) for buffer in buffers)
+    rows += [BLANK, *_live(plan, cell, shown)]
+    words: list[Span] = [("■ ", "hot"), ("kept for backward or output  ", "dim")]
+    words += [("■ ", "accent"), ("takes over another's memory", "dim")]
+    if shown < steps:
+        words.append((f"  steps 1–{shown} of {steps}", "warn"))
+    return Content("memory", subject, tuple(words), rows)
+
+
+def _order(view: View) -> Callable[[Buffer], tuple[int, int]]:
+    if view.order == "size":
+        return lambda buffer: (-(buffer.bytes or 0), buffer.first)
+    if view.order == "life":
+        return lambda buffer: (buffer.first - buffer.last, buffer.first)
+    return lambda buffer: (buffer.first, buffer.last)
+
+
+def _head(plan: MemoryPlan, cell: int, shown: int) -> Row:
+    spans: list[Span] = [(pad(" buffer", NAME + 1), "dim"), (pad_left("size ", SIZE + 1), "dim")]
+    for step in plan.steps[:shown]:
+        words = step.partition(" ")[2] or step
+        spans.append((pad(cut(words, cell - 1), cell), "dim"))
+    return Row(body=tuple(spans))
+
+
+def _buffer(buffer: Buffer, largest: int, cell: int, shown: int) -> Row:
+    """The height of the bar is the size's class: eighths of the largest, at least one."""
+    part = (buffer.bytes or 0) / largest
+    glyph = "?" if buffer.bytes is None else LEVELS[max(1, min(8, round(8 * part)))]
+    role = ROLES.get(buffer.kind, "bar")
+    if buffer.reuses and buffer.kind == "temporary":
+        role = "bar-accent"
+    last = min(buffer.last, shown - 1)
+    size = max(0, (last - buffer.first + 1) * cell - (1 if cell > 1 else 0))
+    note = f"← {buffer.reuses}" if buffer.reuses else buffer.kind
+    tone: Role = "accent" if buffer.reuses else "hot" if buffer.kind in ROLES else "faint"
+    return Row(
+        body=(
+            text(pad(" " + cut(buffer.name, NAME - 1), NAME + 1)),
+            (
+                pad_left(bytes_text(buffer.bytes) if buffer.bytes is not None else "?", SIZE) + " ",
+                "dim",
+            ),
+            (" " * (buffer.first * cell), "text"),
+            (glyph * size, role),
+            (" " * max(0, (shown - last - 1) * cell + 1), "text"),
+            text(f"{note}  " if buffer.kind != "temporary" or buffer.reuses else "", tone),
+        ),
+        right=(text(cut(buffer.label, 12), "faint"), (" ", "text")),
+        key=f"buffer:{buffer.name}",
+        copies=buffer.name,
+    )
+
+
+def _live(plan: MemoryPlan, cell: int, shown: int) -> list[Row]:
+    """Bytes alive at each step; a buffer whose memory is taken over counts until it is."""
+    live = [0] * max(1, len(plan.steps))
+    known = True
+    for buffer in plan.buffers:
+        if buffer.kind == "input":
+            continue
+        known = known and buffer.bytes is not None
+        for step in range(buffer.first, min(buffer.last + 1, len(live))):
+            live[step] += buffer.bytes or 0
+    for buffer in plan.buffers:
+        taken = next((b for b in plan.buffers if b.name == buffer.reuses), None)
+        if taken is not None and taken.last >= buffer.first:
+            live[buffer.first] -= taken.bytes or 0
+    most = max(live) or 1
+    rows = []
+    for level in (3, 2, 1):
+        spans: list[Span] = []
+        for step in range(shown):
+            filled = live[step] / most * 24 - 8 * (level - 1)
+            glyph = LEVELS[max(0, min(8, round(filled)))]
+            role: Role = "bar-warn" if live[step] == most else "bar"
+            spans += [(glyph * max(1, cell - 1), role), (" " * (1 if cell > 1 else 0), "text")]
+        name = " live" if level == 3 else ""
+        lead: Line = (
+            (pad(name, NAME + 1), "dim"),
+            (pad_left(bytes_text(int(most * level / 3)), SIZE) + " ", "dim"),
+        )
+        rows.append(Row(body=(*lead, *spans)))
+    peak = bytes_text(plan.peak_bytes)
+    without = plan.without_reuse_bytes
+    saved = f"   {bytes_text(without)} without reuse" if without is not None else ""
+    note = "" if known else "   sizes that are symbolic count as nothing here"
+    at = plan.steps[live.index(max(live))] if plan.steps else ""
+    words = f"peak {peak}, as Inductor plans it{saved}   most alive at {at}{note}"
+    return [*rows, BLANK, Row(gutter=((" ", "text"),), body=(text(words, "dim"),))]

@@ -1,0 +1,187 @@
+"""Scheduler nodes as rows: their loop nests, the user lines they come from, what they move."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from compiler.trace import refs
+from compiler.trace.records import SchedulerNode
+from viewers.panes.highlight import highlight
+from viewers.panes.loops import read_loops
+from viewers.panes.names import is_view, short_target
+from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, text
+from viewers.panes.view import View
+from viewers.words import plural
+
+_LOAD = re.compile(r"\b([A-Za-z_]\w*)(\[[^\[\]]*\])")
+
+
+@dataclass
+class _Nest:
+    """Nodes that run in one loop nest."""
+
+    ranges: tuple[tuple[str, str], ...]
+    statements: list[tuple[SchedulerNode, str, bool]] = field(default_factory=list)
+    """(node, statement, whether it is the node's last)."""
+    reduced: set[str] = field(default_factory=set)
+    """Buffers that are complete only after the nest."""
+    written: set[str] = field(default_factory=set)
+
+
+def nests(view: View, nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
+    """Each node's loop nest. Neighbours with the same ranges share one, unless a node reads what
+    the nest is still reducing. Buffers in `shared` stand out."""
+    rows: list[Row] = []
+    open_nest: _Nest | None = None
+    for node in nodes:
+        printed = view.recording.text(node.loops)
+        loop = read_loops(printed) if printed else None
+        if loop is None:
+            rows.extend(_rows(view, open_nest, shared))
+            rows.extend(_printed(node, printed))
+            open_nest = None
+            continue
+        if (
+            open_nest is None
+            or loop.ranges != open_nest.ranges
+            or open_nest.reduced.intersection(node.reads)
+        ):
+            rows.extend(_rows(view, open_nest, shared))
+            open_nest = _Nest(loop.ranges)
+        for index, statement in enumerate(loop.body):
+            open_nest.statements.append((node, statement, index == len(loop.body) - 1))
+        open_nest.written.update(node.writes)
+        if node.kind == "reduction":
+            open_nest.reduced.update(node.writes)
+    rows.extend(_rows(view, open_nest, shared))
+    return rows
+
+
+def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
+    if nest is None:
+        return []
+    rows = _headers(nest.ranges)
+    indent: Span = ("  " * len(nest.ranges), "text")
+    blank: Span = ("      ", "faint")
+    names = _named_loads(nest)
+    for load, name in names.items():
+        body = (indent, *_marked(f"{name} = {load}", shared))
+        rows.append(Row(gutter=(blank,), body=body))
+    for number, (node, statement, last) in enumerate(nest.statements):
+        target, sign, value = statement.partition("= ")
+        for load, name in names.items():
+            value = value.replace(load, name)
+        ref = refs.operation(node.graph, node.name)
+        rows.append(
+            Row(
+                gutter=(_gutter(view, node) if last else blank,),
+                body=(indent, *_marked(target + sign + value, shared)),
+                ref=ref,
+                key=f"{ref}:{number}",
+            )
+        )
+    return rows
+
+
+def _named_loads(nest: _Nest) -> dict[str, str]:
+    """Values that are loaded more than once get a name, as one would write it by hand."""
+    count: Counter[str] = Counter()
+    for _, statement, _ in nest.statements:
+        value = statement.partition("= ")[2]
+        for match in _LOAD.finditer(value):
+            if match[1] not in nest.written:
+                count[match[0]] += 1
+    letters = iter("srqponm")
+    return dict(zip((load for load, times in count.items() if times > 1), letters, strict=False))
+
+
+def _headers(ranges: tuple[tuple[str, str], ...]) -> list[Row]:
+    rows = []
+    for depth, (name, size) in enumerate(ranges):
+        spans: Line = (
+            ("  " * depth + "for ", "keyword"),
+            (name, "text"),
+            (" in ", "keyword"),
+            text(size, "number"),
+            (":", "dim"),
+        )
+        rows.append(Row(gutter=(("      ", "faint"),), body=spans))
+    return rows
+
+
+def _printed(node: SchedulerNode, printed: str) -> list[Row]:
+    ref = refs.operation(node.graph, node.name)
+    if not printed:
+        words = (
+            f"{node.label}: a call, no loops"
+            if node.kind == "extern"
+            else f"{node.label}: {node.kind}"
+        )
+        return [Row(gutter=(("      ", "faint"),), body=(text(words, "dim"),), ref=ref, key=ref)]
+    return [
+        Row(gutter=(("      ", "faint"),), body=(text(line),), ref=ref, key=f"{ref}:{index}")
+        for index, line in enumerate(printed.rstrip("\n").split("\n"))
+    ]
+
+
+def _gutter(view: View, node: SchedulerNode) -> Span:
+    """The user line of what the node computes last; `≈` where it is inferred."""
+    known = view.facts.nodes(node.graph)
+    for origin in reversed(node.origins):
+        found = known.get(origin)
+        if found is not None and found.location is not None:
+            words = f"≈{found.location.line}" if found.inferred else str(found.location.line)
+            return (f"{words:>5} ", "dim" if found.inferred else "faint")
+    return ("      ", "faint")
+
+
+def computes(view: View, node: SchedulerNode) -> str:
+    """What a scheduler node computes last, in a word: `amax`; its label where that is unknown."""
+    known = view.facts.nodes(node.graph)
+    for origin in reversed(node.origins):
+        found = known.get(origin)
+        if found is not None and not is_view(found):
+            return short_target(found.target)
+    return node.label
+
+
+def _marked(statement: str, shared: set[str]) -> Line:
+    spans: list[Span] = []
+    for words, role in highlight(statement, "python")[0]:
+        spans.append((words, "shared" if words in shared else role))
+    return tuple(spans)
+
+
+def traffic(nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
+    reads = list(dict.fromkeys(b for node in nodes for b in node.reads))
+    writes = list(dict.fromkeys(b for node in nodes for b in node.writes))
+    inside = set(reads) & set(writes)
+    reads = [buffer for buffer in reads if buffer not in inside]
+    domain = max((node.domain for node in nodes), key=len, default=())
+    spans: list[Span] = [("reads ", "dim")]
+    for buffer in reads[:4]:
+        spans.append(text(buffer + " ", "accent" if buffer in shared else "dim"))
+    spans.append(("  writes ", "dim"))
+    for buffer in writes[:4]:
+        spans.append(text(buffer + " ", "accent" if buffer in shared else "dim"))
+    if domain:
+        spans.append(text("  over " + " × ".join(str(size) for size in domain), "faint"))
+    return [BLANK, Row(gutter=(("   ", "text"),), body=tuple(spans))]
+
+
+def content(view: View, width: int) -> Content:
+    """The loops of the whole graph, node by node, as the scheduler starts with them."""
+    graph = view.loop_graph()
+    nodes = [node for (name, _), node in view.facts.operations.items() if name == graph]
+    subject = graph.removesuffix("/lowered") or view.compile_id
+    if not nodes:
+        return Content("loops", subject, rows=empty(f"no scheduler node of {subject} was recorded"))
+    rows: list[Row] = []
+    for node in nodes:
+        head: Line = ((f" {node.name} ", "faint"), text(node.label, "strong"))
+        ref = refs.operation(graph, node.name)
+        rows += [Row(body=head, ref=ref, key=ref), *nests(view, [node], set()), BLANK]
+    right: Line = ((plural(len(nodes), "node"), "dim"),)
+    return Content("loops", subject, right, rows)

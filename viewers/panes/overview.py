@@ -1,0 +1,146 @@
+"""The answer: the verdict, and where one call was cut into graphs."""
+
+from __future__ import annotations
+
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text
+from viewers.panes.view import View
+from viewers.summary import Call, Cut, Piece, Summary
+from viewers.summary.findings import crossing_text
+from viewers.words import error_text, numbers_text, plural, seconds_text
+
+BAR = 18
+TONES: dict[str, Role] = {"won": "good", "lost": "bad", "failed": "bad", "neutral": "strong"}
+
+
+def content(view: View, width: int) -> Content:
+    summary = view.summary
+    verdict = summary.verdict
+    rows = [
+        BLANK,
+        Row(
+            body=(
+                (" ", "text"),
+                text(verdict.headline, TONES[verdict.tone]),
+                text("   " + _detail(verdict.detail), "dim"),
+            )
+        ),
+        Row(body=((" ", "text"), *_totals(summary))),
+        BLANK,
+    ]
+    if summary.failure is not None:
+        rows[3:] = _failure(view)
+    if summary.cut is not None:
+        rows += [*_cut(view, summary.cut), BLANK]
+    return Content("overview", rows=rows)
+
+
+def _detail(words: str) -> str:
+    return words.replace(", compiled ", " → compiled ").replace(", ", "   ")
+
+
+def _totals(summary: Summary) -> Line:
+    parts = []
+    calls = [call for call in summary.calls if call.number]
+    words = plural(len(calls), "call")
+    seconds = summary.recompile_seconds
+    if seconds is not None:
+        again = numbers_text(n for cause in summary.recompiles for n in cause.calls if n)
+        word = "call" if again.isdigit() else "calls"
+        words += (
+            f": {seconds_text(seconds)} of recompiling on {word} {again.replace(', ', ' and ')}"
+        )
+    parts.append(words)
+    if summary.numerics is not None:
+        parts.append(f"max error {error_text(summary.numerics.max_abs)}")
+    parts.append(
+        f"{plural(summary.compiles, 'compile')}, {plural(summary.kernels.count, 'kernel')}"
+    )
+    return ((" · ".join(parts).replace(" · ", "   ·   "), "dim"),)
+
+
+def _failure(view: View) -> list[Row]:
+    failure = view.summary.failure
+    assert failure is not None
+    blame = {
+        True: "Eager fails too: torch.compile is not the cause",
+        False: "Eager runs: torch.compile is the cause",
+        None: "",
+    }[failure.eager_fails]
+    rows = [BLANK]
+    if failure.location is not None:
+        place = view.facts.names.place(failure.location.file, failure.location.line)
+        line = failure.source_line.strip()
+        rows.append(
+            Row(
+                body=((" ", "text"), text(f"{place}  ", "dim"), text(line)),
+                ref=f"src:{failure.location.file}:{failure.location.line}",
+                key="failure",
+            )
+        )
+    rows.append(
+        Row(body=((" ", "text"), text(failure.type, "bad"), text(f": {failure.message}", "text")))
+    )
+    rows.extend(
+        Row(body=((" ", "text"), text(words, "dim"))) for words in (blame, failure.hint) if words
+    )
+    return [*rows, BLANK]
+
+
+def _cut(view: View, call: Call) -> list[Row]:
+    pieces = [piece for piece in call.pieces if not piece.recompiles]
+    pieces = pieces or list(call.pieces)
+    count = len(pieces)
+    headline = (
+        f"One forward pass is cut into {plural(count, 'graph')}"
+        if count > 1
+        else "One forward pass is one graph"
+    )
+    rows = [Row(body=((" ", "text"), (headline, "strong"))), BLANK]
+    most = max((piece.ops for piece in pieces), default=1) or 1
+    label = max((len(_label(piece)) for piece in pieces), default=8)
+    for piece in pieces:
+        rows.append(_bar(piece, most, min(label, 28)))
+        rows.extend(_break(view, cut) for cut in piece.cuts)
+    return rows
+
+
+def _label(piece: Piece) -> str:
+    return f"⤷ {piece.resumes_at}" if piece.resumes_at else piece.function
+
+
+def _bar(piece: Piece, most: int, label: int) -> Row:
+    size = max(1, round(BAR * piece.ops / most)) if piece.ops else 0
+    name = _label(piece)
+    facts = f" {plural(piece.ops, 'op')} · {plural(piece.guards, 'guard')}"
+    if piece.status not in ("compiled", "open"):
+        facts += f" · {piece.status}"
+    return Row(
+        body=(
+            (" ", "text"),
+            text(f"{piece.compile_id} ", "accent"),
+            text(pad(name[:label], label + 1), "dim"),
+            ("█" * size, "bar"),
+            (facts, "dim"),
+        ),
+        key=f"compile:{piece.compile_id}",
+        opens=f"compile:{piece.compile_id}",
+    )
+
+
+def _break(view: View, cut: Cut) -> Row:
+    place = view.facts.names.place(cut.place.file, cut.place.line)
+    notes = [crossing_text(cut.crossings)] if cut.crossings.names else []
+    if cut.host_waits:
+        notes.append("host waits for the flag")
+    spans: list[Span] = [
+        ("      ✗ ", "bad"),
+        text(f"{place}  ", "dim"),
+        text(cut.place.text.strip() or cut.title),
+        text("   " + " · ".join(notes), "dim"),
+    ]
+    return Row(
+        body=tuple(spans),
+        ref=cut.place.ref,
+        key=f"cut:{cut.place.file}:{cut.place.line}:{cut.gb}",
+        opens=f"break:{cut.place.file}:{cut.place.line}:{cut.gb}",
+    )

@@ -1,0 +1,145 @@
+"""What a pane is made of: rows of spans, each span with a role that a theme turns into a style."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, overload
+
+from rich.cells import cell_len
+
+from compiler.trace.refs import Ref
+from viewers.plain import plain
+
+Role = Literal[
+    "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
+    "keyword", "string", "number", "comment",
+    "bad-range", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+]  # fmt: skip
+"""What a span means. `*-range` tints the background, `shared` is a buffer that two loops share."""
+
+Span = tuple[str, Role]
+Line = tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a pane. `gutter` and `right` stay when the body scrolls sideways."""
+
+    body: Line = ()
+    gutter: Line = ()
+    right: Line = ()
+    ref: Ref = ""
+    """What this row shows: it lights up with its counterparts."""
+    key: str = ""
+    """Names the row for the reader's cursor and for folding; "" where it cannot be selected."""
+    opens: str = ""
+    """Where `⏎` leads: `view:fusion`, `compile:1/0`, `break:2`, … ; "" for its ref."""
+    selects: Ref = ""
+    """What the cursor selects here, where the row itself is not that thing."""
+    copies: str = ""
+    """What `y` copies; "" for the row's text."""
+    heading: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in (*self.gutter, *self.body, *self.right))
+
+
+BLANK = Row()
+
+
+class Rows(Sequence[Row]):
+    """Rows made when they are looked at: a graph of 50,000 nodes costs what is visible."""
+
+    def __init__(self, count: int, make: Callable[[int], Row], refs: Sequence[Ref]) -> None:
+        self._count = count
+        self._make = lru_cache(maxsize=4096)(make)
+        self.refs = refs
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self._make(i) for i in range(*index.indices(self._count))]
+        if not -self._count <= index < self._count:
+            raise IndexError(index)
+        return self._make(index % self._count)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self._make(index) for index in range(self._count))
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a pane shows."""
+
+    name: str
+    """`source`, `graph`, …"""
+    subject: str = ""
+    right: Line = ()
+    rows: Sequence[Row] = field(default_factory=tuple)
+    start: str = ""
+    """Key of the row on which the cursor starts; "" for the first that can be selected."""
+    tracks: bool = False
+    """The cursor stands on `start` while the reader is in another pane."""
+    follows: bool = False
+    """The end is shown while the trace grows."""
+
+    @property
+    def refs(self) -> Sequence[Ref]:
+        """The ref of each row, without making lazy rows."""
+        if isinstance(self.rows, Rows):
+            return self.rows.refs
+        return [row.ref for row in self.rows]
+
+
+def text(words: str, role: Role = "text") -> Span:
+    """A span of the user's or torch's words, made safe for a terminal."""
+    return plain(words), role
+
+
+def width_of(line: Iterable[Span]) -> int:
+    """Cells that a line takes."""
+    return sum(cell_len(words) for words, _ in line)
+
+
+def pad(words: str, width: int) -> str:
+    """`words` (plain already) padded on the right to `width` cells."""
+    return words + " " * max(0, width - cell_len(words))
+
+
+def pad_left(words: str, width: int) -> str:
+    return " " * max(0, width - cell_len(words)) + words
+
+
+def empty(looked_for: str, next_step: str = "") -> list[Row]:
+    """An empty pane says what was looked for and what to do next."""
+    rows = [BLANK, Row(body=((" ", "text"), text(looked_for, "dim")))]
+    if next_step:
+        rows.append(Row(body=((" ", "text"), text(next_step, "faint"))))
+    return rows
+
+
+def wrap(words: str, width: int) -> list[str]:
+    """Prose broken at spaces into lines of at most `width` cells."""
+    width = max(8, width)
+    lines: list[str] = []
+    current = ""
+    for word in map(plain, words.split()):
+        while cell_len(word) > width:
+            head, word = word[:width], word[width:]
+            lines.extend(filter(None, (current, head)))
+            current = ""
+        if current and cell_len(current) + 1 + cell_len(word) > width:
+            lines.append(current)
+            current = word
+        else:
+            current = f"{current} {word}" if current else word
+    return [*lines, current] if current or not lines else lines

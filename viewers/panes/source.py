@@ -1,0 +1,127 @@
+"""The user's source: badges where it broke or recompiled, tints where a break's columns are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compiler.trace import refs
+from viewers.panes.highlight import cut_columns, highlight, without_indent
+from viewers.panes.rows import Content, Line, Role, Row, Rows, Span, empty, text
+from viewers.panes.view import View
+from viewers.plain import plain_column
+from viewers.summary import BreakSite
+
+Badge = tuple[str, Role]
+
+
+def file_of(view: View) -> str:
+    """The file that is shown: the selection's, or that of its first counterpart, or the main."""
+    for ref in (view.ref, *view.lit):
+        if refs.kind(ref) == "src":
+            file = refs.split_source(ref)[0]
+            if view.recording.source(file):
+                return file
+    return view.facts.main_file
+
+
+def content(view: View, width: int, annotate: bool = False) -> Content:
+    """`annotate`: the break that is looked at is explained below its line."""
+    file = file_of(view)
+    lines = view.recording.source(file)
+    name = view.facts.names.short(file)
+    if not lines:
+        why = f"the trace carries no text of {name}" if file else "no source yet"
+        return Content("source", name, rows=empty(why))
+    badges = _badges(view, file)
+    code = highlight("\n".join(lines), "python")
+    indents = _class_indents(lines)
+    sites = {site.place.line: site for site in view.summary.breaks if site.place.file == file}
+    chosen = view.summary.breaks[view.site] if annotate and view.summary.breaks else None
+    at = chosen.place.line if chosen and chosen.place.file == file else 0
+
+    def make(index: int) -> Row:
+        if at and index == at:
+            assert chosen is not None
+            return _note(chosen, indents[at - 1])
+        number = index + 1 if not at or index < at else index
+        body = code[number - 1] if number <= len(code) else ()
+        if number in sites:
+            body = _tint(body, sites[number], lines[number - 1])
+        return _row(file, number, without_indent(body, indents[number - 1]), badges.get(number))
+
+    count = len(lines) + (1 if at else 0)
+    row_refs = [refs.source(file, number) for number in range(1, len(lines) + 1)]
+    if at:
+        row_refs.insert(at, "")
+    rows = Rows(count, make, row_refs)
+    selected = _selected_line(view, file)
+    right: Line = ((f"line {selected}", "dim"),) if selected else ()
+    start = refs.source(file, selected or _first_line(view, file))
+    return Content("source", name, right, rows, start)
+
+
+def _selected_line(view: View, file: str) -> int:
+    lines = [refs.split_source(ref) for ref in (view.ref, *view.lit) if refs.kind(ref) == "src"]
+    return next((line for name, line in lines if name == file), 0)
+
+
+def _first_line(view: View, file: str) -> int:
+    """Where the reader starts: the first line that the compile has a node for."""
+    graph = view.graph()
+    nodes = graph.nodes if graph else ()
+    known = [n.location.line for n in nodes if n.location and n.location.file == file]
+    return min(known, default=1)
+
+
+def _row(file: str, number: int, body: Line, badge: Badge | None) -> Row:
+    glyph: Span = badge or (" ", "text")
+    ref = refs.source(file, number)
+    return Row(
+        gutter=((f"{number:>5}", "faint"), glyph, (" ", "text")), body=body, ref=ref, key=ref
+    )
+
+
+def _badges(view: View, file: str) -> dict[int, Badge]:
+    badges: dict[int, Badge] = {}
+    for cause in view.summary.recompiles:
+        if cause.place is not None and cause.place.file == file:
+            badges[cause.place.line] = ("↻", "warn")
+    for site in view.summary.breaks:
+        if site.place.file == file:
+            badges[site.place.line] = ("✗", "bad")
+    return badges
+
+
+def _tint(body: Line, site: BreakSite, line: str) -> Line:
+    if site.place.column is None or site.place.end_column is None:
+        return body
+    start = plain_column(line, site.place.column)
+    return cut_columns(body, start, plain_column(line, site.place.end_column), "bad-range")
+
+
+def _note(site: BreakSite, indent: int) -> Row:
+    column = max(0, (site.place.column or 0) - indent)
+    code = f": {site.gb}" if site.gb else ""
+    return Row(
+        gutter=(("       ", "text"),),
+        body=((" " * column + "└─ ", "bad"), text(site.title + code, "bad")),
+    )
+
+
+def _class_indents(lines: Sequence[str]) -> list[int]:
+    """How much indentation each line loses: that of the class that it is in."""
+    indents: list[int] = []
+    owner: int | None = None
+    inside = 0
+    for line in lines:
+        words = line.lstrip(" ")
+        indent = len(line) - len(words)
+        if words.strip() and owner is not None and indent <= owner:
+            owner, inside = None, 0
+        if owner is not None and not inside and words.strip():
+            inside = indent
+        indents.append(inside)
+        if owner is None and re.match(r"class\s", words):
+            owner = indent
+    return indents

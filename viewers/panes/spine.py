@@ -1,0 +1,111 @@
+"""The spine: input set, compile, stage. Eleven cells show ids and badges, thirty-two the rest."""
+
+from __future__ import annotations
+
+from compiler.trace.records import MemoryPlan, Partition
+from viewers.panes.rows import Content, Line, Row, Span, pad, text
+from viewers.panes.view import LANGUAGES, View
+from viewers.summary import Call, Piece
+from viewers.words import bytes_text, plural, seconds_text
+
+WIDE = 24
+"""From this width on stages and times are shown."""
+
+
+def content(view: View, width: int) -> Content:
+    rows: list[Row] = []
+    for call in view.summary.calls:
+        rows.append(_call(call, width))
+        for piece in call.pieces:
+            rows.extend(_piece(view, piece, width))
+        if call.hits and not call.pieces and width >= WIDE:
+            rows.append(
+                Row(body=(("   ", "text"), text(f"reused {', '.join(call.hits)}", "faint")))
+            )
+    if not rows:
+        rows = [Row(body=((" no call yet", "faint"),))]
+    return Content("calls", rows=rows, start=f"compile:{view.compile_id}", tracks=True)
+
+
+def _call(call: Call, width: int) -> Row:
+    name = f"call {call.number}" if call.number else "outside"
+    spans: list[Span] = [(" ", "text"), (name, "strong")]
+    if width >= WIDE:
+        spans.append(text("  " + "  ".join(_values(call)), "dim"))
+    elif call.hits and not call.pieces:
+        spans.append((" ✓", "dim"))
+    return Row(body=tuple(spans))
+
+
+def _values(call: Call) -> list[str]:
+    """`4×128×256`, `0.125`; from the second call on, what changed: `temperature 0.25`."""
+    if call.changed:
+        pairs = [(words.split(" ")[0], words.split(" → ")[-1]) for words in call.changed[:2]]
+        return [f"{name} {value.split(' ')[-1]}" for name, value in pairs]
+    return [words.split(" ")[-1] for words in call.arguments[:3]]
+
+
+def _piece(view: View, piece: Piece, width: int) -> list[Row]:
+    current = piece.compile_id == view.compile_id
+    badge: list[Span] = []
+    if piece.recompiles:
+        badge.append(("↻", "warn"))
+    if piece.cuts and not (piece.recompiles and width < WIDE):
+        badge.append(("✗", "bad"))
+    if piece.status in ("failed", "skipped"):
+        badge = [(piece.status, "bad")]
+    key = f"compile:{piece.compile_id}"
+    if width < WIDE:
+        body: Line = (
+            ("  ", "text"),
+            text(pad(piece.compile_id, 4), "accent" if current else "dim"),
+        )
+        return [Row(body=(*body, (" ", "text"), *badge), key=key)]
+    resumes = f"⤷ line {piece.resumes_at}" if piece.resumes_at else piece.function
+    mark = "▾ " if current else "▸ "
+    if piece.recompiles and piece.seconds is not None:
+        badge.append((" " + seconds_text(piece.seconds), "warn"))
+    head = Row(
+        body=(
+            (" ", "text"),
+            (mark, "faint"),
+            text(piece.compile_id + " ", "accent"),
+            text(resumes, "text"),
+        ),
+        right=(*badge, (" ", "text")),
+        key=key,
+    )
+    return [head, *(_stages(view, piece) if current else [])]
+
+
+def _stages(view: View, piece: Piece) -> list[Row]:
+    recording = view.recording
+    stages: list[tuple[str, str]] = [("capture", plural(piece.ops, "op"))]
+    stages.append(("guards", str(piece.guards)))
+    for split in recording.all(Partition):
+        if split.compile_id == piece.compile_id:
+            saved = sum(value.choice == "saved" for value in split.values)
+            stages.append(("autograd", f"{saved} saved"))
+    graph = view.loop_graph()
+    for fusion in view.summary.fusion.graphs:
+        if fusion.graph == graph:
+            after = "?" if fusion.groups is None else str(fusion.groups)
+            stages.append(("fusion", f"{fusion.nodes} → {after}"))
+    for plan in recording.all(MemoryPlan):
+        if plan.graph == graph:
+            stages.append(("memory", f"{bytes_text(plan.peak_bytes)} peak"))
+    kernels = view.facts.kernels_of.get(piece.compile_id, [])
+    own = [kernel for kernel in kernels if not kernel.predicted]
+    if own:
+        languages = {LANGUAGES["cpp"] if k.language == "cpp" else k.language for k in own}
+        written = sum(kernel.language != "aten" for kernel in own)
+        word = "C++" if "C++" in languages else "Triton" if "triton" in languages else "calls"
+        stages.append(("kernels", f"{written or len(own)} {word}"))
+    return [
+        Row(
+            body=(("     ", "text"), (name, "dim")),
+            right=(text(value, "dim"), (" ", "text")),
+            key=f"stage:{piece.compile_id}:{name}",
+        )
+        for name, value in stages
+    ]

@@ -1,0 +1,222 @@
+"""Where the reader is in a recording: what every pane is a function of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from compiler.trace import refs
+from compiler.trace.provenance import Provenance, Quality
+from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode
+from compiler.trace.refs import Ref
+from viewers.places import FileNames
+from viewers.recording import Recording
+from viewers.summary import Piece, Summary, summarise
+from viewers.summary.fusion import Pair
+
+KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
+LANGUAGES: dict[KernelLanguage, str] = {
+    "cpp": "C++",
+    "triton": "Triton",
+    "ttir": "TTIR",
+    "ttgir": "TTGIR",
+    "llir": "LLIR",
+    "ptx": "PTX",
+    "sass": "SASS",
+}
+VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
+
+
+class Facts:
+    """A recording with what is worked out from it once; made anew when the trace has grown."""
+
+    def __init__(self, recording: Recording, provenance: Provenance) -> None:
+        self.recording = recording
+        self.provenance = provenance
+        self._nodes: dict[str, dict[str, Node]] = {}
+        settings = recording.start.settings if recording.start else None
+        self.names = FileNames.for_settings(settings)
+
+    @cached_property
+    def summary(self) -> Summary:
+        return summarise(self.recording)
+
+    @cached_property
+    def pieces(self) -> dict[str, Piece]:
+        """Compile id -> its compile, in the order of the trace."""
+        pieces = (piece for call in self.summary.calls for piece in call.pieces)
+        return {piece.compile_id: piece for piece in pieces}
+
+    @cached_property
+    def graphs_of(self) -> dict[str, list[Graph]]:
+        """Compile id -> its graphs, in the order in which they were made."""
+        found: dict[str, list[Graph]] = {}
+        for graph in self.recording.graphs.values():
+            found.setdefault(graph.compile_id, []).append(graph)
+        return found
+
+    @cached_property
+    def kernels_of(self) -> dict[str, list[Kernel]]:
+        """Compile id -> its kernels, predicted ones included."""
+        found: dict[str, list[Kernel]] = {}
+        for kernel in self.recording.kernels.values():
+            graph = self.recording.graphs.get(kernel.graph)
+            compile_id = graph.compile_id if graph else "/".join(kernel.graph.split("/")[:2])
+            found.setdefault(compile_id, []).append(kernel)
+        return found
+
+    @cached_property
+    def operations(self) -> dict[tuple[str, str], SchedulerNode]:
+        """(graph, `op3`) -> scheduler node."""
+        return {(node.graph, node.name): node for node in self.recording.all(SchedulerNode)}
+
+    def nodes(self, graph: str) -> dict[str, Node]:
+        """The FX nodes of a graph by name; empty where it was not recorded."""
+        if graph not in self._nodes:
+            found = self.recording.graphs.get(graph)
+            self._nodes[graph] = {node.name: node for node in found.nodes} if found else {}
+        return self._nodes[graph]
+
+    @cached_property
+    def pairs(self) -> dict[str, tuple[Pair, ...]]:
+        """Graph -> its fusion pairs, each once."""
+        return {graph.graph: graph.pairs for graph in self.summary.fusion.graphs}
+
+    @cached_property
+    def binaries(self) -> dict[str, KernelBinary]:
+        """Kernel id -> what it was compiled to, the last architecture."""
+        return {binary.kernel: binary for binary in self.recording.all(KernelBinary)}
+
+    @cached_property
+    def languages(self) -> list[KernelLanguage]:
+        """The languages that the recording has kernels in, and what they were compiled to."""
+        written = {kernel.language for kernel in self.recording.kernels.values()}
+        written |= {"cpp"} if "aten" in written or not written else set()
+        binaries = self.binaries.values()
+        return [
+            language
+            for language in LANGUAGES
+            if language in written
+            or (
+                language not in ("cpp", "triton")
+                and any(getattr(binary, language) for binary in binaries)
+            )
+        ]
+
+    @cached_property
+    def main_file(self) -> str:
+        """The file that the reader's code is in."""
+        start = self.recording.start
+        files = self.recording.files
+        if start is not None:
+            for file in files:
+                if file == start.settings.file or file.endswith("/" + start.settings.file):
+                    return file
+        return files[0] if files else (start.settings.file if start else "")
+
+
+@dataclass
+class View:
+    """One reader's place. Panes read it; only the workbench changes it."""
+
+    facts: Facts
+    ref: Ref = ""
+    """The selection."""
+    compile_id: str = ""
+    variant: str = ""
+    """Kind of graph that is shown; "" for the latest stage that was recorded."""
+    kernel: str = ""
+    language: KernelLanguage = "cpp"
+    raw: bool = False
+    """Kernels as generated, not tidied."""
+    torch_text: bool = False
+    """torch's own words in full."""
+    finding: int = 0
+    site: int = 0
+    """Index of the graph break that is looked at."""
+    cause: int = 0
+    """Index of the cause of recompiling that is looked at."""
+    pair: str = ""
+    """Id of the fusion pair that is looked at."""
+    unfolded: set[str] = field(default_factory=set)
+    order: str = ""
+    lit: dict[Ref, Quality] = field(default_factory=dict)
+    """Counterparts of the selection."""
+
+    def select(self, ref: Ref) -> None:
+        self.ref = ref
+        self.lit = self.facts.provenance.counterparts(ref) if ref else {}
+
+    def light(self, things: Iterable[Ref]) -> None:
+        """Select several things that make up one, such as both halves of a pair."""
+        self.ref = ""
+        self.lit = {}
+        for thing in things:
+            for ref, quality in self.facts.provenance.counterparts(thing).items():
+                if self.lit.get(ref) != "exact":
+                    self.lit[ref] = quality
+
+    @property
+    def recording(self) -> Recording:
+        return self.facts.recording
+
+    @property
+    def summary(self) -> Summary:
+        return self.facts.summary
+
+    @property
+    def piece(self) -> Piece | None:
+        return self.facts.pieces.get(self.compile_id)
+
+    def variants(self) -> list[Graph]:
+        """The graphs of this compile between which the reader can switch."""
+        return self.facts.graphs_of.get(self.compile_id, [])
+
+    def graph(self) -> Graph | None:
+        """The graph that is shown."""
+        graphs = self.variants()
+        for graph in graphs:
+            if graph.id == self.variant or variant_of(graph) == self.variant:
+                return graph
+        ranked = [g for g in graphs if "backward" not in g.id] or graphs
+        order = {kind: index for index, kind in enumerate(VARIANTS)}
+        return max(ranked, key=lambda graph: order[graph.kind], default=None)
+
+    def loop_graph(self) -> str:
+        """The graph whose scheduler and memory records are shown: the lowered forward."""
+        known = [g.id for g in self.variants() if g.id in self.facts.pairs]
+        forward = [name for name in known if "backward" not in name]
+        if "backward" in self.variant:
+            forward = [name for name in known if "backward" in name] or forward
+        if forward or known:
+            return (forward or known)[0]
+        prefix = self.compile_id + "/"
+        return next((name for name in self.facts.pairs if name.startswith(prefix)), "")
+
+    def kernels(self) -> list[Kernel]:
+        """Kernels of this compile in the language that is shown (library calls with C++)."""
+        wanted = ("cpp", "aten") if self.language == "cpp" else ("triton",)
+        found = self.facts.kernels_of.get(self.compile_id, [])
+        return [kernel for kernel in found if kernel.language in wanted]
+
+    def shown_kernel(self) -> Kernel | None:
+        """The chosen kernel; else the first with most counterparts of the selection."""
+        kernels = self.kernels()
+        for kernel in kernels:
+            if kernel.id == self.kernel:
+                return kernel
+        written = [kernel for kernel in kernels if kernel.text]
+        return next(iter(written or kernels), None)
+
+    def lit_lines(self, kernel: Kernel) -> int:
+        """How many lines of a kernel are counterparts; a library call counts as one."""
+        lit = sum(refs.kernel(kernel.id, line.line) in self.lit for line in kernel.lines)
+        return lit or int(refs.kernel(kernel.id) in self.lit)
+
+
+def variant_of(graph: Graph) -> str:
+    """What a graph is called in its compile: `captured`, `lowered`, `backward lowered`, …"""
+    rest = graph.id.removeprefix(graph.compile_id).strip("/").replace("/", " ")
+    return "lowered" if rest in ("forward lowered", "inference lowered") else rest or "captured"

@@ -1,0 +1,192 @@
+"""Findings about a machine, judged: what is there, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from compiler.cache_folder import CacheRefused, cache_folder, cache_path
+from compiler.trace.records import HookStatus
+from workbench.worker.findings import Findings
+
+OLDEST_TORCH, NEWEST_TORCH = (2, 11), (2, 15)
+TRITON_OF_TORCH = {(2, 11): "3.6", (2, 12): "3.7", (2, 13): "3.7", (2, 14): "3.8", (2, 15): "3.9"}
+"""The Triton that belongs to each torch, as torch's own CUDA builds require it."""
+
+GIB = 1 << 30
+ENOUGH_DISK = GIB
+"""Bytes: Inductor's caches of a large model and a trace of it fit."""
+LEAST_DISK = 64 << 20
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing looked at."""
+
+    name: str
+    state: Literal["ok", "limited", "missing"]
+    """`limited`: it works, with less than there could be."""
+    found: str
+    needed: bool = False
+    """`tcw explain model.py` cannot do without."""
+    fix: str = ""
+    """What to do, where something is to be done."""
+
+
+def checks(findings: Findings) -> tuple[Check, ...]:
+    """Everything that `tcw doctor` looks at, in the order in which it says it."""
+    return (
+        _torch(findings),
+        _compiler(findings),
+        _hooks(findings),
+        _temporary_folder(),
+        _triton(findings),
+        _vector(findings),
+        _gpu(findings),
+        _dot(),
+        _cache(),
+    )
+
+
+def _release(version: str) -> tuple[int, int]:
+    """Major and minor: `2.13.0+cpu` -> (2, 13)."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+
+
+def _torch(findings: Findings) -> Check:
+    if not findings.torch:
+        fix = "pip install -c constraints.txt torch"
+        return Check(
+            name="torch", state="missing", found=findings.torch_fault, needed=True, fix=fix
+        )
+    build = f"built for CUDA {findings.cuda_build}" if findings.cuda_build else "built for the CPU"
+    found = f"{findings.torch}, {build}, Python {findings.python}"
+    if OLDEST_TORCH <= _release(findings.torch) <= NEWEST_TORCH:
+        return Check(name="torch", state="ok", found=found, needed=True)
+    low, high = (".".join(map(str, each)) for each in (OLDEST_TORCH, NEWEST_TORCH))
+    fix = f"tcw is tried on torch {low} to {high}; hooks that this one lacks are named below"
+    return Check(name="torch", state="limited", found=found, needed=True, fix=fix)
+
+
+def _compiler(findings: Findings) -> Check:
+    if not findings.compiler:
+        fix = "apt install g++ (or set CXX); until then: tcw explain --until codegen"
+        return Check(
+            name="C++ compiler",
+            state="missing",
+            found=findings.compiler_fault or "none",
+            needed=True,
+            fix=fix,
+        )
+    if not findings.compiler_fault:
+        return Check(name="C++ compiler", state="ok", found=findings.compiler, needed=True)
+    missing = re.search(r"(Python|omp)\.h", findings.compiler_fault)
+    package = {"Python": "python3-dev", "omp": "g++"}[missing.group(1)] if missing else ""
+    fix = f"apt install {package}" if package else "set CXX to a compiler that builds C++ here"
+    found = f"{findings.compiler} cannot build a kernel: {findings.compiler_fault}"
+    return Check(name="C++ compiler", state="missing", found=found, needed=True, fix=fix)
+
+
+def _hooks(findings: Findings) -> Check:
+    if not findings.hooks:
+        found = findings.hooks_fault or "not checked without torch"
+        return Check(name="hooks", state="missing", found=found, needed=True)
+    lacking = [hook for hook in findings.hooks if not hook.available]
+    there = len(findings.hooks) - len(lacking)
+    found = f"{there} of {len(findings.hooks)} in torch {findings.torch}"
+    if not lacking:
+        return Check(name="hooks", state="ok", found=found, needed=True)
+    fix = "the records named below are left out; " + _tried(lacking)
+    state: Literal["limited", "missing"] = "limited" if there else "missing"
+    return Check(name="hooks", state=state, found=found, needed=True, fix=fix)
+
+
+def _tried(hooks: list[HookStatus]) -> str:
+    versions = sorted({version for hook in hooks for version in hook.tried_on}, key=_release)
+    return f"they are tried on torch {', '.join(versions)}" if versions else "see CHANGELOG.md"
+
+
+def _triton(findings: Findings) -> Check:
+    if not findings.triton:
+        fix = "pip install -c constraints.txt triton; without it no GPU code is predicted"
+        return Check(name="triton", state="missing", found=findings.triton_fault, fix=fix)
+    belongs = TRITON_OF_TORCH.get(_release(findings.torch), "")
+    if not belongs or findings.triton.startswith(f"{belongs}."):
+        return Check(name="triton", state="ok", found=findings.triton)
+    fix = f"pip install 'triton=={belongs}.*': torch {findings.torch} is made for that one"
+    return Check(name="triton", state="limited", found=findings.triton, fix=fix)
+
+
+def _vector(findings: Findings) -> Check:
+    found = ", ".join(
+        each
+        for each in (findings.vector, findings.cpu, f"{findings.threads} threads")
+        if each and findings.threads
+    )
+    if findings.vector and findings.vector != "DEFAULT":
+        return Check(name="vector ISA", state="ok", found=found)
+    fix = "C++ kernels are generated without vector instructions on this CPU"
+    return Check(
+        name="vector ISA", state="limited", found=found or "not known without torch", fix=fix
+    )
+
+
+def _gpu(findings: Findings) -> Check:
+    if findings.gpu:
+        return Check(name="GPU", state="ok", found=findings.gpu)
+    fix = "its code can be predicted: tcw explain model.py --device cuda --arch sm_90"
+    return Check(name="GPU", state="missing", found="none that torch can use", fix=fix)
+
+
+def _dot() -> Check:
+    path = shutil.which("dot")
+    if path:
+        return Check(name="dot", state="ok", found=path)
+    fix = "apt install graphviz; without it diagrams are drawn by tcw itself"
+    return Check(name="dot", state="missing", found="not on the PATH", fix=fix)
+
+
+def _temporary_folder() -> Check:
+    """Where Inductor builds: TORCHINDUCTOR_CACHE_DIR, else under the temporary folder."""
+    folder = Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
+    there = next((each for each in (folder, *folder.parents) if each.exists()), Path("/"))
+    name, free = "build folder", shutil.disk_usage(there).free
+    found = f"{folder}, {_size(free)} free"
+    if not os.access(there, os.W_OK):
+        fix = "set TORCHINDUCTOR_CACHE_DIR to a folder that you may write to"
+        return Check(
+            name=name, state="missing", found=f"{folder} cannot be written", needed=True, fix=fix
+        )
+    if free >= ENOUGH_DISK:
+        return Check(name=name, state="ok", found=found, needed=True)
+    state: Literal["limited", "missing"] = "limited" if free >= LEAST_DISK else "missing"
+    fix = "make room, or set TORCHINDUCTOR_CACHE_DIR to a larger disk"
+    return Check(name=name, state=state, found=found, needed=True, fix=fix)
+
+
+def _cache() -> Check:
+    path = cache_path()
+    if not os.path.lexists(path):
+        return Check(name="cache folder", state="ok", found=f"{path}, made when it is needed")
+    try:
+        folder = cache_folder()
+    except CacheRefused as refused:
+        what, _, fix = str(refused).partition("; ")
+        return Check(name="cache folder", state="missing", found=what, fix=fix)
+    held = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file())
+    return Check(name="cache folder", state="ok", found=f"{folder}, private, {_size(held)}")
+
+
+def _size(number: int) -> str:
+    amount = float(number)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"

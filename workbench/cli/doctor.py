@@ -1,0 +1,98 @@
+"""Check what tcw needs: torch, its hooks, the compilers, the GPU, disk space.
+
+Exits with 1 where something is missing that `tcw explain model.py` cannot do without.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from compiler.trace.records import HookStatus
+from viewers.plain import fit_encoding, plain
+from workbench.cli import codes
+from workbench.cli.checks import Check, checks
+from workbench.worker.findings import Findings
+
+SECONDS = 180
+MARKS = {"ok": "✓", "limited": "✗", "missing": "✗"}
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    version: int = 1
+    ok: bool
+    """Nothing that is needed is missing."""
+    checks: tuple[Check, ...]
+    hooks: tuple[HookStatus, ...]
+    """Every hook, also those that this torch offers."""
+
+
+@click.command(name="doctor", help=__doc__)
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON object.")
+def command(as_json: bool) -> int:
+    findings = ask_worker()
+    found = checks(findings)
+    ok = not any(check.needed and check.state == "missing" for check in found)
+    if as_json:
+        report = Report(ok=ok, checks=found, hooks=findings.hooks)
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        for line in text(found, findings.hooks):
+            click.echo(fit_encoding(line, sys.stdout.encoding or "ascii"))
+    return codes.OK if ok else codes.FINDING
+
+
+def ask_worker() -> Findings:
+    """What the worker finds: it imports torch, the front end never does. Raises nothing."""
+    door = Path(__file__).parents[2] / "tcw.py"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(door), "--worker", "doctor"],
+            capture_output=True,
+            timeout=SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+        return msgspec.json.decode(done.stdout.splitlines()[-1], type=Findings)
+    except subprocess.TimeoutExpired:
+        fault = f"importing torch took more than {SECONDS} seconds"
+    except (OSError, IndexError, msgspec.MsgspecError) as error:
+        fault = f"the worker did not answer: {error}"
+        if isinstance(error, IndexError):
+            said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing said"]
+            fault = f"the worker ended with code {done.returncode}: {said[-1]}"
+    return Findings(python=sys.version.split()[0], torch_fault=fault)
+
+
+def text(found: tuple[Check, ...], hooks: tuple[HookStatus, ...]) -> list[str]:
+    """The lines for a person; what came from the machine is made safe for a terminal."""
+    width = max(len(check.name) for check in found)
+    lines = []
+    for check in found:
+        mark = _coloured(MARKS[check.state], check)
+        optional = "" if check.needed or check.state == "ok" else " (optional)"
+        lines.append(f"{mark} {check.name:{width}}  {plain(check.found)}{optional}")
+        if check.fix:
+            lines.append(f"  {'':{width}}  → {plain(check.fix)}")
+        if check.name == "hooks":
+            lines += [
+                f"  {'':{width}}  {_coloured('✗', check)} {hook.name}: {plain(hook.reason)};"
+                f" lost: {plain(hook.offers)}"
+                for hook in hooks
+                if not hook.available
+            ]
+    return lines
+
+
+def _coloured(mark: str, check: Check) -> str:
+    if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+        return mark
+    if check.state == "ok":
+        return click.style(mark, fg="green")
+    return click.style(mark, fg="red" if check.needed else "yellow")

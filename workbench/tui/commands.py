@@ -1,0 +1,99 @@
+"""Every key and what it does: one table for the keyboard, the footer, the help and the palette.
+
+A key means the same everywhere. `gg` is the one sequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Command:
+    """`name` is the method of the screen, without `do_`."""
+
+    name: str
+    keys: tuple[str, ...]
+    """Textual's names of keys."""
+    shown: str
+    """How the keys are written."""
+    words: str
+    """Verb first; the palette's entry."""
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("down", ("j", "down"), "j", "Move down"),
+    Command("up", ("k", "up"), "k", "Move up"),
+    Command("scroll_left", ("h", "left"), "h", "Scroll left"),
+    Command("scroll_right", ("l", "right"), "l", "Scroll right"),
+    Command("page_down", ("pagedown", "ctrl+d", "space"), "ctrl-d", "Move a page down"),
+    Command("page_up", ("pageup", "ctrl+u"), "ctrl-u", "Move a page up"),
+    Command("first", ("home",), "gg", "Go to the first row"),
+    Command("last", ("G", "end"), "G", "Go to the last row"),
+    Command("open", ("enter",), "⏎", "Open what is selected"),
+    Command("back", ("escape", "backspace"), "esc", "Go back"),
+    Command("next_pane", ("tab",), "tab", "Go to the next pane"),
+    Command("previous_pane", ("shift+tab",), "shift-tab", "Go to the previous pane"),
+    Command("zoom", ("z",), "z", "Zoom this pane"),
+    Command("layout", ("vertical_line",), "|", "Turn the layout: columns or rows"),
+    Command("wider", ("plus", "equals_sign"), "+", "Give this pane more room"),
+    Command("narrower", ("minus",), "−", "Give this pane less room"),
+    Command("search", ("slash",), "/", "Search in this pane"),
+    Command("next_hit", ("n",), "n", "Go to the next hit or counterpart"),
+    Command("previous_hit", ("N",), "N", "Go to the previous hit or counterpart"),
+    Command("next_finding", ("e",), "e", "Go to the next finding"),
+    Command("previous_finding", ("E",), "E", "Go to the previous finding"),
+    Command("next_kind", ("right_square_bracket",), "]", "Go to the next of this kind"),
+    Command("previous_kind", ("left_square_bracket",), "[", "Go to the previous of this kind"),
+    Command("next_language", ("right_parenthesis",), ")", "Show the next language or graph"),
+    Command("previous_language", ("left_parenthesis",), "(", "Show the previous language or graph"),
+    Command("order", ("o",), "o", "Order differently"),
+    Command("raw", ("R",), "R", "Show kernels raw or tidied"),
+    Command("torch_text", ("U",), "U", "Show torch's own text"),
+    Command("copy", ("y",), "y", "Copy this row or its fix"),
+    Command("help", ("question_mark",), "?", "Show help"),
+    Command("palette", ("colon",), ":", "Show all commands"),
+    Command("quit", ("q",), "q", "Quit"),
+)
+
+BY_KEY: dict[str, Command] = {key: command for command in COMMANDS for key in command.keys}
+
+Hint = tuple[str, str]
+
+_PANES: Hint = ("tab", "pane")
+_SEARCH: Hint = ("/", "search")
+_COMPILE: Hint = ("[ ]", "compile")
+_FIX: Hint = ("y", "copy fix")
+_TORCH: Hint = ("U", "torch's text")
+HINTS: dict[str, tuple[Hint, ...]] = {
+    "overview": (
+        ("j k", "move"), ("⏎", "open"), _PANES, _SEARCH, ("e", "next finding"), _FIX,
+    ),
+    "source": (
+        ("j k", "line"), _PANES, ("n N", "counterpart"), ("( )", "language"), ("[ ]", "kernel"),
+        ("|", "layout"), ("z", "zoom"),
+    ),
+    "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
+    "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),
+    "fusion": (
+        ("[ ]", "previous, next pair"), ("⏎", "unfold"), _PANES, ("y", "copy id"), _SEARCH,
+    ),
+    "guards": (("⏎", "unfold"), _COMPILE, _PANES, _SEARCH),
+    "memory": (("j k", "buffer"), ("o", "order: born, size, life"), _COMPILE, _SEARCH),
+    "autograd": (("j k", "value"), _COMPILE, _PANES, _SEARCH),
+    "output": (("j k", "line"), _SEARCH),
+}  # fmt: skip
+"""Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
+
+GOES: tuple[tuple[str, str], ...] = (
+    ("overview", "Go to the overview"),
+    ("source", "Go to source, graph and kernel"),
+    ("break", "Go to graph breaks"),
+    ("recompiles", "Go to recompiles"),
+    ("guards", "Go to guards"),
+    ("autograd", "Go to what is kept for the backward"),
+    ("fusion", "Go to fusion decisions"),
+    ("memory", "Go to the memory plan"),
+    ("output", "Go to the program's output"),
+)
+"""Arrangements, as the palette offers them."""

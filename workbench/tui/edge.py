@@ -1,0 +1,59 @@
+"""The lines at the edges of the screen: header, selection bar, timeline, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from viewers.panes.rows import Row
+from workbench.tui.paint import exactly, paint
+from workbench.tui.theme import Theme, Tint
+
+Lines = Sequence[tuple[Row, Tint]]
+
+
+class Edge(Widget):
+    """As many lines as `make` answers for its width; it is hidden where there are none."""
+
+    DEFAULT_CSS = "Edge { height: 1; width: 1fr; }"
+
+    class Clicked(Message):
+        """A cell was clicked."""
+
+        def __init__(self, edge: Edge, x: int, y: int) -> None:
+            super().__init__()
+            self.edge = edge
+            self.x = x
+            self.y = y
+
+    def __init__(self, name: str, make: Callable[[int], Lines], theme: Theme) -> None:
+        super().__init__(id=name)
+        self.make = make
+        self.theme = theme
+        self.lines: Lines = ()
+
+    def update(self) -> None:
+        """Make the lines anew."""
+        width = self.size.width or self.app.size.width
+        self.lines = self.make(width)
+        self.display = bool(self.lines)
+        if self.lines and self.size.height != len(self.lines):
+            self.styles.height = len(self.lines)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self.lines = self.make(self.size.width)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y >= len(self.lines):
+            return Strip(exactly([], width, self.theme))
+        row, tint = self.lines[y]
+        return Strip(exactly(paint(row, width, 0, self.theme, tint), width, self.theme))
+
+    def on_click(self, event: events.Click) -> None:
+        self.post_message(self.Clicked(self, event.x, event.y))

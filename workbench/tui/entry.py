@@ -1,0 +1,62 @@
+"""One line of text entry at the bottom of the screen: the search."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from viewers.plain import plain
+from workbench.tui.paint import exactly, fill
+from workbench.tui.theme import Theme
+
+
+class Entry(Widget, can_focus=True):
+    """Hidden until it is opened."""
+
+    DEFAULT_CSS = "Entry { height: 1; width: 1fr; display: none; }"
+
+    class Changed(Message):
+        """The words changed, or were settled with `⏎` or given up with `esc`."""
+
+        def __init__(self, words: str, settled: bool = False, given_up: bool = False) -> None:
+            super().__init__()
+            self.words = words
+            self.settled = settled
+            self.given_up = given_up
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.theme = theme
+        self.words = ""
+        self.note = ""
+
+    def open(self) -> None:
+        self.words = self.note = ""
+        self.display = True
+        self.focus()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        body = ((" / ", "key"), (plain(self.words), "text"), ("▏", "accent"))
+        right = ((self.note + " ", "dim"),)
+        return Strip(exactly(fill(body, right, width, self.theme, "title"), width, self.theme))  # type: ignore[arg-type]
+
+    def on_key(self, event: events.Key) -> None:
+        event.stop()
+        event.prevent_default()
+        settled, given_up = event.key == "enter", event.key == "escape"
+        if event.key == "backspace":
+            given_up = not self.words
+            self.words = self.words[:-1]
+        elif event.key == "ctrl+u":
+            self.words = ""
+        elif event.is_printable and event.character:
+            self.words += event.character
+        elif not settled and not given_up:
+            return
+        if settled or given_up:
+            self.display = False
+        self.refresh()
+        self.post_message(self.Changed(self.words, settled, given_up))

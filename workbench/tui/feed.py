@@ -1,0 +1,93 @@
+"""Reads a trace that may still grow, away from the screen's thread."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+from textual.message import Message
+
+from compiler.trace.reader import FileFollower, TraceDecoder, TraceError
+from compiler.trace.records import AnyRecord, Start
+from workbench.tui.messages import Delivered, Unreadable
+
+EVERY = 0.2
+"""Seconds between looks at a trace that has not ended."""
+CHUNK = 4 << 20
+
+
+class Feed(Thread):
+    """Posts what it reads as `Delivered`, and `Unreadable` where it has to give up."""
+
+    def __init__(self, path: Path, post: Callable[[Message], object]) -> None:
+        super().__init__(daemon=True, name="trace feed")
+        self.path = path
+        self.decoder = TraceDecoder()
+        self.pause = EVERY
+        """Seconds until the next look; the screen asks for more where it is slow to show."""
+        self._post = post
+        self._over = Event()
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def run(self) -> None:
+        try:
+            self._read()
+        except (OSError, TraceError) as error:
+            self._post(Unreadable(str(error)))
+
+    def _read(self) -> None:
+        follower = FileFollower(self.path)
+        try:
+            first = True
+            while not self._over.is_set():
+                data = follower.read()
+                records = self._decode(data)
+                if first and data and not records and self.decoder.losses.damaged:
+                    raise TraceError(f"{self.path} is not a tcw trace: no line of it is a record")
+                if first or records:
+                    self._post(Delivered(records))
+                first = False
+                if self.decoder.ended:
+                    return
+                self._over.wait(self.pause)
+        finally:
+            follower.close()
+
+    def _decode(self, data: bytes) -> list[AnyRecord]:
+        """Records live as long as the screen: the collector need not look at them again and again,
+        which would take three times as long as the decoding."""
+        records: list[AnyRecord] = []
+        large = len(data) > CHUNK // 4
+        if large:
+            gc.disable()
+        try:
+            for start in range(0, len(data), CHUNK):
+                if self._over.is_set():
+                    break
+                records.extend(self.decoder.feed(data[start : start + CHUNK]))
+        finally:
+            if large:
+                gc.freeze()
+                gc.enable()
+        return records
+
+
+def writer_lives(start: Start | None, path: Path) -> bool:
+    """Whether the process that records this trace still runs, as far as this machine can say."""
+    if start is None or start.pid <= 0:
+        return False
+    try:
+        if time.time() - path.stat().st_mtime > 3600:
+            return False
+        os.kill(start.pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""Help for each pane: a sentence, the keys that matter there, the badges."""
+
+from __future__ import annotations
+
+from viewers.panes.rows import Line, pad
+
+SENTENCES: dict[str, str] = {
+    "spine": "Calls, the compiles that each made, and the stages of the chosen one.",
+    "overview": "The answer: was it faster, and where was the model cut?",
+    "findings": "What needs attention, by measured cost, each with its fix.",
+    "source": "Your source. What is selected lights up what was made from it, in every pane.",
+    "source-break": "The line that broke, with the columns that Dynamo could not go on from.",
+    "graph": "The FX graph, with the line that each node comes from. ( ) shows other stages of it.",
+    "kernel": "The generated code, beside the lines that it comes from. ( ) other language, R raw.",
+    "break": "Why the graph ended here, and what to do; the best fix first.",
+    "sides": "The graph before the break, what has to live across it, and the graph after it.",
+    "cache": "Each call against the compiled entries of the frame: which served, which did not.",
+    "causes": "One entry a cause, with every frame that had to be compiled again for it.",
+    "why": "The guard that failed, what it expected and saw, and how to avoid it.",
+    "guards": "The conditions under which this compile may be used again, by kind.",
+    "loops-a": "The first of the two: what it computes, as a loop nest. Shared buffers are blue.",
+    "loops-b": "The second of the two: what it computes, as a loop nest. Shared buffers are blue.",
+    "became": "The group that A ended in, when fusion was over, and that of B where it differs.",
+    "loops": "What the scheduler starts with: each node as a loop nest.",
+    "beside": "The same kernel in the other language, or the loops that it was made from.",
+    "fusion": "Every pair that the scheduler considered, once: fused, or why not.",
+    "memory": "When each buffer lives; its height is its size. Takes over: reuse of memory.",
+    "autograd": "What the forward keeps for the backward, and what is computed again.",
+    "output": "What the program printed. `!` marks stderr.",
+}
+_KEYS: tuple[tuple[str, str, str, str], ...] = (
+    ("j k h l", "move, scroll sideways", "gg G", "first, last row"),
+    ("⏎  esc", "one level in, out", "tab 1–9", "pane"),
+    ("[ ]", "next of this kind", "( )", "language, kind of graph"),
+    ("e E", "next, previous finding", "n N", "next hit, counterpart"),
+    ("/", "search", ":", "all commands"),
+    ("z  |", "zoom, turn the layout", "+ −", "more, less room"),
+    ("y", "copy the fix or the row", "o", "order"),
+    ("R", "kernels raw or tidied", "U", "torch's own text"),
+    ("q", "quit", "?", "this help"),
+)
+_BADGES: tuple[Line, ...] = (
+    (("✗", "bad"), (" graph break, rejected   ", "dim"), ("↻", "warn"), (" recompile   ", "dim"),
+     ("✓", "good"), (" served, fused", "dim")),
+    (("≈18", "warn"), (" torch recorded no line; 18 is inferred   ", "dim"), ("▸", "faint"),
+     (" folded", "dim")),
+)  # fmt: skip
+
+
+def lines(pane: str, name: str) -> list[Line]:
+    """At most twenty."""
+    found: list[Line] = [
+        ((name, "title"),),
+        ((SENTENCES.get(pane, ""), "text"),),
+        (),
+    ]
+    for key, words, other, more in _KEYS:
+        found.append(
+            (
+                (pad(key, 9), "key"),
+                (pad(words, 26), "text"),
+                (pad(other, 9), "key"),
+                (more, "text"),
+            )
+        )
+    return [*found, (), *_BADGES]

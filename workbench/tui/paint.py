@@ -1,0 +1,99 @@
+"""Rows to segments: clipping, padding and tints. No widget, no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+
+from viewers.panes.rows import Line, Row, Span, width_of
+from viewers.plain import plain
+from workbench.tui.theme import Theme, Tint
+
+
+def harmless(line: Line) -> Line:
+    """The last gate before the terminal: what would steer it becomes visible. Panes make the
+    user's words plain themselves; this holds where one forgets."""
+    if all(words.isprintable() for words, _ in line):
+        return line
+    return tuple((plain(words), role) for words, role in line)
+
+
+def clip(line: Iterable[Span], start: int, width: int) -> list[Span]:
+    """The cells from `start` on, `width` of them at most; a wide character that is cut in half
+    leaves a blank."""
+    found: list[Span] = []
+    at = 0
+    for words, role in line:
+        size = cell_len(words)
+        low, high = max(start, at), min(start + width, at + size)
+        if low < high:
+            if high - low < size:
+                words = _cells(words, low - at, high - at)
+            found.append((words, role))
+        at += size
+        if at >= start + width:
+            break
+    return found
+
+
+def _cells(words: str, low: int, high: int) -> str:
+    if words.isascii():
+        return words[low:high]
+    kept: list[str] = []
+    at = 0
+    for character in words:
+        size = cell_len(character)
+        if at >= low and at + size <= high:
+            kept.append(character)
+        elif at < high and at + size > low:
+            kept.append(" " * (min(high, at + size) - max(low, at)))
+        at += size
+    return "".join(kept)
+
+
+def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> list[Segment]:
+    """A row in `width` cells; its body is scrolled by `left`. `›` and `‹` say what is cut."""
+    gutter = clip(harmless(row.gutter), 0, width)
+    right, line = harmless(row.right), harmless(row.body)
+    room = width - width_of(gutter)
+    if right and width_of(right) > max(0, room - min(width_of(line), 10)):
+        right = ()
+    room -= width_of(right)
+    total = width_of(line)
+    left = min(left, max(0, total - 1))
+    body = clip(line, left, room)
+    if total - left > room > 0:
+        body = [*clip(body, 0, room - 1), ("›", "faint")]
+    if left and body:
+        body = [("‹", "faint"), *clip(body, 1, room)]
+    blank = max(0, room - width_of(body))
+    spans = [*gutter, *body, (" " * blank, "text"), *right]
+    return [
+        Segment(words, theme.base(tint, words.isspace()) + theme.style(role, tint))
+        for words, role in spans
+        if words
+    ]
+
+
+def fill(line: Line, right: Line, width: int, theme: Theme, tint: Tint = "") -> list[Segment]:
+    """One line of the screen's edge: left words, right words."""
+    return paint(Row(body=line, right=right), width, 0, theme, tint)
+
+
+def exactly(segments: list[Segment], width: int, theme: Theme) -> list[Segment]:
+    """Cut or padded to `width` cells."""
+    used = sum(cell_len(segment.text) for segment in segments)
+    if used < width:
+        return [*segments, Segment(" " * (width - used), theme.base(""))]
+    if used == width:
+        return segments
+    kept: list[Segment] = []
+    for segment in segments:
+        size = cell_len(segment.text)
+        if size > width:
+            return [*kept, Segment(set_cell_size(segment.text, width), segment.style)]
+        kept.append(segment)
+        width -= size
+    return kept

@@ -1,0 +1,252 @@
+"""A pane: a title row and the rows of a `Content`, painted line by line as they are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from compiler.trace.provenance import Quality
+from compiler.trace.refs import Ref
+from viewers.panes.rows import Content, Row, width_of
+from workbench.tui.messages import Moved, Opened
+from workbench.tui.paint import exactly, fill, paint
+from workbench.tui.theme import Theme, Tint
+
+Make = Callable[[int], Content]
+
+
+class PaneView(Widget, can_focus=True):
+    """Shows what `make` answers for its width. Only the visible rows are ever made."""
+
+    DEFAULT_CSS = "PaneView { height: 1fr; width: 1fr; }"
+
+    def __init__(self, name: str, make: Make, theme: Theme, number: int = 0, rule: bool = True):
+        super().__init__()
+        self.pane = name
+        self.make = make
+        self.theme = theme
+        self.number = number
+        self.rule = rule
+        self.content = Content(name)
+        self.cursor = -1
+        self.top = 0
+        self.left = 0
+        self.spot = -1
+        """A counterpart that `n` walked to."""
+        self.selected: Ref = ""
+        self.lit: dict[int, Quality] = {}
+        self._made = False
+
+    @property
+    def active(self) -> bool:
+        """Whether the reader is in this pane. (`has_focus` lags behind the screen.)"""
+        return self.screen.focused is self
+
+    @property
+    def inner_width(self) -> int:
+        return max(1, self.size.width - (1 if self.rule else 0))
+
+    @property
+    def page(self) -> int:
+        return max(1, self.size.height - 1)
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        return self.content.rows
+
+    @property
+    def row(self) -> Row:
+        """The row under the cursor."""
+        return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else Row()
+
+    def update(self, selected: Ref, lit: dict[Ref, Quality], reset: bool = False) -> None:
+        """Make the content anew; the cursor stays on its row where it is still there."""
+        if not self.size.width:
+            return
+        key = "" if reset or not self._made else self.row.key
+        at_end = self.cursor >= len(self.rows) - 1
+        self.content = self.make(self.inner_width)
+        if reset or not self._made:
+            self.top = self.left = 0
+            key = self.content.start
+        self._made = True
+        elsewhere = self.content.tracks and not self.active
+        if self.content.start and (elsewhere or (self.content.follows and at_end)):
+            key = self.content.start
+        self.cursor = self._find(key)
+        self.relight(selected, lit)
+
+    def relight(self, selected: Ref, lit: dict[Ref, Quality]) -> None:
+        """Take a new selection: tint its counterparts, scroll only if none of them is visible."""
+        self.selected = selected
+        refs = self.content.refs
+        self.lit = {index: lit[ref] for index, ref in enumerate(refs) if ref and ref in lit}
+        self.spot = -1
+        own = next((i for i, ref in enumerate(refs) if ref and ref == selected), -1)
+        if own >= 0 and not self.active:
+            self.cursor = own if self.rows[own].key else self.cursor
+        targets = [own] if own >= 0 else [i for i, q in self.lit.items() if q == "exact"]
+        targets = targets or list(self.lit)
+        if targets:
+            if not any(self.visible_row(index) for index in targets):
+                self.top = self._clamped(targets[0] - self.page // 3)
+        elif not self.visible_row(self.cursor) and self.cursor >= 0:
+            self.show(self.cursor)
+        self.top = self._clamped(self.top)
+        self.refresh()
+
+    def visible_row(self, index: int) -> bool:
+        return self.top <= index < self.top + self.page
+
+    def _find(self, key: str) -> int:
+        if key:
+            refs = self.content.refs
+            for index, ref in enumerate(refs):
+                if ref == key:
+                    return index
+            for index in range(min(len(self.rows), 5000)):
+                if self.rows[index].key == key:
+                    return index
+        return self._selectable(0, 1)
+
+    def _selectable(self, index: int, step: int) -> int:
+        """The nearest row from `index` on, in the direction of `step`, that can be selected."""
+        while 0 <= index < len(self.rows):
+            if self.rows[index].key:
+                return index
+            index += step
+        return -1
+
+    def _clamped(self, top: int) -> int:
+        return max(0, min(top, len(self.rows) - self.page))
+
+    def show(self, index: int) -> None:
+        """Scroll just as far as needed, with two rows of context."""
+        context = min(2, (self.page - 1) // 2)
+        if index < self.top + context:
+            self.top = self._clamped(index - context)
+        elif index >= self.top + self.page - context:
+            self.top = self._clamped(index - self.page + 1 + context)
+
+    def move(self, by: int) -> None:
+        """Move the cursor over `by` selectable rows; in a pane without any, scroll."""
+        if self.cursor < 0:
+            self.scroll_rows(by)
+            return
+        step = 1 if by > 0 else -1
+        index = self.cursor
+        for _ in range(abs(by)):
+            found = self._selectable(index + step, step)
+            if found < 0:
+                break
+            index = found
+        if index == self.cursor:
+            self.scroll_rows(by)
+            return
+        self.go(index)
+
+    def go(self, index: int) -> None:
+        """Put the cursor on a row."""
+        self.cursor = index
+        self.show(index)
+        self.refresh()
+        self.post_message(Moved(self, self.row))
+
+    def ends(self, last: bool) -> None:
+        index = self._selectable(len(self.rows) - 1, -1) if last else self._selectable(0, 1)
+        self.top = self._clamped(len(self.rows) if last else 0)
+        if index >= 0:
+            self.go(index)
+        self.refresh()
+
+    def scroll_rows(self, by: int) -> None:
+        self.top = self._clamped(self.top + by)
+        self.refresh()
+
+    def scroll_cells(self, by: int) -> None:
+        widest = max(
+            (width_of(row.body) for row in self.rows[self.top : self.top + self.page]), default=0
+        )
+        self.left = max(0, min(self.left + by, widest - 8))
+        self.refresh()
+
+    def find(self, words: str, start: int, step: int) -> int:
+        """The next row whose text holds `words`, wrapping around; -1 where none does."""
+        count = len(self.rows)
+        wanted = words.casefold()
+        for offset in range(count):
+            index = (start + step * offset) % count
+            if wanted in self.rows[index].text.casefold():
+                return index
+        return -1
+
+    def render_line(self, y: int) -> Strip:
+        width = self.inner_width
+        rule: list[Segment] = []
+        if self.rule:
+            lit = self.active and y == 0
+            style = self.theme.rule + (self.theme.style("accent") if lit else Style())
+            rule = [Segment("│", style)]
+        if y == 0:
+            segments = self._title(width)
+        else:
+            index = self.top + y - 1
+            row = self.rows[index] if index < len(self.rows) else Row()
+            segments = paint(row, width, self.left, self.theme, self._tint(index, row))
+            if index == self.spot and rule:
+                rule = [Segment("▐", self.theme.base("") + self.theme.style("accent"))]
+        return Strip([*rule, *exactly(segments, width, self.theme)])
+
+    def _tint(self, index: int, row: Row) -> Tint:
+        if index == self.cursor and row.key and self.active:
+            return "selected"
+        if row.ref and row.ref == self.selected:
+            return "selected"
+        if index in self.lit:
+            return self.lit[index]
+        if index == self.cursor and row.key:
+            return "exact" if self.content.tracks else ""
+        return ""
+
+    def _title(self, width: int) -> list[Segment]:
+        content = self.content
+        focus = self.active
+        number = f" {self.number} " if self.number else " "
+        left = (
+            (number, "accent" if focus else "faint"),
+            (content.name, "title" if focus else "strong"),
+            (f"  {content.subject}" if content.subject else "", "title" if focus else "strong"),
+        )
+        right = ((" ", "text"), *content.right, (" ", "text")) if content.right else ()
+        return fill(left, right, width, self.theme, "title")  # type: ignore[arg-type]
+
+    def on_resize(self) -> None:
+        self.screen.resized(self)  # type: ignore[attr-defined]
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_rows(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_rows(-3)
+
+    def on_click(self, event: events.Click) -> None:
+        index = self.top + event.y - 1
+        if event.y == 0 or not 0 <= index < len(self.rows) or not self.rows[index].key:
+            return
+        if index == self.cursor and event.chain > 1:
+            self.post_message(Opened(self, self.row))
+        else:
+            self.go(index)

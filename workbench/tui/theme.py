@@ -1,0 +1,122 @@
+"""Colours: what a role looks like in the dark, the light and the colourless theme.
+
+Foreground hue is meaning, background hue is identity. Every meaning has a glyph or a word as well.
+The meanings have at least 4.5:1 contrast on their background and stay apart in simulated protan,
+deutan and tritan sight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from rich.style import Style
+
+from viewers.panes.rows import Role
+
+Tint = Literal["", "selected", "exact", "inferred", "cursor", "title"]
+ThemeName = Literal["dark", "light", "mono"]
+
+_DARK = {
+    "background": "#14161a", "raised": "#1a1d22", "rule": "#2e333b", "text": "#d6dae0",
+    "dim": "#8b93a0", "faint": "#68707d", "accent": "#8ab4f8", "selected": "#27467a",
+    "exact": "#1e3256", "inferred": "#1a2436", "good": "#33d6a6", "bad": "#e8613c",
+    "warn": "#ffd04a", "hot": "#cc6bff", "bad-range": "#4a2417", "keyword": "#9aa7d0",
+    "string": "#a9b88c", "number": "#c9a98a", "comment": "#6b7480",
+}  # fmt: skip
+_LIGHT = {
+    "background": "#fbfbf9", "raised": "#f1f1ee", "rule": "#d4d4cf", "text": "#24272c",
+    "dim": "#5c636d", "faint": "#868d96", "accent": "#1c46a0", "selected": "#c3d7fb",
+    "exact": "#d8e5fc", "inferred": "#edf2fb", "good": "#0a7f6d", "bad": "#8f1f0c",
+    "warn": "#8a7000", "hot": "#b03bd0", "bad-range": "#fbdccb", "keyword": "#4a4f9c",
+    "string": "#55701c", "number": "#8a5a1c", "comment": "#8b9098",
+}  # fmt: skip
+_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key"})
+_FOREGROUND: dict[Role, str] = {
+    "text": "text", "dim": "dim", "faint": "faint", "strong": "text", "accent": "accent",
+    "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
+    "keyword": "keyword", "string": "string", "number": "number", "comment": "comment",
+    "bad-range": "text", "shared": "accent", "bar": "dim", "bar-hot": "hot",
+    "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
+}  # fmt: skip
+_QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
+_PLAIN: dict[Role, Style] = {
+    "bad-range": Style(underline=True),
+    "bad": Style(bold=True),
+    "warn": Style(bold=True),
+    "comment": Style(dim=True),
+    "faint": Style(dim=True),
+}
+_PLAIN_TINTS: dict[Tint, Style] = {
+    "selected": Style(reverse=True),
+    "exact": Style(bold=True, underline=True),
+    "inferred": Style(underline=True),
+    "cursor": Style(reverse=True, dim=True),
+}
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Styles by role and tint."""
+
+    name: ThemeName
+
+    @cached_property
+    def colours(self) -> dict[str, str]:
+        return {"dark": _DARK, "light": _LIGHT, "mono": {}}[self.name]
+
+    @cached_property
+    def background(self) -> str:
+        """Textual colour of the screen."""
+        return self.colours.get("background", "ansi_default")
+
+    @cached_property
+    def rule(self) -> Style:
+        return self.base("") + Style(color=self.colours.get("rule"))
+
+    @cached_property
+    def _roles(self) -> dict[Role, Style]:
+        if self.name == "mono":
+            return {role: _PLAIN.get(role, Style(bold=role in _BOLD)) for role in _FOREGROUND}
+        styles = {
+            role: Style(color=self.colours[colour], bold=role in _BOLD or None)
+            for role, colour in _FOREGROUND.items()
+        }
+        styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
+        return styles
+
+    @cached_property
+    def _promoted(self) -> dict[Role, Style]:
+        """On the selection dim text would fall below 4.5:1: it takes the text's colour."""
+        if self.name == "mono":
+            return self._roles
+        text = Style(color=self.colours["text"])
+        return {role: text if role in _QUIET else style for role, style in self._roles.items()}
+
+    def style(self, role: Role, tint: Tint = "") -> Style:
+        """The style of a span, without its row's background."""
+        return (self._promoted if tint == "selected" else self._roles)[role]
+
+    @cached_property
+    def _bases(self) -> dict[Tint, Style]:
+        if self.name == "mono":
+            return {"": Style(), "title": Style(bold=True), **_PLAIN_TINTS}
+        colours = self.colours
+        backgrounds: dict[Tint, str] = {
+            "": "background", "selected": "selected", "exact": "exact",
+            "inferred": "inferred", "cursor": "raised", "title": "raised",
+        }  # fmt: skip
+        return {
+            tint: Style(color=colours["text"], bgcolor=colours[colour])
+            for tint, colour in backgrounds.items()
+        }
+
+    def base(self, tint: Tint, blank: bool = False) -> Style:
+        """The row's own style, below all spans; `blank`: without what would underline blanks."""
+        if blank and self.name == "mono" and tint in ("exact", "inferred"):
+            return self._bases[""]
+        return self._bases[tint]
+
+
+THEMES: dict[ThemeName, Theme] = {name: Theme(name) for name in ("dark", "light", "mono")}

@@ -1,0 +1,92 @@
+"""The part of `tcw doctor` that imports torch: what is installed, and which hooks it offers."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import platform
+import sys
+from typing import Any
+
+import msgspec
+
+from compiler.trace.records import HookStatus
+from workbench.worker.findings import Findings
+from workbench.worker.toolchain import compiler_fault, compiler_version
+
+
+def report() -> None:
+    """Write the findings as one line of JSON to stdout, which carries nothing else."""
+    with contextlib.redirect_stdout(sys.stderr):
+        found = findings()
+    sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+    sys.stdout.flush()
+
+
+def findings() -> Findings:
+    """Look at this environment. Raises nothing: what cannot be found out is a fault in words."""
+    compiler = compiler_version()
+    torch, torch_fault = _imported("torch")
+    triton, triton_fault = _imported("triton")
+    hooks, hooks_fault = _hooks() if torch is not None else ((), "")
+    return Findings(
+        python=platform.python_version(),
+        torch=_version(torch),
+        torch_fault=torch_fault,
+        cuda_build=str(torch.version.cuda or "") if torch is not None else "",
+        triton=_version(triton),
+        triton_fault=triton_fault,
+        compiler=compiler,
+        compiler_fault=compiler_fault(),
+        cpu=_cpu(),
+        vector=str(torch.backends.cpu.get_cpu_capability()) if torch is not None else "",
+        threads=int(torch.get_num_threads()) if torch is not None else 0,
+        gpu=_gpu(torch) if torch is not None else "",
+        hooks=hooks,
+        hooks_fault=hooks_fault,
+    )
+
+
+def _imported(name: str) -> tuple[Any, str]:
+    """The module, or None and why: a broken installation raises more than ImportError."""
+    try:
+        return importlib.import_module(name), ""
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            return None, f"{name} is not installed in the environment of {sys.executable}"
+        return None, f"{name} cannot be imported: {error}"
+    except Exception as error:
+        return None, f"{name} cannot be imported: {type(error).__name__}: {error}"
+
+
+def _version(module: Any) -> str:
+    return str(getattr(module, "__version__", "")) if module is not None else ""
+
+
+def _hooks() -> tuple[tuple[HookStatus, ...], str]:
+    try:
+        return importlib.import_module("compiler.pipeline").statuses(), ""
+    except Exception as error:
+        return (), f"the hooks cannot be checked: {type(error).__name__}: {error}"
+
+
+def _gpu(torch: Any) -> str:
+    """`NVIDIA H100 80GB HBM3, sm_90, 80 GiB`."""
+    try:
+        if not torch.cuda.is_available():
+            return ""
+        properties = torch.cuda.get_device_properties(0)
+        memory = properties.total_memory / (1 << 30)
+        arch = f"sm_{properties.major}{properties.minor}"
+        return f"{properties.name}, {arch}, {memory:.0f} GiB"
+    except Exception as error:
+        return f"a GPU that cannot be asked: {error}"
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+            models = (line.partition(":")[2] for line in stream if line.startswith("model name"))
+            return next(models, "").strip()
+    except OSError:
+        return ""
