@@ -121,10 +121,7 @@ def selection(view: View, width: int) -> list[Row]:
     """What the selection is and what it is linked to; empty where nothing is selected."""
     if not view.ref or refs.kind(view.ref) not in ("src", "fx", "ir", "k"):
         return []
-    kernels = view.facts.kernels_of.get(view.compile_id, [])
-    shown = [LANGUAGES["cpp"]] * any(k.language in ("cpp", "aten") for k in kernels)
-    if any(kernel.language == "triton" for kernel in kernels):
-        shown += ["Triton", "PTX", "SASS"]
+    shown = [LANGUAGES[language] for language in view.facts.languages]
     keys: Line = (("( ) ", "key"), (" · ".join(shown) + " ", "dim")) if len(shown) > 1 else ()
     title = Row(body=(text(_title(view), "strong"),), right=keys, heading=True)
     return [title, Row(body=_counterparts(view)), _inferred(view)]

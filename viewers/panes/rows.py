@@ -132,7 +132,7 @@ def wrap(words: str, width: int) -> list[str]:
     width = max(8, width)
     lines: list[str] = []
     current = ""
-    for word in plain(words).split():
+    for word in map(plain, words.split()):
         while cell_len(word) > width:
             head, word = word[:width], word[width:]
             lines.extend(filter(None, (current, head)))

@@ -490,7 +490,9 @@ class Bench(Screen[None]):
     def _language(self, by: int) -> None:
         pane = self.focus_pane()
         name = pane.pane if pane else ""
-        self.navigator.language(by, name)
+        if not self.navigator.language(by, name):
+            only = "one graph" if name == "graph" else "code in one language"
+            self.say(f"this recording has {only} here")
         for shown in self.panes():
             if shown.pane == ("graph" if name == "graph" else "kernel"):
                 shown.update(self.view.ref, self.view.lit, reset=True)

@@ -222,7 +222,7 @@ class PaneView(Widget, can_focus=True):
             (content.name, "title" if focus else "strong"),
             (f"  {content.subject}" if content.subject else "", "title" if focus else "strong"),
         )
-        right = (*content.right, (" ", "text")) if content.right else ()
+        right = ((" ", "text"), *content.right, (" ", "text")) if content.right else ()
         return fill(left, right, width, self.theme, "title")  # type: ignore[arg-type]
 
     def on_resize(self) -> None:
