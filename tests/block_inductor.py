@@ -224,7 +224,7 @@ class Inductor:
                 writes=tuple(writes),
                 read_bytes=size,
                 write_bytes=4 * domain[0] if kind == "reduction" and domain else size,
-                loops=out.text("\n".join(loops)) if loops else "",
+                loops=out.text("\n".join(loops) + "\n") if loops else "",
             )
         )
         target = next((node.target for node in nodes if node.name == order[-1]), "")

@@ -99,6 +99,8 @@ class Builder:
         self.records.append(record)
 
     def text(self, body: str) -> str:
+        if not body:
+            return ""
         key = text_hash(body)
         if key not in self._texts:
             self._texts.add(key)

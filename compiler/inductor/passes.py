@@ -24,6 +24,7 @@ from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
 from compiler.graphs.provenance import Made, forget, made_in, note_made
 from compiler.graphs.text import Snapshot, render, same, snapshot
+from compiler.inductor.predicted import predicting
 from compiler.trace.records import PassChange
 
 STAGES = {
@@ -256,6 +257,9 @@ def install(recorder: Recorder) -> Uninstall:
         graph = lowering_graph_id(
             bool(kwargs.get("is_backward", False)), bool(kwargs.get("is_inference", False))
         )
+        arch = predicting.get()
+        if arch:
+            graph = f"{graph}@{arch}"
         try:
             with in_hand(graph):
                 return codegen_and_compile(*args, **kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.records import Crossing, Graph, GraphBreak, Node
 from viewers.panes.names import line_text, short_target
-from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import BreakSite, Piece
@@ -27,15 +27,15 @@ def explanation(view: View, width: int) -> Content:
     count = len(view.summary.breaks)
     rows = [BLANK, _headline(site), BLANK]
     first = site.records[0]
-    why = site.reason if site.reason not in (site.type, "") else first.explanation
+    told = first.explanation.split("\n\n")[0] or site.reason
+    why = first.explanation if view.torch_text else told
     room = width - LABEL - 3
     rows.extend(_labelled("why", wrap(why, room)[: None if view.torch_text else 3], "text"))
     for number, advice in enumerate((a for a in site.advice if a.by == "tcw"), start=1):
         label = f"fix {number}"
         key = f"fix:{number}"
         if advice.code:
-            body: Line = (text(pad(label, LABEL), "dim"), text(advice.code, "good"))
-            rows.append(Row(gutter=((" ", "text"),), body=body, key=key, copies=advice.code))
+            rows.extend(_labelled(label, advice.code.split("\n"), "good", key, advice.code))
             rows.extend(_labelled("", wrap(advice.text, room), "dim"))
         else:
             rows.extend(_labelled(label, wrap(advice.text, room), "good", key))
@@ -82,12 +82,15 @@ def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
     return [Row(gutter=((" ", "text"),), body=body, key="torch")]
 
 
-def _labelled(label: str, lines: list[str], role: str, key: str = "") -> list[Row]:
+def _labelled(
+    label: str, lines: list[str], role: Role, key: str = "", copies: str = ""
+) -> list[Row]:
     return [
         Row(
             gutter=((" ", "text"),),
-            body=((pad("" if index else label, LABEL), "dim"), (line, role)),  # type: ignore[arg-type]
+            body=((pad("" if index else label, LABEL), "dim"), text(line, role)),
             key=key if not index else "",
+            copies=copies,
         )
         for index, line in enumerate(lines)
     ]
@@ -217,10 +220,10 @@ def _value(value: Crossing) -> str:
     return f"{value.name} {bytes_text(value.tensor.bytes)}"
 
 
-def _fact(label: str, words: str, role: str = "text") -> Row:
+def _fact(label: str, words: str, role: Role = "text") -> Row:
     return Row(
         gutter=(("   ", "text"),),
-        body=((pad(label, 9), "dim"), text(words, role)),  # type: ignore[arg-type]
+        body=((pad(label, 9), "dim"), text(words, role)),
     )
 
 

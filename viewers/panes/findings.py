@@ -51,14 +51,15 @@ def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row
         if place is not None:
             spans.append(text(f":{place.line}".ljust(6), "dim"))
         if fix is not None:
-            spans.append(text(fix.code or fix.text, "good"))
+            spans.append(text(fix.code.split("\n")[0] or fix.text, "good"))
         return [*rows, Row(body=tuple(spans))] if place or fix else rows
     if place is not None:
         name = view.facts.names.place(place.file, place.line)
         code = highlight(place.text.strip(), "python")[0]
         rows.append(Row(body=(indent, text(f"{name}  ", "dim"), *code)))
     if fix is not None:
-        words = fix.code or fix.text
+        words = fix.code.split("\n")[0] or fix.text
+        words += " …" if "\n" in fix.code else ""
         note = f"   {fix.text}" if fix.code else ""
         rows.append(Row(body=(indent, ("fix  ", "dim"), text(words, "good"), text(note, "faint"))))
     return rows

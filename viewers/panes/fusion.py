@@ -6,7 +6,7 @@ from compiler.trace import refs
 from compiler.trace.records import FusionGroups, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.panes.names import operations_text
-from viewers.panes.nests import nests, traffic
+from viewers.panes.nests import computes, nests, traffic
 from viewers.panes.rows import (
     BLANK,
     Content,
@@ -53,9 +53,9 @@ def chosen_pair(view: View) -> Pair | None:
 
 
 def label_of(view: View, graph: str, name: str) -> str:
-    """`op9_op10_op11` -> `amax, amax, any`."""
-    known = [view.facts.operations.get((graph, part)) for part in _parts(name)]
-    return ", ".join(node.label for node in known if node is not None) or plain(name)
+    """`op9_op10_op11` -> `amax, amax, any`: of each node in a group, what it computes last."""
+    words = [computes(view, node) for node in _nodes(view, graph, name)]
+    return ", ".join(words) or plain(name)
 
 
 def _parts(name: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Inductor's loop bodies as textbook loop nests.
 
-Inductor prints a loop body as calls on `ops` with named intermediate values and index expressions
-by name (`torch/_inductor/loop_body.py`, `LoopBody.debug_str`). Here the intermediates are put where
-they are read and an index that only walks a contiguous buffer becomes its loop variables.
+A trace has a loop body as `compiler/inductor/loops.py` prints it: its loops, then one operation of
+torch's `LoopBody` a line, with a name for each intermediate value. Here the intermediates are put
+where they are read, and an index that only walks a contiguous buffer becomes its loop variables.
 What cannot be read this way is shown as it was printed.
 """
 
@@ -12,10 +12,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-_RANGES = re.compile(r"^var_ranges = \{(.*)\}$")
-_INDEX = re.compile(r"^(index\d+) = (.*)$")
-_ASSIGN = re.compile(r"^\s+(\w+) = (.*)$")
-_CALL = re.compile(r"^ops\.(\w+)\((.*)\)$", re.DOTALL)
+_LOOP = re.compile(r"^ *(?:for|reduce) (\w+) in (.+):$")
+_LINE = re.compile(r"^ *(?:(\w+) = )?(\w+)\((.*)\)$")
 _BINARY = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
     "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=",
@@ -37,62 +35,48 @@ class LoopNest:
 
 @lru_cache(maxsize=2048)
 def read_loops(printed: str) -> LoopNest | None:
-    """The loop nest that `printed` describes; None where it reads otherwise."""
+    """The loop nest that `printed` describes; None where it reads otherwise (masked subblocks)."""
     ranges: list[tuple[str, str]] = []
-    indices: dict[str, str] = {}
-    calls: list[tuple[str, str]] = []
-    body = False
-    for line in printed.split("\n"):
-        if match := _RANGES.match(line):
-            pairs = [part.split(":") for part in match[1].split(", ") if ":" in part]
-            ranges = [(name.strip(), size.strip()) for name, size in pairs]
-        elif match := _INDEX.match(line):
-            indices[match[1]] = match[2]
-        elif line.startswith("def body"):
-            body = True
-        elif body and (match := _ASSIGN.match(line)):
-            calls.append((match[1], match[2]))
-    if not body or not calls:
-        return None
+    calls: list[tuple[str, str, list[str]]] = []
+    for line in printed.rstrip("\n").split("\n"):
+        if match := _LOOP.match(line):
+            ranges.append((match[1], match[2]))
+        elif match := _LINE.match(line):
+            calls.append((match[1] or "", match[2], _split(match[3])))
+        else:
+            return None
     try:
-        statements = _statements(calls, indices, ranges)
+        statements = _statements(calls, ranges)
     except (ValueError, KeyError, IndexError):
         return None
-    return LoopNest(tuple(ranges), tuple(statements))
+    return LoopNest(tuple(ranges), tuple(statements)) if statements else None
 
 
 def _statements(
-    calls: list[tuple[str, str]], indices: dict[str, str], ranges: list[tuple[str, str]]
+    calls: list[tuple[str, str, list[str]]], ranges: list[tuple[str, str]]
 ) -> list[str]:
     values: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     statements: list[str] = []
-    for name, call in calls:
-        found = re.match(r"self\.get_index\('(\w+)'\)$", call)
-        if found:
-            values[name] = subscript(indices[found[1]], ranges)
-            continue
-        match = _CALL.match(call)
-        if match is None:
-            raise ValueError(call)
-        operation, arguments = match[1], _split(match[2])
+    for name, operation, arguments in calls:
         if operation == "store":
-            buffer, index, value = arguments[0].strip("'"), values[arguments[1]], arguments[2]
-            add = "+=" if len(arguments) > 3 and "atomic_add" in arguments[3] else "="
-            statements.append(f"{buffer}{index} {add} {_outer(values[value])}")
+            place = arguments[0] + subscript(arguments[1], ranges)
+            sign = "+=" if "atomic_add" in arguments[3:] else "="
+            statements.append(f"{place} {sign} {_outer(values[arguments[2]])}")
         elif operation == "store_reduction":
-            buffer, index = arguments[0].strip("'"), values[arguments[1]]
-            statements.append(f"{buffer}{index} {values[arguments[2]]}")
+            place = arguments[0] + subscript(arguments[1], ranges)
+            statements.append(f"{place} {values[arguments[2]]}")
         elif operation == "reduction":
-            kind, value = arguments[2].strip("'"), values[arguments[3]]
+            kind, value = arguments[2], values[arguments[3]]
             values[name] = f"{_REDUCE.get(kind, kind + '=')} {_outer(value)}"
+        elif operation == "load":
+            values[name] = arguments[0] + subscript(arguments[1], ranges)
         else:
             expression = _expression(operation, arguments, values)
-            short = seen.get(expression)
+            short = names.get(expression)
             if short is None and len(expression) > LONG:
-                short = _letter(len(seen))
+                short = names[expression] = _letter(len(names))
                 statements.append(f"{short} = {_outer(expression)}")
-                seen[expression] = short
             values[name] = short or expression
     return statements
 
@@ -103,9 +87,7 @@ def _letter(count: int) -> str:
 
 def _expression(operation: str, arguments: list[str], values: dict[str, str]) -> str:
     read = [values.get(argument, argument) for argument in arguments]
-    if operation == "load":
-        return arguments[0].strip("'") + read[1]
-    if operation == "constant":
+    if operation in ("constant", "index_expr"):
         return arguments[0]
     if operation in _BINARY and len(read) == 2:
         sign = _BINARY[operation]

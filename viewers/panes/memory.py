@@ -63,7 +63,7 @@ def _buffer(buffer: Buffer, largest: int, cell: int, shown: int) -> Row:
     last = min(buffer.last, shown - 1)
     size = max(0, (last - buffer.first + 1) * cell - (1 if cell > 1 else 0))
     note = f"← {buffer.reuses}" if buffer.reuses else buffer.kind
-    tone: Role = "accent" if buffer.reuses else "hot" if buffer.kind != "temporary" else "faint"
+    tone: Role = "accent" if buffer.reuses else "hot" if buffer.kind in ROLES else "faint"
     return Row(
         body=(
             text(pad(" " + cut(buffer.name, NAME - 1), NAME + 1)),

@@ -10,6 +10,7 @@ from compiler.trace import refs
 from compiler.trace.records import SchedulerNode
 from viewers.panes.highlight import highlight
 from viewers.panes.loops import read_loops
+from viewers.panes.names import is_view, short_target
 from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, text
 from viewers.panes.view import View
 from viewers.words import plural
@@ -121,22 +122,29 @@ def _printed(node: SchedulerNode, printed: str) -> list[Row]:
         return [Row(gutter=(("      ", "faint"),), body=(text(words, "dim"),), ref=ref, key=ref)]
     return [
         Row(gutter=(("      ", "faint"),), body=(text(line),), ref=ref, key=f"{ref}:{index}")
-        for index, line in enumerate(printed.split("\n"))
+        for index, line in enumerate(printed.rstrip("\n").split("\n"))
     ]
 
 
 def _gutter(view: View, node: SchedulerNode) -> Span:
     """The user line of what the node computes last; `≈` where it is inferred."""
-    graph = view.recording.graphs.get(node.graph)
-    if graph is None:
-        return ("      ", "faint")
-    known = {one.name: one for one in graph.nodes}
+    known = view.facts.nodes(node.graph)
     for origin in reversed(node.origins):
         found = known.get(origin)
         if found is not None and found.location is not None:
             words = f"≈{found.location.line}" if found.inferred else str(found.location.line)
             return (f"{words:>5} ", "dim" if found.inferred else "faint")
     return ("      ", "faint")
+
+
+def computes(view: View, node: SchedulerNode) -> str:
+    """What a scheduler node computes last, in a word: `amax`; its label where that is unknown."""
+    known = view.facts.nodes(node.graph)
+    for origin in reversed(node.origins):
+        found = known.get(origin)
+        if found is not None and not is_view(found):
+            return short_target(found.target)
+    return node.label
 
 
 def _marked(statement: str, shared: set[str]) -> Line:
@@ -174,6 +182,10 @@ def content(view: View, width: int) -> Content:
     for node in nodes:
         head: Line = ((f" {node.name} ", "faint"), text(node.label, "strong"))
         ref = refs.operation(graph, node.name)
-        rows += [Row(body=head, ref=ref, key=ref), *nests(view, [node], set()), BLANK]
+        rows += [
+            Row(body=head, ref=ref, key=f"node:{node.name}"),
+            *nests(view, [node], set()),
+            BLANK,
+        ]
     right: Line = ((plural(len(nodes), "node"), "dim"),)
     return Content("loops", subject, right, rows)

@@ -225,9 +225,10 @@ def why(view: View, width: int) -> Content:
     for advice in cause.advice:
         rows.append(BLANK)
         lines = wrap(advice.text, room)
-        if advice.code:
-            body = ((pad("fix", LABEL), "dim"), text(advice.code, "good"))
-            rows.append(Row(gutter=((" ", "text"),), body=body, key="fix", copies=advice.code))
+        for index, line in enumerate(advice.code.split("\n") if advice.code else ()):
+            body = ((pad("" if index else "fix", LABEL), "dim"), text(line, "good"))
+            key = "" if index else "fix"
+            rows.append(Row(gutter=((" ", "text"),), body=body, key=key, copies=advice.code))
         for index, line in enumerate(lines):
             label = "fix" if not advice.code and not index else ""
             role: Role = "dim" if advice.code else "good"

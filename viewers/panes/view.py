@@ -9,7 +9,7 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Kernel, KernelBinary, SchedulerNode
+from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -35,6 +35,7 @@ class Facts:
     def __init__(self, recording: Recording, provenance: Provenance) -> None:
         self.recording = recording
         self.provenance = provenance
+        self._nodes: dict[str, dict[str, Node]] = {}
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 
@@ -71,6 +72,13 @@ class Facts:
         """(graph, `op3`) -> scheduler node."""
         return {(node.graph, node.name): node for node in self.recording.all(SchedulerNode)}
 
+    def nodes(self, graph: str) -> dict[str, Node]:
+        """The FX nodes of a graph by name; empty where it was not recorded."""
+        if graph not in self._nodes:
+            found = self.recording.graphs.get(graph)
+            self._nodes[graph] = {node.name: node for node in found.nodes} if found else {}
+        return self._nodes[graph]
+
     @cached_property
     def pairs(self) -> dict[str, tuple[Pair, ...]]:
         """Graph -> its fusion pairs, each once."""
@@ -80,6 +88,22 @@ class Facts:
     def binaries(self) -> dict[str, KernelBinary]:
         """Kernel id -> what it was compiled to, the last architecture."""
         return {binary.kernel: binary for binary in self.recording.all(KernelBinary)}
+
+    @cached_property
+    def languages(self) -> list[KernelLanguage]:
+        """The languages that the recording has kernels in, and what they were compiled to."""
+        written = {kernel.language for kernel in self.recording.kernels.values()}
+        written |= {"cpp"} if "aten" in written or not written else set()
+        binaries = self.binaries.values()
+        return [
+            language
+            for language in LANGUAGES
+            if language in written
+            or (
+                language not in ("cpp", "triton")
+                and any(getattr(binary, language) for binary in binaries)
+            )
+        ]
 
     @cached_property
     def main_file(self) -> str:
@@ -118,6 +142,8 @@ class View:
     """Id of the fusion pair that is looked at."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
+    live: bool = False
+    """The recording is still being made."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
 

@@ -10,10 +10,11 @@ from compiler.trace import refs
 from viewers.panes import breaks, fusion, recompiles
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
-from viewers.panes.view import LANGUAGES, KernelLanguage, View, variant_of
+from viewers.panes.view import View, variant_of
 from viewers.summary import BreakSite, RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
+BREAK_SOURCE = ("break", "source-break")
 T = TypeVar("T")
 
 
@@ -170,12 +171,16 @@ class Navigator:
             self.select(cause.place.ref)
         elif key == "stage":
             self.go(STAGES.get(name.partition(":")[2], "source"), focus)
-        elif refs.kind(row.ref or row.opens) in KINDS and self.arrangement != "source":
+        elif refs.kind(row.ref or row.opens) in KINDS and not self._linked(focus):
             self.go("source", focus)
             self.select(row.ref or row.opens)
         else:
             return False
         return True
+
+    def _linked(self, focus: str) -> bool:
+        """Whether the counterparts of this pane's rows stand beside it already."""
+        return self.arrangement == "source" or (self.arrangement, focus) == BREAK_SOURCE
 
     def show_finding(self, arrangement: str, focus: str) -> None:
         """Go to the arrangement of the present finding, at its place."""
@@ -226,25 +231,26 @@ class Navigator:
             if view.compile_id in ids:
                 self.compile(_next(ids, view.compile_id, by))
 
-    def language(self, by: int, focus: str) -> None:
-        """`( )`: the next language of the kernel; with the graph in focus, the next graph."""
+    def language(self, by: int, focus: str) -> bool:
+        """`( )`: the next language of the kernel; with the graph in focus, the next graph.
+
+        False where the recording has no other.
+        """
         view = self.view
         if focus == "graph":
             graph = view.graph()
             if graph is not None:
                 view.variant = variant_of(_next(view.variants(), graph, by))
-            return
-        shown: list[KernelLanguage] = [
-            language
-            for language in LANGUAGES
-            if language in ("cpp", "triton")
-            or any(getattr(binary, language) for binary in view.facts.binaries.values())
-        ]
+            return len(view.variants()) > 1
+        shown = view.facts.languages
         before = view.language
-        view.language = _next(shown, before, by) if before in shown else "cpp"
+        view.language = _next(shown, before, by) if before in shown else shown[0]
+        if len(shown) == 1:
+            return before != view.language
         if (before == "cpp") != (view.language == "cpp"):
             view.kernel = ""
             self.select(view.ref)
+        return True
 
     def grown(self) -> None:
         """The recording has grown: start at its first compile, once there is one."""

@@ -8,7 +8,16 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 
 from viewers.panes.rows import Line, Row, Span, width_of
+from viewers.plain import plain
 from workbench.tui.theme import Theme, Tint
+
+
+def harmless(line: Line) -> Line:
+    """The last gate before the terminal: what would steer it becomes visible. Panes make the
+    user's words plain themselves; this holds where one forgets."""
+    if all(words.isprintable() for words, _ in line):
+        return line
+    return tuple((plain(words), role) for words, role in line)
 
 
 def clip(line: Iterable[Span], start: int, width: int) -> list[Span]:
@@ -46,15 +55,15 @@ def _cells(words: str, low: int, high: int) -> str:
 
 def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> list[Segment]:
     """A row in `width` cells; its body is scrolled by `left`. `›` and `‹` say what is cut."""
-    gutter = clip(row.gutter, 0, width)
-    right: Line = row.right
+    gutter = clip(harmless(row.gutter), 0, width)
+    right, line = harmless(row.right), harmless(row.body)
     room = width - width_of(gutter)
-    if right and width_of(right) > max(0, room - min(width_of(row.body), 10)):
+    if right and width_of(right) > max(0, room - min(width_of(line), 10)):
         right = ()
     room -= width_of(right)
-    total = width_of(row.body)
+    total = width_of(line)
     left = min(left, max(0, total - 1))
-    body = clip(row.body, left, room)
+    body = clip(line, left, room)
     if total - left > room > 0:
         body = [*clip(body, 0, room - 1), ("›", "faint")]
     if left and body:

@@ -1,0 +1,260 @@
+"""Keys do what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compiler.trace import refs
+from tests.block_trace import FILE
+from tests.no_torch.tui.conftest import Open
+from workbench.tui.bench import Bench
+from workbench.tui.commands import BY_KEY, COMMANDS, HINTS
+
+
+def test_every_command_has_a_method_and_no_key_has_two() -> None:
+    assert all(hasattr(Bench, f"do_{command.name}") for command in COMMANDS)
+    keys = [key for command in COMMANDS for key in command.keys]
+    assert len(keys) == len(set(keys)) == len(BY_KEY)
+    assert not {"g", *map(str, range(10))} & set(keys)
+
+
+async def test_move_and_ends(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        pane = reader.pane("findings")
+        assert reader.focus() == "findings"
+        await reader.press("j")
+        assert pane.row.key == "finding:1"
+        await reader.press("G")
+        assert pane.row.key == "finding:3"
+        await reader.press("j")
+        assert pane.row.key == "finding:3"
+        await reader.press("g", "g")
+        assert pane.row.key == "finding:0"
+        await reader.press("g", "j")
+        assert pane.row.key == "finding:1"
+
+
+async def test_open_and_back(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("j", "j", "enter")
+        assert reader.bench.navigator.arrangement == "break"
+        assert reader.bench.view.ref == refs.source(FILE, 26)
+        assert reader.bench.view.compile_id == "1/0"
+        await reader.press("enter")
+        assert reader.focus() == "sides"
+        await reader.press("escape")
+        assert reader.bench.navigator.arrangement == "overview"
+        assert reader.pane("findings").row.key == "finding:2"
+
+
+async def test_panes_by_number_and_tab(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("2")
+        assert reader.focus() == "overview"
+        await reader.press("tab")
+        assert reader.focus() == "findings"
+        await reader.press("tab")
+        assert reader.focus() == "spine"
+        await reader.press("shift+tab")
+        assert reader.focus() == "findings"
+
+
+async def test_spine_changes_the_compile_and_its_stages_lead_on(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file, (200, 55)) as reader:
+        await reader.press("1", "j", "j", "j")
+        assert reader.pane("spine").row.key == "stage:0/0:autograd"
+        await reader.press("j", "enter")
+        assert reader.bench.navigator.arrangement == "fusion"
+        await reader.press("1", "G")
+        assert reader.bench.view.compile_id == "2/1"
+
+
+async def test_zoom(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("z")
+        assert [pane.pane for pane in reader.bench.panes()] == ["findings"]
+        assert reader.pane("findings").size.width == 120
+        await reader.press("z")
+        assert {pane.pane for pane in reader.bench.panes()} == {"spine", "overview", "findings"}
+
+
+async def test_layout_turns_columns_into_rows(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("go to source")
+        assert reader.pane("source").region.y == reader.pane("kernel").region.y
+        await reader.press("vertical_line")
+        assert reader.pane("source").region.y < reader.pane("kernel").region.y
+        assert reader.focus() == "source"
+
+
+async def test_more_room(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("go to source")
+        before = reader.pane("source").size.width
+        await reader.press("plus", "plus")
+        assert reader.pane("source").size.width > before
+        await reader.press("minus", "minus", "minus")
+        assert reader.pane("source").size.width < before
+
+
+async def test_search(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("go to source")
+        await reader.press("slash")
+        await reader.type("linear")
+        await reader.press("enter")
+        assert reader.bench.view.ref == refs.source(FILE, 12)
+        await reader.press("n")
+        assert reader.bench.view.ref == refs.source(FILE, 13)
+        await reader.press("N")
+        assert reader.bench.view.ref == refs.source(FILE, 12)
+        await reader.press("slash")
+        await reader.type("no such words")
+        await reader.press("enter")
+        assert "no row of this pane" in reader.text()
+
+
+async def test_n_walks_the_counterparts(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("go to source")
+        await reader.press("n")
+        graph = reader.pane("graph")
+        assert graph.spot in graph.lit
+        assert "counterpart 1 of" in reader.text()
+        await reader.press("N")
+        assert reader.pane("kernel").spot == max(reader.pane("kernel").lit)
+
+
+async def test_findings_by_e(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("enter")
+        assert reader.bench.navigator.arrangement == "recompiles"
+        await reader.press("e", "e")
+        assert reader.bench.navigator.arrangement == "break"
+        assert reader.bench.view.ref == refs.source(FILE, 26)
+        await reader.press("E")
+        assert reader.bench.navigator.arrangement == "recompiles"
+
+
+async def test_brackets_step_through_this_kind(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("j", "j", "enter")
+        assert "break  2 of 2" in reader.text()
+        await reader.press("right_square_bracket")
+        assert "break  1 of 2" in reader.text()
+        await reader.choose("go to fusion")
+        first = reader.bench.view.pair
+        await reader.press("right_square_bracket")
+        assert reader.bench.view.pair != first
+        assert reader.pane("fusion").row.key == f"pair:{reader.bench.view.pair}"
+
+
+async def test_parentheses_switch_language_and_graph(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("1")
+        await reader.choose("go to source")
+        seen = []
+        for _ in range(4):
+            seen.append(reader.pane("kernel").content.name)
+            await reader.press("right_parenthesis")
+        assert seen == ["c++", "triton", "ptx", "sass"]
+        assert reader.pane("kernel").content.name == "c++"
+        await reader.press("3")
+        assert reader.pane("graph").content.subject == "0/0 lowered"
+        await reader.press("left_parenthesis")
+        assert reader.pane("graph").content.subject == "0/0 forward"
+
+
+async def test_raw_and_torch_text(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("go to source")
+        assert "static_cast" not in reader.text()
+        await reader.press("R")
+        await reader.press("4")
+        await reader.press("G")
+        assert "integer_div_error" in reader.text()
+        await reader.choose("go to graph breaks")
+        assert "U shows all" in reader.text()
+        await reader.press("U")
+        assert "This graph break is fundamental" in " ".join(reader.text().split()) or (
+            "hint" in reader.text()
+        )
+
+
+async def test_copy_takes_the_fix(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("y")
+        assert reader.app.clipboard == "torch._dynamo.mark_dynamic(x, 0)"
+        assert "copied" in reader.text()
+        await reader.press("j")
+        assert "copied" not in reader.text()
+
+
+async def test_help_and_palette_close_again(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("question_mark")
+        assert "ranked" not in reader.lines()[12] or "next, previous finding" in reader.text()
+        assert "next, previous finding" in reader.text()
+        await reader.press("escape")
+        assert "next, previous finding" not in reader.text()
+        await reader.press("colon")
+        await reader.type("zz")
+        assert "no command has these words" in reader.text()
+        await reader.press("escape", "j")
+        assert reader.pane("findings").row.key == "finding:1"
+
+
+async def test_theme_by_palette(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("light theme")
+        assert reader.bench.look.name == "light"
+        assert "#fbfbf9" in reader.svg()
+
+
+async def test_quit(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("q")
+        assert reader.app.return_code == 0
+
+
+async def test_memory_order(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("memory plan")
+        assert reader.pane("memory").rows[1].key == "buffer:buf0"
+        await reader.press("o")
+        assert reader.pane("memory").rows[1].key == "buffer:buf8"
+
+
+async def test_folds(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.choose("go to source")
+        await reader.press("3", "g", "g")
+        pane = reader.pane("graph")
+        before = len(pane.rows)
+        await reader.press("enter")
+        assert len(pane.rows) == before + 7
+        await reader.press("enter")
+        assert len(pane.rows) == before
+
+
+async def test_mouse(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        findings = reader.pane("findings")
+        await reader.pilot.click(offset=(30, findings.region.y + 5))
+        await reader.pilot.pause()
+        assert findings.row.key == "finding:1"
+        await reader.pilot.click("#timeline", offset=(110, 0))
+        await reader.pilot.pause()
+        assert reader.bench.view.compile_id == "2/1"
+
+
+async def test_each_arrangement_has_hints_and_the_footer_keeps_help(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file, (60, 20)) as reader:
+        for words in ("overview", "source, graph", "graph breaks", "recompiles", "guards"):
+            await reader.choose(f"go to {words}")
+            assert reader.bench.navigator.arrangement in HINTS
+            assert "? help  : all commands" in reader.lines()[-1]

@@ -1,0 +1,82 @@
+"""One selection, in every pane."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compiler.trace import refs
+from tests.block_trace import FILE
+from tests.no_torch.tui.conftest import Open, Reader
+
+
+async def select_line(reader: Reader, line: int) -> None:
+    await reader.press("1")
+    await reader.choose("go to source")
+    pane = reader.pane("source")
+    index = list(pane.content.refs).index(refs.source(FILE, line))
+    pane.go(index)
+    await reader.pilot.pause()
+
+
+async def test_a_line_lights_its_nodes_and_kernel_lines(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await select_line(reader, 19)
+        graph, kernel = reader.pane("graph"), reader.pane("kernel")
+        assert sorted(graph.lit.values()) == ["exact"] * 4 + ["inferred"] * 14
+        assert kernel.content.subject == "k4 softmax"
+        assert any(kernel.visible_row(i) for i, q in kernel.lit.items() if q == "exact")
+        assert "4 + 14≈ lit" in reader.text()
+        assert "18 nodes → 1 kernel k4 softmax" in reader.text()
+
+
+async def test_a_kernel_line_lights_its_source_line(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await select_line(reader, 19)
+        await reader.press("4", "G")
+        source = reader.pane("source")
+        assert [source.rows[index].ref for index in source.lit] == [refs.source(FILE, 19)]
+        assert set(source.lit.values()) == {"exact"}
+
+
+async def test_a_node_lights_source_and_kernel(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await select_line(reader, 19)
+        await reader.press("3", "slash")
+        await reader.type("logical")
+        await reader.press("enter")
+        source = reader.pane("source")
+        lines = {refs.split_source(source.rows[i].ref)[1]: q for i, q in source.lit.items()}
+        assert lines == {18: "inferred", 19: "inferred"}
+        assert "≈ block.py:18" in reader.text()
+
+
+async def test_a_line_of_another_graph_brings_its_compile(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        await select_line(reader, 28)
+        assert reader.bench.view.compile_id == "2/0"
+        assert reader.pane("kernel").content.subject.endswith("gelu")
+
+
+async def test_a_pane_does_not_scroll_while_a_counterpart_is_visible(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        await select_line(reader, 19)
+        graph = reader.pane("graph")
+        top = graph.top
+        assert top > 0
+        await reader.press("j")
+        assert graph.top == top
+
+
+async def test_a_pair_lights_the_lines_of_both_halves(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file, (200, 55)) as reader:
+        await reader.press("1")
+        await reader.choose("go to fusion")
+        await reader.press("j", "j", "j", "j", "j")
+        source = reader.pane("source")
+        assert {refs.split_source(source.rows[i].ref)[1] for i in source.lit} == {18, 19}
+        assert "A and B were fused" in reader.text()
+        assert reader.pane("loops-a").content.subject == "amax, amax, any"
