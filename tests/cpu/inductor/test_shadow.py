@@ -10,9 +10,8 @@ import torch
 from compiler import pipeline
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow import HOOK, install
+from compiler.inductor.shadow import HOOK, guard, install
 from compiler.inductor.shadow import compile as shadow
-from compiler.inductor.shadow import guard
 from compiler.inductor.shadow.architectures import ARCHITECTURES
 from compiler.inductor.shadow.kernels import kernel_sources
 from compiler.trace.records import Kernel, Settings, Warned
