@@ -5,6 +5,7 @@ It can be fed while the trace still grows. Nothing here knows how anything is sh
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,12 @@ from compiler.trace.records import (
 )
 
 R = TypeVar("R", bound=Record)
+
+
+def _lines(source: str) -> list[str]:
+    """Lines as Python counts them: a form feed or a Unicode line separator ends none."""
+    lines = re.split(r"\r\n|\r|\n", source)
+    return lines if lines[-1] else lines[:-1]
 
 
 class Recording:
@@ -56,7 +63,7 @@ class Recording:
             if isinstance(record, Text):
                 self._texts[record.hash] = record.body
             elif isinstance(record, Source):
-                self._sources[record.file] = self.text(record.text).splitlines()
+                self._sources[record.file] = _lines(self.text(record.text))
             elif isinstance(record, Graph):
                 self.graphs[record.id] = record
             elif isinstance(record, Kernel):

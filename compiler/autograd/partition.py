@@ -178,6 +178,9 @@ def partition_record(
         if node.op != "output":
             for source in node.inputs:
                 readers.setdefault(source, []).append(node.name)
+    given = [name for name in outputs[returned:] if name]
+    for name, other in _renamed(given, backward):
+        readers[name] = readers.get(other, [])
 
     def value(name: str, choice: Choice, reason: str) -> SavedValue:
         node = in_joint.get(name) or in_forward.get(name)
@@ -194,7 +197,7 @@ def partition_record(
         )
 
     values = []
-    for name in filter(None, outputs[returned:]):
+    for name in given:
         twin = in_forward.get(name)
         if twin is not None and twin.op == "placeholder":
             values.append(value(name, "input", reasons.given(name)))
@@ -213,6 +216,17 @@ def partition_record(
         partitioner=split.partitioner,
         cut_value=reasons.cut.value if reasons.cut is not None else None,
     )
+
+
+def _renamed(given: list[str], backward: Graph) -> list[tuple[str, str]]:
+    """(name in the forward, name in the backward) of what goes by two names: states of random
+    numbers, which torch adds to both sides after the split, in the same order."""
+    inputs = [node.name for node in backward.nodes if node.op == "placeholder"]
+    only_given = [name for name in given if name not in inputs]
+    only_taken = [n for n in inputs if n not in given and not n.startswith("tangents")]
+    if len(only_given) != len(only_taken):
+        return []
+    return list(zip(only_given, only_taken, strict=True))
 
 
 def _total(values: list[SavedValue]) -> int | None:
@@ -239,12 +253,14 @@ def install(recorder: Recorder) -> Uninstall:
     safely = Safely(recorder, HOOK.name)
     solve_min_cut = partitioners.solve_min_cut
     extract = partitioners._extract_fwd_bwd_modules
+    # torch 2.15 has a minimum cut of its own, on the same network
+    solver = partitioners if hasattr(partitioners, "minimum_cut") else networkx
 
     def solve(*args: Any, **kwargs: Any) -> Any:
         split = current()
         if split is None:
             return solve_min_cut(*args, **kwargs)
-        minimum_cut = networkx.minimum_cut
+        minimum_cut = solver.minimum_cut
         found: list[tuple[Any, float | None]] = []
 
         def watched(network: Any, *rest: Any, **named: Any) -> Any:
@@ -252,7 +268,7 @@ def install(recorder: Recorder) -> Uninstall:
             found.append((network, answer[0]))
             return answer
 
-        undo = patch(networkx, "minimum_cut", watched)
+        undo = patch(solver, "minimum_cut", watched)
         try:
             answer = solve_min_cut(*args, **kwargs)
         finally:
@@ -304,5 +320,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="autograd",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

@@ -2,7 +2,7 @@
 
 torch can tell Python which code object it is about to run for a frame
 (`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp): each cache entry has a
-code object of its own, so this is exact. A torch without it still moves the entry that hit to the
+code object of its own, so this is exact. torch 2.11 has no such call, but moves the entry that hit to the
 front of its list (`ExtraState::move_to_front`): entries that came forward did serve; an entry that
 was in front before may have served or not, so it is left out.
 """
@@ -139,5 +139,5 @@ HOOK = Hook(
     needs=(_LISTS,),
     install=_install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
 )

@@ -101,7 +101,10 @@ def _device(keys: str) -> str:
 
 def _not_a_tensor(text: str, match: re.Match[str]) -> Failure:
     source, seen = match["source"], _class_name(match["seen"])
-    return Failure(text, "type", "TENSOR_MATCH", source, readable(source), None, "a tensor", seen)
+    expected = _class_name(match["expected"] or "")
+    if expected in ("", "Tensor"):
+        expected = "a tensor"
+    return Failure(text, "type", "TENSOR_MATCH", source, readable(source), None, expected, seen)
 
 
 def _global_state(text: str, match: re.Match[str]) -> Failure:
@@ -232,7 +235,8 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
             _tensor,
         ),
         (
-            r"expected type of '(?P<source>.+?)' to be a tensor type, .*but found (?P<seen>.+)$",
+            r"expected type of '(?P<source>.+?)' to be (?:a tensor type|(?P<expected><class .+?>))"
+            r", .*?but found (?P<seen>.+)$",
             _not_a_tensor,
         ),
         (r"^GLOBAL_STATE changed: (?P<names>.*)$", _global_state),

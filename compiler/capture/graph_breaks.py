@@ -72,10 +72,11 @@ def install(recorder: Recorder) -> Uninstall:
                 exc._recorded = True
         return original_log(self, code_options, reason, exc, *args, **kwargs)
 
-    def ended(frame: Frame, error: BaseException, status: FrameStatus) -> None:
-        if hasattr(error, "_recorded") or not (
-            isinstance(error, (Unsupported, UserError)) or _no_fake_implementation(error)
-        ):
+    def ended(frame: Frame, raised: BaseException, status: FrameStatus) -> None:
+        error = _behind(raised)
+        if hasattr(raised, "_recorded") or hasattr(error, "_recorded"):
+            return
+        if not isinstance(error, (Unsupported, UserError)) and not _no_fake_implementation(error):
             return
         if MESSAGES.parts(error)[0].type in RECOMPILE_LIMITS:
             return
@@ -129,6 +130,13 @@ def _condition(caller: FrameType) -> Any | None:
     if caller.f_code.co_name != "jump_graph_break":
         return None
     return caller.f_locals.get("value")
+
+
+def _behind(error: BaseException) -> BaseException:
+    """The break inside `torch.cond` and its like, which torch raises as an error of its own."""
+    if type(error).__name__ == "UncapturedHigherOrderOpError" and error.__context__ is not None:
+        return error.__context__
+    return error
 
 
 def _no_fake_implementation(error: BaseException) -> bool:
@@ -222,5 +230,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="capture",
-    tried_on=("2.11.0", "2.13.0"),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

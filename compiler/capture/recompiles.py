@@ -29,14 +29,17 @@ def install(recorder: Recorder) -> Uninstall:
     """The entries that did not serve, for each recompile whose reasons torch looks for now."""
 
     @functools.wraps(find_reasons)
-    def finding(cache_entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.quiet:
-            return find_reasons(cache_entries, frame, *args, **kwargs)
+    def finding(*args: Any, **kwargs: Any) -> Any:
+        frame = args[1] if len(args) > 1 else kwargs.get("frame")
+        # torch 2.11 asks a second time, without logging, for a metric of its own
+        unlogged = args[3] if len(args) > 3 else kwargs.get("skip_logging", False)
+        if recorder.quiet or unlogged or frame is None:
+            return find_reasons(*args, **kwargs)
         tried: list[Tried] = []
         searches.append(tried)
         reasons: Any = None
         try:
-            reasons = find_reasons(cache_entries, frame, *args, **kwargs)
+            reasons = find_reasons(*args, **kwargs)
             return reasons
         finally:
             searches.pop()
@@ -125,12 +128,12 @@ HOOK = Hook(
     name="recompiles",
     offers="each recompile: the guard that failed, the value expected and the value seen",
     needs=(
-        "torch._dynamo.convert_frame:get_and_maybe_log_recompilation_reasons(cache_entries, frame)",
+        "torch._dynamo.convert_frame:get_and_maybe_log_recompilation_reasons(frame, skip_logging)",
         "torch._dynamo.guards:get_guard_fail_reason(guard_manager, code, f_locals, compile_id)",
         "torch._dynamo.guards:strip_local_scope",
         "torch._guards:CompileContext.current_compile_id",
     ),
     install=install,
     stage="capture",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
 )

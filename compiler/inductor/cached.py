@@ -8,18 +8,17 @@ in it are read from that text; what they come from is not kept by torch, and is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
 from compiler.inductor.codegen import loop_nests
-from compiler.inductor.lowerings import failed
 from compiler.inductor.predicted import predicting
 from compiler.trace.records import Kernel, Warned, Wrapper
 
-WHAT = "cached code"
 NO_LINE = "its code came from the FX graph cache, which keeps no nodes and no lines"
 
 _DEFINITION = re.compile(
@@ -35,23 +34,15 @@ _LIBRARY = re.compile(
 def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.output_code import CompiledFxGraph
 
-    def after(original: Callable[..., Any]) -> Callable[..., Any]:
-        def after_deserialization(self: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = original(self, *args, **kwargs)
-            if not recorder.quiet:
-                try:
-                    _record(recorder, self)
-                except Exception as error:
-                    failed(recorder, WHAT, error)
-            return answer
+    original = CompiledFxGraph.after_deserialization
+    safely = Safely(recorder, HOOK.name)
 
-        return after_deserialization
+    def after_deserialization(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = original(self, *args, **kwargs)
+        safely(_record, recorder, self)
+        return answer
 
-    return patch(
-        CompiledFxGraph,
-        "after_deserialization",
-        after(CompiledFxGraph.after_deserialization),
-    )
+    return patch(CompiledFxGraph, "after_deserialization", after_deserialization)
 
 
 def _record(recorder: Recorder, compiled: Any) -> None:

@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.inductor.generation import Draft, Generation, opened
 from compiler.inductor.kernel_lines import origins_of_lines
-from compiler.inductor.lowerings import Lowering, failed, lowering_of
-from compiler.inductor.names import user_label
+from compiler.inductor.lowerings import Lowering, lowering_of
+from compiler.inductor.names import copy_label, user_label
 from compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
 from compiler.trace.records import Wrapper
 
-WHAT = "generated code"
 _LOOP = re.compile(r"\s*for\s*\(")
 _CALL_LINES = ("OutLine", "AllocLine", "FallbackLine", "KernelCallLine")
 """Ends of the names of wrapper lines that call something."""
@@ -34,22 +34,22 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.graph import GraphLowering
     from torch._inductor.scheduler import Scheduler
 
+    safely = Safely(recorder, HOOK.name)
     undo = [
-        patch(GraphLowering, "codegen", _codegen(GraphLowering.codegen, recorder)),
+        patch(GraphLowering, "codegen", _codegen(GraphLowering.codegen, recorder, safely)),
         patch(
             Scheduler,
             "codegen_extern_call",
-            _extern(Scheduler.codegen_extern_call, recorder),
-        ),
-        patch(
-            CppScheduling, "define_kernel", _define(CppScheduling.define_kernel, recorder, "cpp")
-        ),
-        patch(
-            TritonScheduling,
-            "define_kernel",
-            _define(TritonScheduling.define_kernel, recorder, "triton"),
+            _extern(Scheduler.codegen_extern_call, recorder, safely),
         ),
     ]
+    backends: tuple[tuple[Any, Literal["cpp", "triton"]], ...] = (
+        (CppScheduling, "cpp"),
+        (TritonScheduling, "triton"),
+    )
+    for backend, language in backends:
+        define = _define(backend.define_kernel, recorder, safely, language)
+        undo.append(patch(backend, "define_kernel", define))
 
     def uninstall() -> None:
         while undo:
@@ -58,45 +58,50 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
-def _codegen(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _codegen(
+    original: Callable[..., Any], recorder: Recorder, safely: Safely
+) -> Callable[..., Any]:
     def codegen(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.quiet:
+        lowering = safely(lowering_of, recorder, self)
+        if lowering is None:
             return original(self, *args, **kwargs)
-        generation = Generation(recorder, lowering_of(recorder, self))
+        generation = Generation(recorder, lowering)
         opened.stack.append(generation)
         try:
             answer = original(self, *args, **kwargs)
         finally:
-            opened.stack.pop()
-        try:
-            generation.write()
-            text = getattr(answer[0], "value", None) if isinstance(answer, tuple) else None
-            if isinstance(text, str):
-                recorder.emit(
-                    Wrapper(
-                        graph=generation.lowering.id,
-                        language="cpp" if self.cpp_wrapper else "python",
-                        text=recorder.text(text),
-                        predicted=generation.lowering.predicted,
-                    )
-                )
-        except Exception as error:
-            failed(recorder, WHAT, error)
+            opened.stack.remove(generation)
+        safely(generation.write)
+        safely(_write_wrapper, recorder, lowering, self, answer)
         return answer
 
     return codegen
 
 
+def _write_wrapper(recorder: Recorder, lowering: Lowering, graph: Any, answer: Any) -> None:
+    text = getattr(answer[0], "value", None) if isinstance(answer, tuple) else None
+    if isinstance(text, str):
+        recorder.emit(
+            Wrapper(
+                graph=lowering.id,
+                language="cpp" if graph.cpp_wrapper else "python",
+                text=recorder.text(text),
+                predicted=lowering.predicted,
+            )
+        )
+
+
 def _define(
-    original: Callable[..., Any], recorder: Recorder, language: Literal["cpp", "triton"]
+    original: Callable[..., Any],
+    recorder: Recorder,
+    safely: Safely,
+    language: Literal["cpp", "triton"],
 ) -> Callable[..., Any]:
     def define_kernel(self: Any, src_code: str, nodes: Any, *args: Any, **kwargs: Any) -> Any:
         name = original(self, src_code, nodes, *args, **kwargs)
-        if opened.stack and not recorder.quiet:
-            try:
-                _record_kernel(recorder, opened.stack[-1], str(name), src_code, nodes, language)
-            except Exception as error:
-                failed(recorder, WHAT, error)
+        if opened.stack:
+            generation = opened.stack[-1]
+            safely(_record_kernel, recorder, generation, str(name), src_code, nodes, language)
         return name
 
     return define_kernel
@@ -142,7 +147,7 @@ def _add(draft: Draft, members: Iterable[Any], lowering: Lowering) -> None:
         draft.label = user_label(nodes, lowering.originals)
         words = [lowering.labels.get(name, "") for name in draft.nodes]
         if draft.language != "aten" and all(word.startswith("copy") for word in words):
-            draft.label = f"copy for {draft.label}" if draft.label else "copy"
+            draft.label = copy_label(draft.label)
 
 
 def final_text(source: str, name: str, language: str) -> str:
@@ -177,7 +182,7 @@ def loop_nests(text: str) -> int:
     return count
 
 
-def _extern(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _extern(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
     def codegen_extern_call(self: Any, scheduler_node: Any, *args: Any, **kwargs: Any) -> Any:
         if not opened.stack or recorder.quiet:
             return original(self, scheduler_node, *args, **kwargs)
@@ -185,10 +190,7 @@ def _extern(original: Callable[..., Any], recorder: Recorder) -> Callable[..., A
 
         start = len(V.graph.wrapper_code.lines)
         answer = original(self, scheduler_node, *args, **kwargs)
-        try:
-            _record_call(recorder, opened.stack[-1], scheduler_node, start)
-        except Exception as error:
-            failed(recorder, WHAT, error)
+        safely(_record_call, recorder, opened.stack[-1], scheduler_node, start)
         return answer
 
     return codegen_extern_call

@@ -13,27 +13,27 @@ from typing import Any
 
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.inductor.fusion_attempts import Attempt, Fusion, fusions, running
-from compiler.inductor.lowerings import failed, lowering_of
+from compiler.inductor.lowerings import lowering_of
 from compiler.inductor.scheduler_nodes import group_of
 from compiler.trace.records import FusionGroups, FusionRound
-
-WHAT = "fusion"
 
 
 def install(recorder: Recorder) -> Uninstall:
     import torch._inductor.scheduler as scheduler
 
     owner = scheduler.Scheduler
+    safely = Safely(recorder, HOOK.name)
     undo = [
-        patch(owner, "can_fuse", _can_fuse(owner.can_fuse, recorder)),
+        patch(owner, "can_fuse", _can_fuse(owner.can_fuse, recorder, safely)),
         patch(owner, "score_fusion_memory", _shared(owner.score_fusion_memory)),
         patch(owner, "score_fusion_key", _score(owner.score_fusion_key)),
-        patch(owner, "get_possible_fusions", _screen(owner.get_possible_fusions, recorder)),
-        patch(owner, "fuse_nodes_once", _round(owner.fuse_nodes_once, recorder)),
-        patch(owner, "fuse_two_nodes", _fuse(owner.fuse_two_nodes, recorder)),
+        patch(owner, "get_possible_fusions", _screen(owner.get_possible_fusions, recorder, safely)),
+        patch(owner, "fuse_nodes_once", _round(owner.fuse_nodes_once, recorder, safely)),
+        patch(owner, "fuse_two_nodes", _fuse(owner.fuse_two_nodes, recorder, safely)),
         patch(owner, "will_fusion_create_cycle", _cycle(owner.will_fusion_create_cycle)),
-        patch(owner, "__init__", _groups(owner.__init__, recorder)),
+        patch(owner, "__init__", _groups(owner.__init__, recorder, safely)),
         patch(scheduler.WhyNoFuse, "__call__", _why(scheduler.WhyNoFuse.__call__)),
     ]
 
@@ -59,36 +59,33 @@ def _depends(first: Any, second: Any) -> bool:
     return bool(ancestors) and any(name in ancestors for name in first.get_operation_names())
 
 
-def _can_fuse(original: Callable[..., bool], recorder: Recorder) -> Callable[..., bool]:
+def _can_fuse(
+    original: Callable[..., bool], recorder: Recorder, safely: Safely
+) -> Callable[..., bool]:
     def can_fuse(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> bool:
-        if recorder.quiet:
+        attempt = safely(_begin, recorder, self, node1, node2)
+        if attempt is None:
             return original(self, node1, node2, *args, **kwargs)
-        stack = running.stack
-        attempt: Attempt | None = None
-        try:
-            outer = stack[-1] if stack else None
-            attempt = Attempt(node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
-            fusion = _fusion(recorder, self)
-            fusion.id_of(attempt.first, attempt.second)
-            if outer is None:
-                fusion.write_last()
-            stack.append(attempt)
-        except Exception as error:
-            failed(recorder, WHAT, error)
+        running.stack.append(attempt)
         try:
             answer = original(self, node1, node2, *args, **kwargs)
         finally:
-            if attempt is not None and stack and stack[-1] is attempt:
-                stack.pop()
-        if attempt is not None:
-            try:
-                attempt.fused = bool(answer)
-                _settle(_fusion(recorder, self), self, node1, node2, attempt)
-            except Exception as error:
-                failed(recorder, WHAT, error)
+            running.stack.remove(attempt)
+        attempt.fused = bool(answer)
+        safely(_settle, _fusion(recorder, self), self, node1, node2, attempt)
         return answer
 
     return can_fuse
+
+
+def _begin(recorder: Recorder, scheduler: Any, node1: Any, node2: Any) -> Attempt:
+    outer = running.stack[-1] if running.stack else None
+    fusion = _fusion(recorder, scheduler)
+    if outer is None:
+        fusion.write_last()
+    attempt = Attempt(node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
+    fusion.id_of(attempt.first, attempt.second)
+    return attempt
 
 
 def _settle(fusion: Fusion, scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> None:
@@ -113,7 +110,7 @@ def _silent(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> tuple[s
     """The check of `Scheduler._can_fuse` that answers no without a reason, where it is certain."""
     function = "Scheduler.can_fuse"
     if node1 is node2:
-        return "same-node", function
+        return "already-fused", function
     streams = getattr(scheduler, "node_to_stream", {})
     first, second = streams.get(node1), streams.get(node2)
     if first is not None and second is not None and first != second:
@@ -165,30 +162,31 @@ def _score(original: Callable[..., Any]) -> Callable[..., Any]:
     return score_fusion_key
 
 
-def _screen(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _screen(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
     def get_possible_fusions(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.quiet:
+        fusion = safely(_fusion, recorder, self)
+        if fusion is None:
             return original(self, *args, **kwargs)
-        fusion = _fusion(recorder, self)
         fusion.phase = "screen"
         try:
             return original(self, *args, **kwargs)
         finally:
-            fusion.end_screening()
+            fusion.phase = "commit"
+            safely(fusion.write_screened)
 
     return get_possible_fusions
 
 
-def _round(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _round(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
     def fuse_nodes_once(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.quiet:
+        fusion = safely(_fusion, recorder, self)
+        if fusion is None:
             return original(self, nodes, *args, **kwargs)
-        fusion = _fusion(recorder, self)
         fusion.round += 1
         fusion.fused.clear()
         before = len(nodes)
         after = original(self, nodes, *args, **kwargs)
-        fusion.write_last()
+        safely(fusion.write_last)
         recorder.emit(
             FusionRound(
                 graph=fusion.lowering.id,
@@ -203,13 +201,14 @@ def _round(original: Callable[..., Any], recorder: Recorder) -> Callable[..., An
     return fuse_nodes_once
 
 
-def _fuse(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _fuse(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
+    def keep(scheduler: Any, first: Any, second: Any, fused: Any) -> None:
+        names = (first.get_name(), second.get_name(), fused.get_name())
+        _fusion(recorder, scheduler).fused.append(names)
+
     def fuse_two_nodes(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
         answer = original(self, node1, node2, *args, **kwargs)
-        if not recorder.quiet:
-            _fusion(recorder, self).fused.append(
-                (node1.get_name(), node2.get_name(), answer.get_name())
-            )
+        safely(keep, self, node1, node2, answer)
         return answer
 
     return fuse_two_nodes
@@ -227,21 +226,17 @@ def _cycle(original: Callable[..., bool]) -> Callable[..., bool]:
     return will_fusion_create_cycle
 
 
-def _groups(original: Callable[..., None], recorder: Recorder) -> Callable[..., None]:
+def _groups(
+    original: Callable[..., None], recorder: Recorder, safely: Safely
+) -> Callable[..., None]:
+    def write(scheduler: Any) -> None:
+        lowering = _fusion(recorder, scheduler).lowering
+        groups = tuple(group_of(node, lowering) for node in scheduler.nodes)
+        recorder.emit(FusionGroups(graph=lowering.id, groups=groups))
+
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        if recorder.quiet:
-            return
-        try:
-            fusion = _fusion(recorder, self)
-            recorder.emit(
-                FusionGroups(
-                    graph=fusion.lowering.id,
-                    groups=tuple(group_of(node, fusion.lowering) for node in self.nodes),
-                )
-            )
-        except Exception as error:
-            failed(recorder, WHAT, error)
+        safely(write, self)
 
     return init
 

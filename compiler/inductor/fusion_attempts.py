@@ -84,8 +84,8 @@ class Fusion:
             self.ids[key] = found
         return found
 
-    def write(self, attempt: Attempt) -> None:
-        """Write the record of an attempt that is settled."""
+    def write(self, attempt: Attempt, phase: Literal["screen", "commit"] | None = None) -> None:
+        """Write the record of an attempt that is settled; `phase` where that has ended."""
         rule = reason = check = ""
         if not attempt.fused or attempt.cycle or attempt.said is not None:
             rule, reason, check = explain(attempt)
@@ -96,7 +96,7 @@ class Fusion:
                 id=self.id_of(attempt.first, attempt.second),
                 graph=self.lowering.id,
                 round=self.round,
-                phase=self.phase,
+                phase=phase or self.phase,
                 first=attempt.first,
                 second=attempt.second,
                 fused=attempt.fused,
@@ -119,12 +119,12 @@ class Fusion:
             running.last = None
             self.write(last)
 
-    def end_screening(self) -> None:
-        """Write the pairs that passed; by now those worth trying have been scored."""
-        for attempt in self.screened.values():
-            self.write(attempt)
+    def write_screened(self) -> None:
+        """Write the pairs that passed screening; those worth trying have been scored by now."""
+        passed = list(self.screened.values())
         self.screened.clear()
-        self.phase = "commit"
+        for attempt in passed:
+            self.write(attempt, "screen")
 
 
 def explain(attempt: Attempt) -> tuple[str, str, str]:

@@ -40,7 +40,7 @@ RULES: tuple[tuple[str, str], ...] = (
 """(rule, pattern searched in Inductor's reason); the first that is found names it."""
 
 SILENT = {
-    "same-node": "a node is not fused with itself",
+    "already-fused": "earlier fusions of this round put both into one node",
     "stream": "the two run on different streams",
     "mix-order": "one of the two is a pair of reductions over different axes",
     "nested-reduction": "one of the two is a reduction nested in another",

@@ -16,12 +16,12 @@ from torch import fx
 
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.graphs.nodes import describe_graph, node_stack, target_name
 from compiler.graphs.provenance import Made, made_in, replaced_names, replaced_node
-from compiler.inductor.lowerings import Lowering, failed, lowering_of
+from compiler.inductor.lowerings import Lowering, lowering_of
 from compiler.trace.records import Graph, Lowered, Node
 
-WHAT = "lowering"
 _MAX_NAMES = 8
 
 
@@ -29,9 +29,10 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor import compile_fx
     from torch._inductor.graph import GraphLowering
 
+    safely = Safely(recorder, HOOK.name)
     undo = [
         *(patch(compile_fx, name, _keep_names(getattr(compile_fx, name))) for name in _PASSES),
-        patch(GraphLowering, "run", _run(GraphLowering.run, recorder)),
+        patch(GraphLowering, "run", _run(GraphLowering.run, recorder, safely)),
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
     ]
 
@@ -73,23 +74,15 @@ def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
     return run_node
 
 
-def _run(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _run(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.quiet:
-            return original(self, *args, **kwargs)
-        try:
-            record_graph(recorder, self)
-            _results[id(self)] = {}
-        except Exception as error:
-            failed(recorder, WHAT, error)
+        safely(record_graph, recorder, self)
+        _results[id(self)] = {}
         try:
             answer = original(self, *args, **kwargs)
         finally:
-            results = _results.pop(id(self), {})
-        try:
-            _record_lowered(recorder, self, results)
-        except Exception as error:
-            failed(recorder, WHAT, error)
+            results = _results.pop(id(self))
+        safely(_record_lowered, recorder, self, results)
         return answer
 
     return run

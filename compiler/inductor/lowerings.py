@@ -14,7 +14,7 @@ from torch import fx
 from compiler.control.recorder import Recorder
 from compiler.graphs.current import current_compile_id, lowering_graph_id
 from compiler.inductor.predicted import predicting
-from compiler.trace.records import Location, Node, Warned
+from compiler.trace.records import Location, Node
 from compiler.trace.writer import TraceWriter
 
 
@@ -65,7 +65,6 @@ class Lowerings:
         default_factory=weakref.WeakKeyDictionary
     )
     used: dict[str, int] = field(default_factory=dict)
-    warned: set[str] = field(default_factory=set)
 
 
 _all: weakref.WeakKeyDictionary[TraceWriter, Lowerings] = weakref.WeakKeyDictionary()
@@ -110,12 +109,3 @@ def _new(lowerings: Lowerings, graph: object) -> Lowering:
         predicted=bool(arch),
         positions={node: place for place, node in enumerate(nodes)},
     )
-
-
-def failed(recorder: Recorder, what: str, error: Exception) -> None:
-    """Say once that recording `what` went wrong; torch's own work goes on."""
-    lowerings = _of(recorder)
-    message = f"{what} is not recorded whole: {type(error).__name__}: {str(error)[:200]}"
-    if message not in lowerings.warned:
-        lowerings.warned.add(message)
-        recorder.emit(Warned(message=message))

@@ -7,42 +7,32 @@ it is read here, not planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.inductor.generation import Generation, opened
-from compiler.inductor.lowerings import failed, lowering_of
+from compiler.inductor.lowerings import lowering_of
 from compiler.trace.records import Buffer, MemoryPlan
 
-WHAT = "memory planning"
 _CALLS = ("ExternKernelOutLine", "ExternKernelAllocLine", "ExternKernelMultiOutLine")
 
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-    return patch(
-        PythonWrapperCodegen,
-        "memory_plan_reuse",
-        _plan(PythonWrapperCodegen.memory_plan_reuse, recorder),
-    )
+    original = PythonWrapperCodegen.memory_plan_reuse
+    safely = Safely(recorder, HOOK.name)
 
-
-def _plan(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
     def memory_plan_reuse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = {id(line) for line in self.lines if type(line).__name__ == "ReuseLine"}
+        inplace = {id(line) for line in self.lines if type(line).__name__ == "ReuseLine"}
         answer = original(self, *args, **kwargs)
-        if not recorder.quiet:
-            try:
-                _record(recorder, self, before)
-            except Exception as error:
-                failed(recorder, WHAT, error)
+        safely(_record, recorder, self, inplace)
         return answer
 
-    return memory_plan_reuse
+    return patch(PythonWrapperCodegen, "memory_plan_reuse", memory_plan_reuse)
 
 
 @dataclass

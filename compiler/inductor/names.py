@@ -73,6 +73,12 @@ def label(names: Iterable[str]) -> str:
     return ", ".join(chosen)
 
 
+def copy_label(text: str) -> str:
+    """Label of what only moves data, from the label of what it is for."""
+    purposes = [name for name in text.split(", ") if name and name not in _VIEWS]
+    return f"copy for {', '.join(purposes)}" if purposes else "copy"
+
+
 def node_label(nodes: Iterable[Any]) -> str:
     """Label of lowered FX nodes by the ops that they are: `amax`, `exp, sum`."""
     return label(op_name(node.target) for node in nodes if node.op == "call_function")

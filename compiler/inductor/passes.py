@@ -1,17 +1,19 @@
 """FX passes: each one that changed a graph, with the graph before and after.
 
-Inductor names its passes through `GraphTransformObserver` (torch/fx/passes), which nest; the three
-stages of passes (`pre_grad_passes`, `joint_graph_passes`, `post_grad_passes`) are around them all.
-A change belongs to the innermost pass in which it happened, and is recorded once: what a stage
-changed outside of every named pass is recorded under the stage's own name.
+Inductor names its passes through `GraphTransformObserver` (torch/fx/passes), which nest; the stages
+of passes (`joint_graph_passes`, `post_grad_passes`, …) are around them all. A change belongs to the
+innermost pass in which it happened, and is recorded once: what a stage changed outside of every
+named pass is recorded under the stage's own name.
 """
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import fx
@@ -22,14 +24,19 @@ from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
 from compiler.graphs.provenance import Made, made_in, note_made
 from compiler.graphs.text import Snapshot, render, same, snapshot
+from compiler.inductor.predicted import predicting
 from compiler.trace.records import PassChange
 
 STAGES = {
-    "view_to_reshape": "view_to_reshape",
-    "_recursive_pre_grad_passes": "pre_grad_passes",
-    "_recursive_joint_graph_passes": "joint_graph_passes",
-    "_recursive_post_grad_passes": "post_grad_passes",
+    "torch._inductor.compile_fx:_recursive_pre_grad_passes": "pre_grad_passes",
+    "torch._functorch._aot_autograd.graph_compile:_apply_tensorify_python_scalars": (
+        "tensorify_python_scalars"
+    ),
+    "torch._inductor.compile_fx:_recursive_joint_graph_passes": "joint_graph_passes",
+    "torch._inductor.compile_fx:view_to_reshape": "view_to_reshape",
+    "torch._inductor.compile_fx:_recursive_post_grad_passes": "post_grad_passes",
 }
+"""Functions of torch that run passes on the graph that is their first argument."""
 PATTERNS = ("LoweringPatternEntry", "GraphPatternEntry", "ReplacementPatternEntry")
 
 
@@ -47,6 +54,14 @@ class _Pass:
     patterns: list[str] = field(default_factory=list)
 
 
+@dataclass(eq=False)
+class _Stage(_Pass):
+    """A stage of passes: sees each node that is made or replaced in its graph."""
+
+    created: dict[str, None] = field(default_factory=dict)
+    stop: Callable[[], None] = lambda: None
+
+
 class _Running(threading.local):
     def __init__(self) -> None:
         self.passes: list[_Pass] = []
@@ -59,13 +74,37 @@ class Passes:
         self.recorder = recorder
         self._running = _Running()
 
-    def stage_starts(self, module: fx.GraphModule, name: str) -> _Pass:
-        """One of Inductor's stages starts on a graph, or on a sub-graph of the one in hand."""
+    def stage_starts(self, module: fx.GraphModule, name: str) -> _Stage:
+        """One of torch's stages starts on a graph, or on a sub-graph of the one in hand."""
         outer = self._running.passes[-1] if self._running.passes else None
         graph = current_graph_id()
         if outer is not None and outer.module is not module:
             graph = f"{outer.graph}/{_name_in(outer.module, module)}"
-        return self._start(module, graph, name, "")
+        stage = _Stage(module, graph, name, "", *self._begin(module))
+        self._running.passes.append(stage)
+        self._watch(stage)
+        return stage
+
+    def _watch(self, stage: _Stage) -> None:
+        """Note what each new node of the stage replaces, as torch's own observer does."""
+
+        def on_create(node: fx.Node) -> None:
+            stage.created[node.name] = None
+
+        def on_replace(old: fx.Node, new: str, user: fx.Node) -> None:
+            if new in stage.created and new not in made_in(stage.graph):
+                running = self._running.passes[-1] if self._running.passes else stage
+                note_made(stage.graph, [new], Made(running.name, (old,)))
+
+        def leave(module: fx.GraphModule) -> None:
+            module._unregister_create_node_hook(on_create)
+            module._unregister_replace_node_hook(on_replace)
+            module._unregister_deepcopy_hook(leave)  # a copy is another graph
+
+        stage.module._register_create_node_hook(on_create)
+        stage.module._register_replace_node_hook(on_replace)
+        stage.module._register_deepcopy_hook(leave)
+        stage.stop = partial(leave, stage.module)
 
     def pass_starts(self, module: Any, name: str, subsystem: str) -> _Pass | None:
         """A named pass starts; None for one on a graph that is not in hand: torch also runs
@@ -73,20 +112,25 @@ class Passes:
         if not self._running.passes or self._running.passes[-1].module is not module:
             return None
         outer = self._running.passes[-1]
-        return self._start(module, outer.graph, name, subsystem or outer.subsystem)
+        started = _Pass(
+            module, outer.graph, name, subsystem or outer.subsystem, *self._begin(module)
+        )
+        self._running.passes.append(started)
+        return started
 
-    def _start(self, module: fx.GraphModule, graph: str, name: str, subsystem: str) -> _Pass:
+    def _begin(self, module: fx.GraphModule) -> tuple[Snapshot, float]:
+        """What a pass finds; what the pass around it has changed so far is recorded first."""
         now = time.perf_counter()
         found = snapshot(module.graph)
         if self._running.passes and self._running.passes[-1].module is module:
             self._changed(self._running.passes[-1], found, now)
-        started = _Pass(module, graph, name, subsystem, found, now)
-        self._running.passes.append(started)
-        return started
+        return found, now
 
     def ends(self, ended: _Pass) -> None:
         """A pass ends, with those inside it that an exception left open."""
         running = self._running.passes
+        if isinstance(ended, _Stage):
+            ended.stop()
         if ended not in running:
             return
         del running[running.index(ended) + 1 :]
@@ -111,7 +155,7 @@ class Passes:
         if before_text == after_text:
             return
         added = tuple(name for key, name in new.items() if key not in old)
-        # what a pattern replaced is known by now; of the others only the pass is
+        # what a node replaced is known by now; of the others only the pass is
         noted = made_in(running.graph)
         note_made(running.graph, [n for n in added if n not in noted], Made(running.name, ()))
         index = self._running.passes.index(running)
@@ -135,19 +179,16 @@ class Passes:
         running = self._running.passes[-1] if self._running.passes else None
         if running is None or running.module.graph is not graph:
             return None
+        stage = next((p for p in reversed(self._running.passes) if isinstance(p, _Stage)), None)
+        if stage is None:
+            return None
         replaced = tuple(match.nodes)
-        created: list[str] = []
-
-        def on_create(node: fx.Node) -> None:
-            created.append(node.name)
-
-        module = running.module
-        module._register_create_node_hook(on_create)
+        before = len(stage.created)
 
         def done() -> None:
-            module._unregister_create_node_hook(on_create)
             running.patterns.append(pattern)
-            note_made(running.graph, created, Made(running.name, replaced))
+            created = list(stage.created)[before:]
+            note_made(running.graph, created, Made(f"{running.name}: {pattern}", replaced))
 
         return done
 
@@ -180,8 +221,10 @@ def install(recorder: Recorder) -> Uninstall:
     safely = Safely(recorder, HOOK.name)
     undo: list[Uninstall] = []
 
-    def stage(attribute: str, words: str) -> None:
-        original = getattr(compile_fx, attribute)
+    def stage(place: str, words: str) -> None:
+        module, _, attribute = place.partition(":")
+        owner = importlib.import_module(module)
+        original = getattr(owner, attribute)
 
         def staged(gm: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(gm, fx.GraphModule) or not current_compile_id():
@@ -193,10 +236,10 @@ def install(recorder: Recorder) -> Uninstall:
                 if started is not None:
                     safely(passes.ends, started)
 
-        undo.append(patch(compile_fx, attribute, staged))
+        undo.append(patch(owner, attribute, staged))
 
-    for attribute, words in STAGES.items():
-        stage(attribute, words)
+    for place, words in STAGES.items():
+        stage(place, words)
 
     codegen_and_compile = compile_fx.fx_codegen_and_compile
 
@@ -204,7 +247,8 @@ def install(recorder: Recorder) -> Uninstall:
         graph = lowering_graph_id(
             bool(kwargs.get("is_backward", False)), bool(kwargs.get("is_inference", False))
         )
-        with in_hand(graph):
+        arch = predicting.get()
+        with in_hand(f"{graph}@{arch}" if arch else graph):
             return codegen_and_compile(*args, **kwargs)
 
     undo.append(patch(compile_fx, "fx_codegen_and_compile", codegen))
@@ -257,11 +301,14 @@ HOOK = Hook(
     needs=(
         "torch.fx.passes.graph_transform_observer:GraphTransformObserver.__enter__",
         "torch.fx.passes.graph_transform_observer:GraphTransformObserver.__exit__",
-        *(f"torch._inductor.compile_fx:{name}(gm)" for name in STAGES),
+        *STAGES,
         "torch._inductor.compile_fx:fx_codegen_and_compile",
+        "torch.fx:GraphModule._register_create_node_hook",
+        "torch.fx:GraphModule._register_replace_node_hook",
+        "torch.fx:GraphModule._register_deepcopy_hook",
         *(f"torch._inductor.pattern_matcher:{name}.apply(match, graph)" for name in PATTERNS),
     ),
     install=install,
     stage="autograd",
-    tried_on=("2.13.0",),
+    tried_on=("2.11.0", "2.13.0", "2.15.0"),
 )

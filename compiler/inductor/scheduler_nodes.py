@@ -5,39 +5,34 @@ torch/_inductor/scheduler.py: `Scheduler.fuse_nodes` is given the initial nodes,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.inductor.loops import loop_text
-from compiler.inductor.lowerings import Lowering, failed, lowering_of
-from compiler.inductor.names import expression_size, node_label
+from compiler.inductor.lowerings import Lowering, lowering_of
+from compiler.inductor.names import copy_label, expression_size, node_label
 from compiler.trace.records import FusionGroup, SchedulerNode, Size
-
-WHAT = "scheduler nodes"
 
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.scheduler import Scheduler
+    from torch._inductor.virtualized import V
 
-    return patch(Scheduler, "fuse_nodes", _fuse_nodes(Scheduler.fuse_nodes, recorder))
+    original = Scheduler.fuse_nodes
+    safely = Safely(recorder, HOOK.name)
 
+    def write(nodes: Any) -> None:
+        lowering = lowering_of(recorder, V.graph)
+        for node in nodes:
+            recorder.emit(describe(node, lowering, recorder))
 
-def _fuse_nodes(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
     def fuse_nodes(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.quiet:
-            try:
-                from torch._inductor.virtualized import V
-
-                lowering = lowering_of(recorder, V.graph)
-                for node in nodes:
-                    recorder.emit(describe(node, lowering, recorder))
-            except Exception as error:
-                failed(recorder, WHAT, error)
+        safely(write, nodes)
         return original(self, nodes, *args, **kwargs)
 
-    return fuse_nodes
+    return patch(Scheduler, "fuse_nodes", fuse_nodes)
 
 
 def kind_of(node: Any) -> str:
@@ -101,7 +96,7 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
     body = getattr(node, "_body", None)
     text = node_label(nodes)
     if hasattr(body, "root_block") and is_copy(body):
-        text = f"copy for {text}" if any(found.op == "call_function" for found in nodes) else "copy"
+        text = copy_label(text)
     lowering.operations[name] = origins
     lowering.labels[name] = text
     realised = node.node.get_origin_node() if getattr(node, "node", None) is not None else None

@@ -71,13 +71,18 @@ class GraphFusion:
         return sum(pair.verdict == "fused" for pair in self.pairs)
 
     @property
+    def predicted(self) -> bool:
+        """Whether it was compiled for a GPU that was not there: `0/0/forward@sm_90/lowered`."""
+        return "@" in self.graph
+
+    @property
     def rejected_pairs(self) -> int:
         return sum(self.rejected.values())
 
 
 @dataclass(frozen=True)
 class FusionSummary:
-    """All graphs together."""
+    """All graphs together; the sums leave out those that were predicted for a GPU."""
 
     graphs: tuple[GraphFusion, ...]
     fused: int
@@ -110,11 +115,12 @@ def fusion_summary(recording: Recording) -> FusionSummary:
             )
         )
     total: Counter[str] = Counter()
-    for one in graphs:
+    real = [one for one in graphs if not one.predicted]
+    for one in real:
         total.update(one.rejected)
     return FusionSummary(
         graphs=tuple(graphs),
-        fused=sum(one.fused for one in graphs),
+        fused=sum(one.fused for one in real),
         rejected=dict(total.most_common()),
     )
 

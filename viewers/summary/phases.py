@@ -36,6 +36,9 @@ STAGES = {
 }
 """The stage of torch's phases (`dynamo_timed` names); any other belongs to that of its parent."""
 
+PREDICTION = "prediction"
+"""The stage of `predict sm_90` and of all inside it."""
+
 
 @dataclass(frozen=True)
 class PhaseTime:
@@ -59,6 +62,10 @@ class StageTime:
     """`capture`, `autograd`, `fx passes`, `lowering`, `fusion`, `codegen`, `build`; `other` for
     phases of a torch that names them otherwise."""
     seconds: float
+
+
+def _stage_of(name: str) -> str:
+    return PREDICTION if name.startswith("predict ") else STAGES.get(name, "")
 
 
 @dataclass
@@ -95,7 +102,9 @@ class _Forest:
         return list(found.values())
 
     def stage(self, phase: Phase) -> str:
-        stages = (STAGES.get(one.name) for one in self.ancestors(phase))
+        stages = [_stage_of(one.name) for one in self.ancestors(phase)]
+        if PREDICTION in stages:
+            return PREDICTION
         return next(filter(None, stages), "other")
 
     def build_threads(self) -> set[int]:
@@ -128,12 +137,14 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
 
 
 def stage_times(recording: Recording) -> tuple[StageTime, ...]:
-    """Own time by stage, most first; build threads are left out."""
+    """Own time by stage, most first, without build threads and without what tcw itself adds:
+    the prediction of GPU code."""
     forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
     beside = forest.build_threads()
     seconds: dict[str, float] = defaultdict(float)
     for phase in forest.phases.values():
-        if phase.thread not in beside:
-            seconds[forest.stage(phase)] += forest.own(phase)
+        stage = forest.stage(phase)
+        if phase.thread not in beside and stage != PREDICTION:
+            seconds[stage] += forest.own(phase)
     times = [StageTime(stage, took) for stage, took in seconds.items()]
     return tuple(sorted(times, key=lambda one: (-one.seconds, one.stage)))

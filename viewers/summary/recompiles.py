@@ -34,8 +34,13 @@ class Change:
 
     @property
     def text(self) -> str:
-        """`temperature 0.125 → 0.25`; the guard's own text where no values are known."""
-        return f"{self.name} {self.expected} → {self.seen}" if self.seen else self.name
+        """`temperature 0.125 → 0.25`, `2 <= x.size(1) <= 8, seen 9`; the guard's own text where
+        no values are known."""
+        if not self.seen:
+            return self.name
+        if self.name in self.expected:
+            return f"{self.expected}, seen {self.seen}"
+        return f"{self.name} {self.expected} → {self.seen}"
 
 
 @dataclass(frozen=True)
@@ -86,8 +91,10 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     """All causes, the costliest first.
 
     Frames recompiled in one call belong together when the same value changed, and a resumed
-    frame whose tensor changed size belongs to the size change of the frame that it resumes.
-    The same name failing again at the same place in a later call is the same cause.
+    frame whose tensor changed size belongs to the size change of the frame that it resumes. A
+    number of an inner function that changed as a size did (`batch_size` 2 → 3) follows from it;
+    an argument of the call itself does not. The same name failing again at the same place in a
+    later call is the same cause.
     """
     calls = _Calls(recording)
     seconds = {end.compile_id: end.seconds for end in recording.all(FrameEnd)}
@@ -96,7 +103,8 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     for record in recording.all(Recompile):
         frame = _frame(recording, record, calls, seconds)
         for group in groups:
-            if _same_cause(group[0], frame, frame.compile_id in resumed):
+            follows = frame.compile_id in resumed
+            if _same_cause(group[0], frame, follows, calls.takes(frame)):
                 group.append(frame)
                 break
         else:
@@ -112,7 +120,8 @@ def change_of(failed: FailedGuard) -> Change:
     is_size = index is not None or ".size(" in name or ".shape" in name
     if index is not None and "(" not in name and "[" not in name:
         name = f"{name}.{index[1]}({index[2]})"
-    return Change(name=name, expected=failed.expected, seen=failed.seen, is_size=is_size)
+    seen = failed.seen.removeprefix(f"{name} = ")
+    return Change(name=name, expected=failed.expected, seen=seen, is_size=is_size)
 
 
 class _Calls:
@@ -121,6 +130,11 @@ class _Calls:
     def __init__(self, recording: Recording) -> None:
         self.arguments = {start.call: arguments_of(start) for start in recording.all(CallStart)}
         self.made_in = {start.compile_id: start.call for start in recording.all(FrameStart)}
+
+    def takes(self, frame: RecompiledFrame) -> bool:
+        """Whether what changed for `frame` is an argument of the call, not made from one."""
+        root = re.split(r"[.\[(]", frame.change.name, maxsplit=1)[0]
+        return root in self.arguments.get(frame.call, {})
 
     def differing(self, entry: str, call: int) -> int:
         """How many arguments of `call` differ from those that `entry` was compiled for."""
@@ -168,14 +182,16 @@ def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> 
     return place_of(recording, record.location, record.source_line)
 
 
-def _same_cause(first: RecompiledFrame, other: RecompiledFrame, resumed: bool) -> bool:
+def _same_cause(
+    first: RecompiledFrame, other: RecompiledFrame, resumed: bool, argument: bool
+) -> bool:
     if first.call != other.call:
         return False
     one, two = first.change, other.change
     if one.is_size and two.is_size and (resumed or one.name == two.name):
         return True
     same_values = (one.expected, one.seen) == (two.expected, two.seen)
-    return bool(one.seen) and same_values and one.is_size == two.is_size
+    return bool(one.seen) and same_values and (one.is_size == two.is_size or not argument)
 
 
 def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFrame]]:

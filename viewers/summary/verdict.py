@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import Speed
+from compiler.trace.records import CallStart, Speed
 from viewers.recording import Recording
 from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
 
@@ -49,6 +49,9 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     until = start.settings.until if start else "run"
     if until != "run":
         return Verdict(f"Recorded until {until}", f"speed {NOT_MEASURED}", "neutral")
+    if not recording.all(CallStart):
+        why = "the file compiles on its own; with `model` and `example_inputs` it is timed"
+        return Verdict(f"Speed {NOT_MEASURED}", why, "neutral")
     return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
 
 
@@ -58,8 +61,9 @@ def _speed(speed: Speed) -> Verdict:
     sides = f"eager {eager}, compiled {compiled}"
     if speed.in_noise:
         ratio = ratio_text(speed.speedup)
+        what = "speed-up" if speed.speedup >= 1 else "difference"
         return Verdict(
-            "No speed-up that this run can show",
+            f"No {what} that this run can show",
             f"{sides}, {ratio} {noise} ({pairs})",
             "neutral",
         )

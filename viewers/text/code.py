@@ -9,15 +9,26 @@ from viewers.plain import plain
 from viewers.summary import Place
 from viewers.text.lines import Line, Role, line
 
+LONG_NAME = 24
+"""Cells of a file name with its line, from which on it may have a line of its own."""
+
 
 def place_lines(
     place: Place, names: FileNames, indent: int, width: int, role: Role = ""
 ) -> list[Line]:
-    """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it."""
+    """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it.
+
+    A long file name that would cut the code away stands on a line of its own.
+    """
     where = plain(names.place(place.file, place.line))
     start = indent + cell_len(where) + 2
-    code, first, last = window(place, max(20, width - start))
-    lines = [line(" " * indent, (where, "dim"), "  ", (code, role), fixed=True)]
+    if cell_len(plain(place.text.strip())) > width - start and cell_len(where) > LONG_NAME:
+        lines, start = [line(" " * indent, (where, "dim"), fixed=True)], indent
+        code, first, last = window(place, max(20, width - start))
+        lines.append(line(" " * indent, (code, role), fixed=True))
+    else:
+        code, first, last = window(place, max(20, width - start))
+        lines = [line(" " * indent, (where, "dim"), "  ", (code, role), fixed=True)]
     if first is not None and last is not None and last > first and code:
         carets = "^" * (last - first)
         lines.append(line(" " * (start + first), (carets, "lost"), fixed=True))

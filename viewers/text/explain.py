@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compiler.trace.records import KernelBinary
 from viewers.recording import Recording
-from viewers.summary import Finding, Summary, summarise
+from viewers.summary import Summary, summarise
 from viewers.text.failure import failure_lines
 from viewers.text.finding import findings_lines
 from viewers.text.header import counts, header, names_of, title
@@ -42,7 +42,7 @@ def explain(
     else:
         lines = header(summary)
     lines += _losses(recording)
-    lines += _findings(summary, width, max(8, height - MARGIN))
+    lines += findings_lines(summary.findings, names, width, max(8, height - MARGIN))
     if not summary.findings and not failed:
         lines += _nothing(summary)
     evidence = _evidence(summary)
@@ -52,25 +52,6 @@ def explain(
     for name in show:
         lines += [BLANK, *section(name)(view)]
     return [*lines, BLANK, _footer(summary, show, trace)]
-
-
-def _findings(summary: Summary, width: int, room: int) -> list[Line]:
-    """The costliest findings that fit `room` lines, at least one, and a count of the others."""
-    names = names_of(summary)
-    shown: list[Finding] = []
-    for finding in summary.findings:
-        size = len(findings_lines([*shown, finding], names, width)) - 1
-        if shown and size > room:
-            break
-        shown.append(finding)
-    lines = findings_lines(shown, names, width)
-    left = summary.findings[len(shown) :]
-    if left:
-        sections = dict.fromkeys("recompiles" if f.kind == "recompile" else "breaks" for f in left)
-        lines.append(
-            line((f"…  {plural(len(left), 'more finding')}: --show {','.join(sections)}", "dim"))
-        )
-    return lines
 
 
 def _nothing(summary: Summary) -> list[Line]:
@@ -145,7 +126,10 @@ def _losses(recording: Recording) -> list[Line]:
 
 
 def _warnings(summary: Summary) -> list[Line]:
-    messages = list(dict.fromkeys(warned.message for warned in summary.warnings))
+    """What this recording lacks: hooks that this torch does not offer, then our own warnings."""
+    hooks = summary.environment.hooks if summary.environment else ()
+    said = [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]
+    messages = list(dict.fromkeys([*said, *(warned.message for warned in summary.warnings)]))
     lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
     if len(messages) > 3:
         lines.append(
@@ -155,14 +139,15 @@ def _warnings(summary: Summary) -> list[Line]:
 
 
 def _footer(summary: Summary, show: Sequence[str], trace: str) -> Line:
-    offered = []
-    if summary.breaks:
-        offered.append("breaks")
-    offered += ["guards", "kernels"] if summary.kernels.rows else ["guards", "graphs"]
-    if summary.fusion.graphs:
-        offered.append("fusion")
-    if summary.failure is not None:
-        offered = ["output", *offered]
+    has: dict[str, object] = {
+        "output": summary.failure,
+        "breaks": summary.breaks,
+        "guards": summary.guards,
+        "kernels": summary.kernels.rows,
+        "graphs": summary.compiles and not summary.kernels.rows,
+        "fusion": summary.fusion.graphs,
+    }
+    offered = [name for name, there in has.items() if there]
     more = ",".join(name for name in offered if name not in show)
     keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
     gap = "    "

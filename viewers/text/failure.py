@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from compiler.trace.records import Failure
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, place_of
 from viewers.text.code import place_lines
 from viewers.text.header import file_name
-from viewers.text.lines import Line, line
+from viewers.text.lines import Line, line, prose
+
+MORE = 3
+"""Lines of a message that are shown after its first."""
 
 
 def failure_lines(
@@ -19,27 +23,49 @@ def failure_lines(
         verdict = summary.verdict
         detail = f": {verdict.detail}" if verdict.detail else ""
         lines = [line((f"{file_name(summary)} {verdict.headline}", "lost"), detail, hang=2)]
-        if summary.doing:
+        if summary.doing and not verdict.detail:
             lines.append(line(("  last seen in ", "dim"), summary.doing, hang=2))
         return lines
-    blame = {
-        True: ". Eager fails too: torch.compile is not the cause",
-        False: ". Eager works: torch.compile is the cause",
-        None: "",
-    }[failure.eager_fails]
-    if failure.culprit == "tcw":
-        blame = ". This is a fault of tcw, not of the model"
     lines = [
-        line((f"{file_name(summary)} failed in {failure.doing}", "lost"), (blame, "strong"), hang=2)
+        line(
+            (f"{file_name(summary)} {_ended(summary)} {_during(failure.doing)}", "lost"),
+            (_blame(failure), "strong"),
+            hang=2,
+        )
     ]
     place = place_of(recording, failure.location, failure.source_line)
     if place is not None:
         lines += place_lines(place, names, 2, width)
-    first, *rest = failure.message.strip().split("\n") if failure.message.strip() else [""]
-    lines.append(line("  ", (failure.type, "strong"), f": {first}" if first else "", hang=4))
-    lines += [line("    ", row, hang=4) for row in rest[:3] if row.strip()]
-    if len(rest) > 3:
-        lines.append(line("    ", (f"… {len(rest) - 3} more lines: --show output", "dim")))
+    first, *rest = failure.message.strip().splitlines() or [""]
+    kind = "" if failure.type in ("", summary.status) else failure.type
+    gap = ": " if kind and first else ""
+    lines.append(line("  ", (kind, "strong"), f"{gap}{first}", hang=4))
+    rest = [row for row in rest if row.strip()]
+    lines += [line("    ", row, hang=4) for row in rest[:MORE]]
+    if len(rest) > MORE:
+        lines.append(line(("    " + f"… {len(rest) - MORE} more lines: --show output", "dim")))
     if failure.hint:
-        lines.append(line("  ", (failure.hint, "won"), hang=2))
+        lines += prose("  ", failure.hint)
     return lines
+
+
+def _ended(summary: Summary) -> str:
+    """`failed`, or how the process ended."""
+    words = {"timeout": "timed out", "crashed": "crashed", "interrupted": "was interrupted"}
+    return words.get(summary.status, "failed")
+
+
+def _during(doing: str) -> str:
+    """`in call 1, capture of 0/0`; `while loading`."""
+    first = doing.partition(" ")[0]
+    return f"while {doing}" if first.endswith("ing") else f"in {doing}"
+
+
+def _blame(failure: Failure) -> str:
+    if failure.culprit == "tcw":
+        return ". This is a fault of tcw, not of the model"
+    if failure.eager_fails is None:
+        return ""
+    if failure.eager_fails:
+        return ". Eager fails too: torch.compile is not the cause"
+    return ". Eager works: torch.compile is the cause"

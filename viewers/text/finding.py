@@ -10,7 +10,8 @@ from compiler.trace.records import Advice
 from viewers.places import FileNames
 from viewers.summary import Finding
 from viewers.text.code import place_lines
-from viewers.text.lines import BLANK, Line, Role, line
+from viewers.text.lines import BLANK, Line, Role, fitted, line
+from viewers.words import plural
 
 ROLES: dict[str, Role] = {
     "numerics": "lost",
@@ -20,14 +21,43 @@ ROLES: dict[str, Role] = {
 }
 
 
-def findings_lines(findings: Sequence[Finding], names: FileNames, width: int) -> list[Line]:
-    """All findings, a blank line before the first; costs in one column."""
+def findings_lines(
+    findings: Sequence[Finding], names: FileNames, width: int, room: int
+) -> list[Line]:
+    """The findings in at most `room` lines: as many as possible in full, the costliest first,
+    then the others on a line each, then a count of what is left."""
     costs = [_cost(finding) for finding in findings]
     column = 3 + max([8, *map(len, costs)]) + 2
-    lines = [BLANK] if findings else []
-    for finding, cost in zip(findings, costs, strict=True):
-        lines += finding_lines(finding, names, width, cost, column)
-    return lines
+    full = [
+        finding_lines(finding, names, width, cost, column)
+        for finding, cost in zip(findings, costs, strict=True)
+    ]
+    sizes = [len(fitted(lines, width)) for lines in full]
+    whole = len(full)
+    while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
+        whole -= 1
+    lines = [one for lines in full[:whole] for one in lines]
+    left = max(1, room - sum(sizes[:whole]))
+    rest = findings[whole:]
+    shown = rest if len(rest) <= left else rest[: left - 1]
+    for finding, cost in zip(shown, costs[whole:], strict=False):
+        lines.append(_short(finding, names, cost, column))
+    if len(shown) < len(rest):
+        more = rest[len(shown) :]
+        sections = dict.fromkeys(
+            "recompiles" if one.kind == "recompile" else "breaks" for one in more
+        )
+        text = f"…  {plural(len(more), 'more finding')}: --show {','.join(sections)}"
+        lines.append(line((text, "dim")))
+    return [BLANK, *lines] if lines else []
+
+
+def _short(finding: Finding, names: FileNames, cost: str, column: int) -> Line:
+    """One line: cost, title, place."""
+    place = finding.place
+    where = f"  {names.place(place.file, place.line)}" if place else ""
+    head = (finding.glyph + "  " + cost).ljust(column)
+    return line((head, ROLES[finding.kind]), finding.title, (where, "dim"), fixed=True)
 
 
 def _cost(finding: Finding) -> str:

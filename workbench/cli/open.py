@@ -6,6 +6,8 @@ from the file alone, so a trace from another machine opens as well.
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -20,6 +22,8 @@ HEAD_BYTES = 1 << 16
 @click.argument("file", type=click.Path(path_type=Path))
 def command(file: Path) -> int:
     check(file)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
+        raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
     from workbench.tui.app import run
 
     return run(file)

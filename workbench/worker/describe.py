@@ -65,7 +65,7 @@ def class_name(value: object) -> str:
 
 def class_module(value: object) -> str:
     """Module of the value's class; "" where it has none."""
-    found = type(value).__dict__.get("__module__", "")
+    found = type.__getattribute__(type(value), "__module__")
     return found if isinstance(found, str) else ""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from dataclasses import dataclass
 
 DTYPES = {
@@ -203,7 +204,9 @@ class _Parser:
         if not found:
             raise self.error("a string without its end")
         try:
-            return str(ast.literal_eval(found[0]))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an unknown escape is the user's own affair
+                return str(ast.literal_eval(found[0]))
         except (SyntaxError, ValueError) as error:
             raise self.error("a string that Python cannot read") from error
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import os
+import tokenize
 from dataclasses import dataclass, field
 from types import CodeType
 
@@ -70,8 +73,15 @@ def read_user_code(path: str) -> UserCode:
             hint="it needs `model` and `example_inputs`",
         )
     try:
-        tree = ast.parse(data, file)
+        tree = ast.parse(_decoded(data), file)
         code = compile(tree, file, "exec", dont_inherit=True)
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"byte 0x{data[error.start]:02x} is not {error.encoding.upper()}",
+            type="SyntaxError",
+            location=Location(file=file, line=data.count(b"\n", 0, error.start) + 1),
+            hint="save the file as UTF-8, or name its encoding: # -*- coding: latin-1 -*-",
+        ) from error
     except SyntaxError as error:
         raise _syntax_error(error, file, data) from error
     except (ValueError, RecursionError, MemoryError) as error:
@@ -81,6 +91,15 @@ def read_user_code(path: str) -> UserCode:
             location=Location(file=file, line=_first_line_with(data, b"\0")),
         ) from error
     return _survey(UserCode(file, code), tree)
+
+
+def _decoded(data: bytes) -> str:
+    """The text, by its byte order mark or its encoding cookie, else UTF-8."""
+    encoding = "utf-8"
+    # where the first lines are not UTF-8 the cookie cannot be read, and decoding says which byte
+    with contextlib.suppress(SyntaxError):
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding)
 
 
 def _first_line_with(data: bytes, what: bytes) -> int:
@@ -96,18 +115,8 @@ def _syntax_error(error: SyntaxError, file: str, data: bytes) -> UserError:
         if error.end_lineno == error.lineno and (error.end_offset or 0) > error.offset:
             end_column = len(error.text[: (error.end_offset or 1) - 1].encode("utf-8", "replace"))
     message = error.msg or "invalid syntax"
-    hint = ""
-    if message.startswith("(unicode error)") or "codec can't decode" in message:
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as undecodable:
-            line = data.count(b"\n", 0, undecodable.start) + 1
-            byte = data[undecodable.start]
-            message = f"byte 0x{byte:02x} is not UTF-8"
-            hint = "save the file as UTF-8, or name its encoding: # -*- coding: latin-1 -*-"
-            column = end_column = None
     location = Location(file=file, line=line, column=column, end_column=end_column)
-    return UserError(message, type=type(error).__name__, location=location, hint=hint)
+    return UserError(message, type=type(error).__name__, location=location)
 
 
 def _survey(user: UserCode, tree: ast.Module) -> UserCode:
@@ -131,7 +140,7 @@ def _survey(user: UserCode, tree: ast.Module) -> UserCode:
                 bind(statement.orelse)
                 continue
             for node in ast.iter_child_nodes(statement):
-                if isinstance(node, ast.expr):
+                if isinstance(node, ast.expr | ast.withitem):
                     bound.update(
                         name.id
                         for name in ast.walk(node)

@@ -8,10 +8,12 @@ from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
 TYPE = "Data-dependent branching"
+GUARDED = "Could not guard on data-dependent expression"
+"""torch's words where the condition is a number that it captured as a symbol."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
-    if not broken.type.startswith(TYPE):
+    if not broken.type.startswith(TYPE) and GUARDED not in broken.explanation:
         return ()
     statement = broken.statement
     if isinstance(statement, ast.While):
@@ -52,7 +54,7 @@ def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> tuple[Advice, ...]:
         def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
             return selected
 
-    if not _pure(ternary.body) or not _pure(ternary.orelse):
+    if not _selectable(ternary.body) or not _selectable(ternary.orelse):
         return _general()
     copy = ast.parse(ast.unparse(statement)).body[0]
     return (_where(ast.unparse(Replace().visit(copy))), *_general())
@@ -209,13 +211,13 @@ def _logical(test: ast.expr) -> tuple[Advice, ...]:
 
 
 def _assignment(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
-    """(name, value) of a body that is one assignment to one name, without a side effect."""
+    """(name, value) of a body that is one assignment to one name and can be selected."""
     if len(body) != 1:
         return None
     only = body[0]
     if isinstance(only, ast.Assign) and len(only.targets) == 1:
         target = only.targets[0]
-        if isinstance(target, ast.Name) and _pure(only.value):
+        if isinstance(target, ast.Name) and _selectable(only.value):
             return target.id, only.value
     return None
 
@@ -223,14 +225,43 @@ def _assignment(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
 def _returned(body: list[ast.stmt]) -> ast.expr | None:
     if len(body) == 1 and isinstance(body[0], ast.Return):
         value = body[0].value
-        return value if value is not None and _pure(value) else None
+        return value if value is not None and _selectable(value) else None
     return None
 
 
-def _pure(expression: ast.expr) -> bool:
-    """False where a method's name says that it changes its tensor: `x.clamp_(…)`."""
-    names = [node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)]
-    return not any(name.endswith("_") and not name.endswith("__") for name in names)
+VIEWS = ("view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "narrow")
+SIZES = (
+    "cat",
+    "stack",
+    "pad",
+    "expand",
+    "repeat",
+    "gather",
+    "index_select",
+    "chunk",
+    "split",
+    "topk",
+)
+REDUCTIONS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "norm")
+CASTS = ("to", "type", "float", "half", "bfloat16", "double", "long", "int", "bool")
+RESHAPING = frozenset((*VIEWS, *SIZES, *REDUCTIONS, *CASTS))
+"""Functions whose result has, or may well have, another shape or dtype than their tensor."""
+
+
+def _selectable(expression: ast.expr) -> bool:
+    """False where `torch.where` surely does not do the same.
+
+    A method whose name ends in `_` changes its tensor; a slice and the functions of `RESHAPING`
+    change the shape or the dtype.
+    """
+    for node in ast.walk(expression):
+        if isinstance(node, (ast.Slice, ast.Starred, ast.Await, ast.Yield, ast.NamedExpr)):
+            return False
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in RESHAPING or (name.endswith("_") and not name.endswith("__")):
+                return False
+    return True
 
 
 def _ternary(statement: ast.stmt | None) -> ast.IfExp | None:

@@ -69,7 +69,7 @@ def parse(lines: tuple[str, ...]) -> ast.stmt | None:
 def _parse(block: list[str]) -> ast.stmt | None:
     try:
         body = ast.parse("\n".join(block)).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return body[0] if len(body) == 1 else None
 
@@ -78,6 +78,6 @@ def calls(expression: str, *names: str) -> bool:
     """Whether an expression is a call of one of these names: `print`, `torch.save`."""
     try:
         node = ast.parse(expression.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return isinstance(node, ast.Call) and ast.unparse(node.func) in names

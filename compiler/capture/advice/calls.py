@@ -10,7 +10,7 @@ from compiler.trace.records import Advice
 
 _FUNCTION = re.compile(r"<(?:bound method|function) ([\w.<>]+)")
 _BUILTIN = re.compile(r"^builtin (\w+)\b")
-_SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+), .*C extension")
+_SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
 _RANDOM = re.compile(r"^module: [\w.<> ]+, qualname: Random\.(?P<name>\w+)")
 
 PYTHON_ITSELF = ("exec", "eval", "compile", "globals", "locals", "vars", "__import__", "breakpoint")
@@ -40,6 +40,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         )
     if builtin and "TensorVariable" in broken.context:
         return _builtin_on_tensor(builtin[1])
+    if broken.type in ("repr() on tensor", "str() on tensor"):
+        return _builtin_on_tensor(broken.type.partition("(")[0])
     if _RANDOM.match(broken.context):
         return (
             Advice(
@@ -80,8 +82,11 @@ def _disabled(broken: Broken) -> Advice:
 def _extension(broken: Broken) -> tuple[Advice, ...]:
     """A C or C++ function, of Python's own or of an installed package: there is no Python in it."""
     match = _SKIPPED.match(broken.context)
-    top = match["module"].split(".")[0] if match is not None else "torch"
-    if match is None or top == "torch":
+    compiled = "C extension" in broken.context or "C/C++ Python extension" in broken.explanation
+    if match is None or not compiled:
+        return ()
+    top = match["module"].split(".")[0]
+    if top == "torch":
         return ()
     if top in sys.stdlib_module_names:
         return (

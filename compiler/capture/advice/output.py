@@ -61,16 +61,17 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 
 def _print(broken: Broken) -> Advice:
-    """torch can print later, but only tensors, constants and strings.
+    """torch can print later, but only tensors, constants and strings, and no keyword arguments.
 
     See `DebuggingVariable.can_reorder_logs` (torch/_dynamo/variables/misc.py). Sizes become
     strings in an f-string, with the same output.
     """
     kinds = _ARGUMENT.findall(broken.context)
     call = _call(broken, "print")
-    if kinds and all(kind in PRINTED_LATER for kind in kinds):
+    plain = broken.context.endswith(" False") and (call is None or not call.keywords)
+    if kinds and plain and all(kind in PRINTED_LATER for kind in kinds):
         return _reorder("print", "torch prints after the graph instead of cutting it")
-    if call is not None and len(call.args) == len(kinds):
+    if call is not None and plain and len(call.args) == len(kinds):
         later = all(
             kind in PRINTED_LATER or _is_size(argument)
             for kind, argument in zip(kinds, call.args, strict=True)
@@ -117,8 +118,9 @@ def _in_string(argument: ast.expr) -> ast.expr:
 
 
 def _constants_only(call: ast.Call | None) -> bool:
-    values = [*call.args, *(item.value for item in call.keywords)] if call is not None else []
-    return bool(values) and all(isinstance(value, ast.Constant) for value in values)
+    if call is None or call.keywords or not call.args:
+        return False
+    return all(isinstance(value, ast.Constant) for value in call.args)
 
 
 def _skipped(broken: Broken, module: str, name: str) -> tuple[Advice, ...]:

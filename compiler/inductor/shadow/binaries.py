@@ -13,8 +13,9 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,42 +45,65 @@ class Binary:
     error: str = ""
 
 
-def compile_kernel(kernel: KernelSource, architecture: Architecture, cache: Path) -> Binary:
-    """Compile one kernel. The device must be pretended. A failure is told in `Binary.error`."""
-    start = time.perf_counter()
+def assemble(
+    kernels: Sequence[KernelSource], architecture: Architecture, cache: Path
+) -> list[Binary]:
+    """Compile kernels, in order. The device must be pretended. Failures are in `Binary.error`.
+
+    NVIDIA's tools are processes of their own, and nvdisasm takes about as long as a compile: they
+    read one kernel while the next one is compiled.
+    """
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
+        reading: list[Future[Binary]] = []
+        for kernel in kernels:
+            start = time.perf_counter()
+            compiled, configuration, error = _compiled(kernel, cache / "triton")
+            seconds = time.perf_counter() - start
+            begun = Binary(configuration=configuration, seconds=seconds, error=error)
+            reading.append(readers.submit(_read, compiled, begun, architecture, cache / "sass"))
+        return [each.result() for each in reading]
+
+
+def _compiled(kernel: KernelSource, cache: Path) -> tuple[Any, str, str]:
+    """Triton's compiled kernel, its configuration, and what went wrong."""
     configuration = ""
     try:
         with _triton_alone(cache):
             autotuner = load(kernel)
             first = autotuner.configs[0]
             configuration = describe(first, len(autotuner.configs))
-            compiled = autotuner._precompile_config(first).kernel
-        return _read(compiled, configuration, architecture, start)
+            return autotuner._precompile_config(first).kernel, configuration, ""
     except Exception as error:
-        return Binary(
-            configuration=configuration,
-            seconds=time.perf_counter() - start,
-            error=f"{type(error).__name__}: {error}"[:2000],
+        return None, configuration, _words(error)
+
+
+def _read(compiled: Any, begun: Binary, architecture: Architecture, cache: Path) -> Binary:
+    """`begun` with what the compiled kernel holds. Raises nothing."""
+    if compiled is None:
+        return begun
+    start = time.perf_counter()
+    try:
+        cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
+        usage = resource_usage(cubin)
+        # Spilled registers lie on the stack: without a stack there are none.
+        spilled = spills(ptx, _target(ptx, architecture)) if usage.stack_bytes else 0
+        texts = {name: compiled.asm[name] for name in ("ttir", "ttgir", "llir", "ptx")}
+        return replace(
+            begun,
+            texts={**texts, "sass": disassembly(cubin, cache)},
+            registers=usage.registers,
+            # cuobjdump adds what the system reserves for itself in each block.
+            shared_bytes=compiled.metadata.shared,
+            spill_bytes=spilled if usage.stack_bytes is not None else None,
+            stack_bytes=usage.stack_bytes,
+            seconds=begun.seconds + time.perf_counter() - start,
         )
+    except Exception as error:
+        return replace(begun, error=_words(error))
 
 
-def _read(compiled: Any, configuration: str, architecture: Architecture, start: float) -> Binary:
-    cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
-    usage = resource_usage(cubin)
-    texts = {name: compiled.asm[name] for name in ("ttir", "ttgir", "llir", "ptx")}
-    texts["sass"] = disassembly(cubin)
-    # Spilled registers lie on the stack: without a stack there are none.
-    spilled = spills(ptx, _target(ptx, architecture)) if usage.stack_bytes else 0
-    return Binary(
-        configuration=configuration,
-        texts=texts,
-        registers=usage.registers,
-        # cuobjdump adds what the system reserves for itself in each block.
-        shared_bytes=compiled.metadata.shared,
-        spill_bytes=spilled if usage.stack_bytes is not None else None,
-        stack_bytes=usage.stack_bytes,
-        seconds=time.perf_counter() - start,
-    )
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:2000]
 
 
 def _target(ptx: str, architecture: Architecture) -> str:

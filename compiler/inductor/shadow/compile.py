@@ -24,10 +24,10 @@ from compiler.control.hooks import Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow.architectures import Architecture
-from compiler.inductor.shadow.binaries import Binary, compile_kernel
+from compiler.inductor.shadow.binaries import Binary, assemble
 from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import NoGuard
-from compiler.inductor.shadow.kernels import KernelSource, kernel_sources
+from compiler.inductor.shadow.kernels import kernel_sources
 from compiler.inductor.shadow.retarget import retarget
 from compiler.inductor.shadow.undisturbed import undisturbed
 from compiler.trace.records import Kernel, KernelBinary, Progress, Record, Warned
@@ -90,7 +90,7 @@ class Shadow:
 
     def _predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
         arch = self.architecture.name
-        cache = cache_folder() / "triton"
+        cache = cache_folder()
         self.recorder.emit(Progress(stage="codegen", activity=f"predicting {arch} code"))
         module, inputs, *rest = args
         for name in TIMED:
@@ -106,13 +106,16 @@ class Shadow:
             around.enter_context(pretending(self.architecture))
             self._tell_of_cpu_calls(module)
             code = _generated(compile_graph, module, inputs, rest, kwargs)
-            for kernel in kernel_sources(code):
-                self._record(kernel, seen.get(kernel.name, kernel.name), cache)
+            kernels = kernel_sources(code)
+            fresh = [each for each in kernels if each.text not in self._binaries]
+            done = assemble(fresh, self.architecture, cache)
+            self._binaries.update(
+                (each.text, binary) for each, binary in zip(fresh, done, strict=True)
+            )
+        for kernel in kernels:
+            self._record(self._binaries[kernel.text], seen.get(kernel.name, kernel.name))
 
-    def _record(self, kernel: KernelSource, identity: str, cache: Any) -> None:
-        if kernel.text not in self._binaries:
-            self._binaries[kernel.text] = compile_kernel(kernel, self.architecture, cache)
-        binary = self._binaries[kernel.text]
+    def _record(self, binary: Binary, identity: str) -> None:
         text = {name: self.recorder.text(body) for name, body in binary.texts.items()}
         self.recorder.emit(
             KernelBinary(

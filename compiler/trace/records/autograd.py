@@ -11,7 +11,7 @@ class SavedValue(Part):
     """One value that the backward needs."""
 
     node: str
-    """Its node in the joint graph."""
+    """Its node in the joint graph; in the forward graph, for one that the partitioner added."""
     choice: Literal["saved", "recomputed", "input"]
     """`input`: a forward input or parameter, kept alive by its owner anyway."""
     tensor: TensorMeta | None = None

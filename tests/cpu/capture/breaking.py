@@ -89,9 +89,15 @@ def prints_wide(x):
     return ä * 2
 
 
+def prints_with_keyword(x):
+    y = x + 1
+    print("shape", 3, sep=":")  # break: print("shape", 3, sep=":")
+    return y * 2
+
+
 def warns(x):
     y = x + 1
-    warnings.warn("careful", stacklevel=1)  # break: warnings.warn("careful", stacklevel=1)
+    warnings.warn("careful")  # break: warnings.warn("careful")  # noqa: B028
     return y * 2
 
 
@@ -276,6 +282,7 @@ def makes_id(x):
 
 
 KINDS = [
+    prints_with_keyword,
     branch_raise,
     square_root,
     numpy_number,

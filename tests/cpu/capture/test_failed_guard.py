@@ -42,6 +42,18 @@ TEXTS = [
         ("device", "L['x']", "x.device", "cpu", "cuda"),
     ),
     (
+        "expected type of 'L['x']' to be a tensor type, ' but found <class 'int'>",
+        ("type", "L['x']", "x", "a tensor", "int"),
+    ),
+    (
+        "expected type of 'L['x']' to be <class 'torch.Tensor'>, but found <class 'float'>",
+        ("type", "L['x']", "x", "a tensor", "float"),
+    ),
+    (
+        "Cache line invalidated because L['model'].forward got deallocated",
+        ("deallocated", "L['model'].forward", "model.forward", "alive", "deallocated"),
+    ),
+    (
         "L['self'].training == True          # return dropout(x)  # net.py:33 in forward",
         ("value", "L['self'].training", "self.training", "True", ""),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import contextmanager
 
 import pytest
@@ -10,6 +11,7 @@ from torch import fx
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from compiler.autograd import HOOKS as AUTOGRAD
+from compiler.graphs.provenance import made_in
 from compiler.graphs.text import graph_text, render, same, snapshot
 from compiler.inductor import passes
 from compiler.trace.records import PassChange, Warned
@@ -174,6 +176,34 @@ def test_a_pass_on_another_graph_is_not_recorded(stage):
             rename(other, torch.sin, torch.cos)
 
     assert outline(stage.run(small_module(), run)) == []
+
+
+def test_what_a_pass_replaced_is_noted(stage):
+    def run(module):
+        with GraphTransformObserver(module, "named"):
+            _, sin, _, _ = module.graph.nodes
+            with module.graph.inserting_before(sin):
+                exp = module.graph.call_function(torch.exp, sin.args)
+            sin.replace_all_uses_with(exp)
+            module.graph.erase_node(sin)
+
+    (change,) = stage.run(small_module(), run).all(PassChange)
+    assert (change.added, change.removed) == (("exp",), ("sin",))
+    made = made_in("7/0/forward")["exp"]
+    assert (made.by, [old.name for old in made.instead_of]) == ("named", ["sin"])
+
+
+def test_a_copy_of_the_graph_is_not_watched_and_nothing_stays(stage):
+    copies = []
+
+    def run(module):
+        copies.append(copy.deepcopy(module))
+        rename(copies[0], torch.sin, torch.cos)
+
+    module = small_module()
+    assert outline(stage.run(module, run)) == []
+    for left in (module, *copies):
+        assert left._create_node_hooks == left._replace_hooks == left._deepcopy_hooks == []
 
 
 def test_a_pass_that_raises_is_recorded_and_raises(stage):

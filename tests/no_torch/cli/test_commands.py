@@ -149,6 +149,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["open", "model.py"], "is no tcw trace"),
         (["open", "gone.tcw"], "is not there"),
         (["open", "newer.tcw"], "install a newer tcw"),
+        (["open", "good.tcw"], "needs a terminal"),
     ],
 )
 def test_usage(
@@ -161,6 +162,8 @@ def test_usage(
     newer = '{"record":"start","schema_version":9,"tool_version":"9","settings":{"file":""},'
     newer += '"python":"","platform":"","pid":1,"time":0}\n'
     (model.parent / "newer.tcw").write_text(newer)
+    start = newer.replace('"schema_version":9', '"schema_version":1')
+    (model.parent / "good.tcw").write_text(start)
     assert main(arguments) == codes.USAGE
     said = capsys.readouterr()
     assert says in said.err

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
-from compiler.trace.records import AnyRecord, End
+from compiler.trace.records import AnyRecord, End, Environment, HookStatus
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch import traces
@@ -126,3 +126,26 @@ def test_hostile_text_reaches_no_terminal(monkeypatch: pytest.MonkeyPatch) -> No
         assert bad not in shown
     assert "[bold red]" in shown
     assert "␛]0;owned␇" in shown
+
+
+def test_what_this_torch_does_not_offer_is_said() -> None:
+    hook = HookStatus(
+        name="fusion",
+        available=False,
+        offers="fusion decisions",
+        reason="not available in torch 9.9: no Scheduler.can_fuse",
+    )
+    records = [Environment(torch="9.9", hooks=(hook,)), *traces.clean()[2:]]
+    expected = "note     not recorded: fusion decisions: not available in torch 9.9"
+    assert expected in text(records)
+
+
+def test_frames_left_to_python_are_in_the_breaks_section() -> None:
+    shown = text(traces.nothing_compiled(), show=["breaks"])
+    assert "left to Python  1 function" in shown
+    assert "it is marked as disabled" in shown
+
+
+def test_a_script_is_not_timed_and_says_so() -> None:
+    records = [*traces.opening(), *traces.frame(), traces.end()]
+    assert "Speed not measured: the file compiles on its own" in text(records)

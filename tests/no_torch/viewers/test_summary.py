@@ -185,6 +185,20 @@ def test_the_entry_that_came_nearest_says_why() -> None:
     assert cause.advice == ()
 
 
+def test_a_range_that_was_left() -> None:
+    failed = FailedGuard(
+        entry="0/0",
+        guard="2 <= ids.size(1) <= 8",
+        name="ids.size(1)",
+        expected="2 <= ids.size(1) <= 8",
+        seen="ids.size(1) = 9",
+    )
+    record = Recompile(compile_id="0/1", call=2, failed=(failed,), function="forward")
+    assert summary([record]).findings[0].title == (
+        "call 2 recompiled forward: 2 <= ids.size(1) <= 8, seen 9"
+    )
+
+
 def test_two_breaks_of_one_line_share_no_graph() -> None:
     first = traces.graph_break(gb="GB0294")
     second = traces.graph_break(gb="GB0156", compile_id="1/0")
@@ -199,6 +213,17 @@ def test_two_breaks_of_one_line_share_no_graph() -> None:
         traces.end(),
     ]
     assert [site.extra_graphs for site in summary(records).breaks] == [0, 1]
+
+
+def test_a_number_made_from_the_batch_follows_from_it() -> None:
+    def number(name: str) -> Recompile:
+        failed = FailedGuard(entry="2/0", guard="n == 4", name=name, expected="4", seen="6")
+        return Recompile(compile_id="2/1", call=2, failed=(failed,), function="inner")
+
+    own = Argument(name="steps", value="6")
+    records = [CallStart(call=2, arguments=(own,)), size_change("0/1", "x", 4, 6)]
+    assert len(summary([*records, number("batch_size")]).recompiles) == 1
+    assert len(summary([*records, number("steps")]).recompiles) == 2
 
 
 def test_two_sizes_of_one_frame_are_two_causes() -> None:
@@ -283,6 +308,31 @@ def test_a_pair_tested_again_each_round_is_one_pair() -> None:
     assert verdicts["fuse#7"] == ("rejected", 3)
     assert verdicts["fuse#2000"] == ("fused", 2)
     assert verdicts["fuse#3000"] == ("passed", 1)
+
+
+def test_predictions_are_no_part_of_the_sums() -> None:
+    """What was compiled for a GPU that is not there is not what runs."""
+    predicted = msgspec.structs.replace(pair(1, "between"), graph="0/0/forward@sm_90/lowered")
+    phases = [
+        Phase(id=1, name="dynamo", start=0, seconds=10),
+        Phase(id=2, name="predict sm_90", start=1, seconds=6, parent=1),
+        Phase(id=3, name="GraphLowering.run", start=2, seconds=4, parent=2),
+    ]
+    found = summary([predicted, *phases])
+    assert found.fusion.rejected == {}
+    assert [(one.stage, one.seconds) for one in found.stages] == [("capture", 4)]
+
+
+def test_build_threads_are_kept_apart() -> None:
+    phases = [
+        Phase(id=1, name="dynamo", start=0, seconds=10, thread=1),
+        Phase(id=2, name="async_compile.wait", start=1, seconds=6, parent=1, thread=1),
+        Phase(id=3, name="compile_file", start=1, seconds=9, thread=2),
+    ]
+    found = summary(list(phases))
+    assert [(one.stage, one.seconds) for one in found.stages] == [("build", 6), ("capture", 4)]
+    built = {one.name: one for one in found.phases}["compile_file"]
+    assert (built.self_seconds, built.beside_seconds) == (0, 9)
 
 
 def test_own_time_of_phases_adds_up() -> None:

@@ -7,7 +7,7 @@ from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
 from viewers.text.lines import BLANK, Line, line, prose
 from viewers.text.sections import View
-from viewers.text.table import heading, table
+from viewers.text.table import Cell, heading, table
 from viewers.words import plural, tensor_text
 
 
@@ -15,11 +15,26 @@ def section(view: View) -> list[Line]:
     sites = view.summary.breaks
     compiles = len({piece.compile_id for call in view.summary.calls for piece in call.pieces})
     if not sites:
-        return [heading("breaks", f"no graph breaks in {plural(compiles, 'compile')}")]
+        none = heading("breaks", f"no graph breaks in {plural(compiles, 'compile')}")
+        return [none, *_skipped(view)]
     lines = [heading("breaks", plural(len(sites), "site"))]
     for site in sites:
         lines += [*_site(view, site), BLANK]
-    return lines[:-1]
+    return [*lines[:-1], *_skipped(view)]
+
+
+def _skipped(view: View) -> list[Line]:
+    """Frames that Dynamo left to Python, the same function for the same reason once."""
+    frames = view.summary.skipped
+    if not frames:
+        return []
+    rows: dict[tuple[str, str], list[Cell]] = {}
+    for frame in frames:
+        where = view.names.place(frame.location.file, frame.location.line)
+        reason = " ".join(frame.reason.split())
+        rows[where, reason] = [(where, "dim"), frame.function, reason]
+    found = table(list(rows.values()), "elf", view.width, 2)
+    return [BLANK, heading("left to Python", plural(len(rows), "function")), *found]
 
 
 def _site(view: View, site: BreakSite) -> list[Line]:

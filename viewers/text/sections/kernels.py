@@ -19,8 +19,11 @@ def section(view: View) -> list[Line]:
     lines: list[Line] = []
     for graph in dict.fromkeys(row.kernel.graph for row in rows):
         mine = [row for row in rows if row.kernel.graph == graph]
-        lines.append(heading(f"kernels {graph}", plural(len(mine), "kernel")))
-        lines += table([_row(row, view.names) for row in mine], "llfrrf", view.width, 2)
+        predicted = all(row.kernel.predicted for row in mine)
+        count = plural(len(mine), "kernel") + (", predicted" if predicted else "")
+        lines.append(heading(f"kernels {graph}", count))
+        shown = [_row(row, view.names, mark=not predicted) for row in mine]
+        lines += table(shown, "llfrrf", view.width, 2)
         for row in mine:
             lines += _binaries(row)
         lines.append(BLANK)
@@ -35,7 +38,7 @@ def lines_text(lines: tuple[tuple[str, int], ...], names: FileNames) -> str:
     return " ".join(f"{names.short(file)}:{numbers_text(found)}" for file, found in files.items())
 
 
-def _row(row: KernelRow, names: FileNames) -> list[Cell]:
+def _row(row: KernelRow, names: FileNames, mark: bool) -> list[Cell]:
     kernel = row.kernel
     language = LANGUAGES.get(kernel.language, kernel.language)
     nests = plural(kernel.loop_nests, "loop nest") if kernel.loop_nests else ""
@@ -43,7 +46,7 @@ def _row(row: KernelRow, names: FileNames) -> list[Cell]:
     where = lines_text(row.lines, names) or f"no user line: {kernel.no_line or 'not recorded'}"
     return [
         (kernel.id, "accent"),
-        (language + (" predicted" if kernel.predicted else ""), "dim"),
+        (language + (" predicted" if kernel.predicted and mark else ""), "dim"),
         kernel.label or kernel.name,
         (nests, "dim"),
         (length, "dim"),

@@ -27,32 +27,23 @@ def section(view: View) -> list[Line]:
 def _cause(view: View, cause: RecompileCause) -> list[Line]:
     cost = seconds_text(cause.seconds)
     lines = [line(("↻ ", "recompile"), (recompile_title(cause), "strong"), f"  {cost}", hang=4)]
-    rows: list[list[Cell]] = []
-    for frame in cause.frames:
-        change = frame.change
-        tested = frame.why.tested if frame.why else 0
-        rows.append(
-            [
-                (f"call {frame.call}" if frame.call else "", "dim"),
-                f"{frame.instead_of} → {frame.compile_id}",
-                frame.function,
-                change.name,
-                f"expected {change.expected} seen {change.seen}" if change.seen else "",
-                (seconds_text(frame.seconds), "recompile"),
-                (f"{plural(tested, 'guard')} held before it" if tested else "", "dim"),
-            ]
-        )
-    lines += table(rows, "lllefrf", view.width, 2)
+    rows: list[list[Cell]] = [
+        [
+            (f"call {frame.call}" if frame.call else "", "dim"),
+            f"{frame.instead_of} → {frame.compile_id}",
+            frame.function,
+            frame.change.text,
+            (seconds_text(frame.seconds), "recompile"),
+        ]
+        for frame in cause.frames
+    ]
+    lines += table(rows, "llffr", view.width, 2)
     if cause.place is not None:
         lines += place_lines(cause.place, view.names, 2, view.width)
     for failed in cause.frames[0].record.failed:
-        lines.append(
-            line(
-                (f"  {failed.entry} failed  ", "dim"),
-                failed.guard,
-                (f"  {failed.kind}", "dim"),
-                hang=6,
-            )
-        )
+        facts = [failed.kind, f"{plural(failed.tested, 'guard')} held" if failed.tested else ""]
+        tail = "  " + ", ".join(filter(None, facts))
+        head = f"  {failed.entry} failed  "
+        lines.append(line((head, "dim"), failed.guard, (tail, "dim"), hang=len(head)))
     lines += advice_lines(cause.advice, 2, view.width)
     return lines

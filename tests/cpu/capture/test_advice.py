@@ -1,0 +1,129 @@
+"""Advice that is not given: where the source does not prove it, there is no code to paste."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.capture.advice import Broken, advise
+from compiler.capture.advice.broken import parse
+
+BRANCH = "Data-dependent branching"
+
+
+def codes(source: str, *tensors: str, dtype: str = "float32") -> list[str]:
+    broken = Broken(
+        gb="GB0170",
+        type=BRANCH,
+        lines=tuple(textwrap.dedent(source).strip("\n").splitlines()),
+        tensors=tuple((name, dtype) for name in tensors),
+    )
+    return [advice.code for advice in advise(broken)]
+
+
+def test_the_clamp_stands_alone() -> None:
+    source = """
+    if x.abs().max() > 8:
+        x = x.clamp(-8, 8)
+    """
+    assert codes(source, "x")[0] == "x = x.clamp(-8, 8)"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if x.abs().max() > 8:\n    x = x.clamp(-9, 9)",
+        "if x.abs().max() > 8:\n    y = x.clamp(-8, 8)",
+        "if y.abs().max() > 8:\n    x = x.clamp(-8, 8)",
+        "if x.abs().max() < 8:\n    x = x.clamp(-8, 8)",
+        "if x.max() > 8:\n    x = x.clamp(-8, 8)",
+        "if x.abs().max() > n:\n    x = x.clamp(-n, n)",
+        "if x.abs().max() > 8:\n    x = x.clamp(-8, 8)\nelse:\n    x = x * 2",
+        "if x.abs().max() > 8:\n    x = x.clamp(-8, 8)\n    y = 1",
+    ],
+)
+def test_other_clamps_do_not(source: str) -> None:
+    assert not any(code.startswith(("x = x.clamp", "y = x.clamp")) for code in codes(source, "x"))
+
+
+def test_an_integer_may_have_no_absolute_value() -> None:
+    source = "if x.abs().max() > 8:\n    x = x.clamp(-8, 8)"
+    assert codes(source, "x", dtype="int8")[0].startswith("x = torch.where(")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if c:\n    x = x[:, :3]",
+        "if c:\n    x = x.mul_(2)",
+        "if c:\n    x *= 2",
+        "if c:\n    self.x = x * 2",
+        "if c:\n    x = torch.cat([x, x])",
+        "if c:\n    x = x * 2\n    y = x",
+        "if c and d:\n    x = x * 2",
+        "if 0 < c < 3:\n    x = x * 2",
+        "if not (c or d):\n    x = x * 2",
+        "if c in d:\n    x = x * 2",
+        "elif c:\n    x = x * 2",
+        "return x if c and d else y",
+        "def f(x): return x if c else y",
+        "if c:\n    return x",
+        "for x in y: pass",
+        "x +",
+        "",
+    ],
+)
+def test_no_code_where_it_may_be_wrong(source: str) -> None:
+    assert set(codes(source, "x", "y", "c", "d")) <= {""}
+
+
+def test_torch_cond_only_with_known_tensors() -> None:
+    source = "if c:\n    x = x * n"
+    assert len(codes(source, "x")) == 2
+    assert codes(source, "x")[1].endswith("(x,))")
+    assert len(codes(source)) == 1
+
+
+def test_torchs_hints_where_we_have_none_useful_ones_first() -> None:
+    hints = ("This graph break is fundamental - no.", "Do this instead.")
+    given_ = advise(Broken(gb="", type="something new", hints=hints))
+    assert [(advice.text, advice.by) for advice in given_] == [
+        ("Do this instead.", "torch"),
+        ("This graph break is fundamental - no.", "torch"),
+    ]
+
+
+def test_an_unknown_operator_gets_no_name() -> None:
+    broken = Broken(gb="", type="x", explanation="There was no fake impl registered for it.")
+    assert advise(broken) == ()
+
+
+@given(st.text(), st.text(), st.lists(st.text(), max_size=4), st.integers(0, 50))
+def test_any_text_is_survived(kind: str, context: str, lines: list[str], column: int) -> None:
+    for name in (BRANCH, "Unsupported Tensor.item() call", "Dynamic shape operator", kind):
+        advise(
+            Broken(
+                gb="",
+                type=name,
+                context=context,
+                explanation=context,
+                lines=tuple(lines),
+                column=column,
+                end_column=column + 3,
+            )
+        )
+
+
+@given(st.lists(st.text(max_size=30), max_size=6))
+def test_parsing_never_raises(lines: list[str]) -> None:
+    parse(tuple(lines))
+
+
+def test_a_statement_over_several_lines() -> None:
+    lines = ("    print(", '        "a",', "    )", "    return x")
+    statement = parse(lines)
+    assert statement is not None
+    assert statement.end_lineno == 3

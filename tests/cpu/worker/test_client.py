@@ -1,0 +1,120 @@
+"""The front end's side: stopping, Ctrl-C, errors of the caller, a guardian that sleeps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.reader import read_trace
+from compiler.trace.records import AnyRecord, End, Output, Settings, Start
+from tests.cpu.worker.recorded import MARK, left_behind, recorded
+from workbench.worker.client import record
+
+HANG = "import time\nprint('here')\ntime.sleep(1000)\n"
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Settings:
+    file = tmp_path / "model.py"
+    file.write_text(HANG)
+    return Settings(file=str(file), until="load")
+
+
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> str:
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(MARK, mark)
+    return mark
+
+
+def test_stopped_by_another_thread(hanging: Settings, mark: str, tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def see(one: AnyRecord) -> None:
+        if isinstance(one, Output):
+            stop.set()
+
+    end = record(hanging, trace=tmp_path / "run.tcw", on_record=see, stop=stop)
+    assert end.status == "interrupted"
+    assert end.reason == "loading model.py"
+    assert left_behind(mark) == []
+    assert read_trace(tmp_path / "run.tcw").records[-1] == end
+
+
+def test_an_error_of_the_caller_comes_out_and_leaves_nothing(hanging: Settings, mark: str) -> None:
+    def see(one: AnyRecord) -> None:
+        if isinstance(one, Output):
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        record(hanging, trace=None, on_record=see)
+    assert left_behind(mark) == []
+
+
+def test_a_trace_that_cannot_be_written(hanging: Settings, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        record(hanging, trace=tmp_path / "no" / "run.tcw", on_record=lambda _: None)
+
+
+def test_control_c(hanging: Settings, mark: str, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from compiler.trace.records import Output, Settings\n"
+        "from workbench.worker.client import record\n"
+        "see = lambda one: print('seen', flush=True) if isinstance(one, Output) else None\n"
+        f"end = record(Settings(file={hanging.file!r}, until='load'),"
+        f" trace=Path({str(tmp_path / 'run.tcw')!r}), on_record=see)\n"
+        "print(end.status)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "seen\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "interrupted\n"
+    assert process.returncode == 0
+    assert left_behind(mark) == []
+    assert read_trace(tmp_path / "run.tcw").records[-1].status == "interrupted"
+
+
+def test_many_recordings_leave_no_descriptor_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        recorded(tmp_path, "def broken(:\n")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_guardian_sleeps(tmp_path: Path) -> None:
+    text = (
+        "import os, time\ntime.sleep(0.3)\n"
+        "print(open(f'/proc/{os.getppid()}/status').read())\nmodel = example_inputs = None\n"
+    )
+    found = recorded(tmp_path, text)
+    printed = "".join(output.text for output in found.all(Output))
+    assert "State:\tS (sleeping)" in printed
+
+
+def test_standard_input_is_empty(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "input()\n")
+    assert found.failure.type == "EOFError"
+    assert found.line == 1
+
+
+def test_records_are_numbered_in_the_end(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "def broken(:\n")
+    assert isinstance(found.end, End)
+    assert found.end.records == len(found.records) - 1
+    (start,) = found.all(Start)
+    assert start.settings.file == str(found.file)
