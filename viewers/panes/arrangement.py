@@ -13,6 +13,7 @@ from viewers.panes import (
     fusion,
     graph,
     kernel,
+    kernels,
     memory,
     nests,
     output,
@@ -46,6 +47,7 @@ PANES: dict[str, Pane] = {
     "source-break": partial(source.content, annotate=True),
     "graph": graph.content,
     "kernel": kernel.content,
+    "kernels": kernels.content,
     "break": breaks.explanation,
     "sides": breaks.sides,
     "cache": recompiles.cache,
@@ -100,6 +102,10 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         (Column((Slot("overview", 0), Slot("findings"))),),
         narrow=(Slot("overview", 9), Slot("findings", 10)),
         focus="findings",
+        wide=(
+            Column((Slot("overview", 0), Slot("findings")), 9),
+            Column((Slot("kernels", 0), Slot("output")), 5),
+        ),
     ),
     "source": Arrangement(
         _columns((38, "source"), (31, "graph"), (35, "kernel")),
@@ -134,6 +140,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("fusion"),), 7),
         ),
     ),
+    "kernels": Arrangement(
+        _columns((2, "kernels"), (3, "kernel")),
+        narrow=(Slot("kernels"), Slot("kernel")),
+        focus="kernels",
+        wide=_columns((4, "kernels"), (5, "kernel"), (4, "source")),
+    ),
     "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),
     "autograd": Arrangement(
         _columns((2, "autograd"), (1, "source")), narrow=(Slot("autograd"),), focus="autograd"
@@ -147,6 +159,6 @@ STAGES = {
     "autograd": "autograd",
     "fusion": "fusion",
     "memory": "memory",
-    "kernels": "source",
+    "kernels": "kernels",
 }
 """Stage of the spine -> arrangement."""

@@ -274,8 +274,6 @@ class Bench(Screen[None]):
         row = pane.row
         if self.navigator.opened(row, pane.pane):
             await self.rebuild()
-            if row.key.endswith(":kernels"):
-                self._focus("kernel")
         elif row.ref or row.key:
             self._focus_counterpart(pane)
 
