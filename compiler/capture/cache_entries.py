@@ -2,9 +2,9 @@
 
 torch can tell Python which code object it is about to run for a frame
 (`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp): each cache entry has a
-code object of its own, so this is exact. torch 2.11 has no such call, but moves the entry that hit to the
-front of its list (`ExtraState::move_to_front`): entries that came forward did serve; an entry that
-was in front before may have served or not, so it is left out.
+code object of its own, so this is exact. torch 2.11 has no such call, but moves the entry that hit
+to the front of its list (`ExtraState::move_to_front`): entries that came forward did serve; an
+entry that was in front before may have served or not, so it is left out.
 """
 
 from __future__ import annotations

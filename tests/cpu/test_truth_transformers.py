@@ -26,6 +26,9 @@ SAMPLES = sorted(
     if path.stem != "__init__"
 )
 
+REFUSED = "Attempt to trace generator"
+"""Counted by torch, but in no frame: a generator is refused before it gets a compile id."""
+
 
 def sample_calls(name: str) -> list[Callable[[], object]]:
     module = importlib.import_module(f"sample_models.{name}")
@@ -88,11 +91,14 @@ def test_counters_of_dynamo(told: Told) -> None:
     assert stats["unique_graphs"] == len(told.ours.graphs)
     assert stats["calls_captured"] == sum(told.ours.graphs.values())
     counted = sum(
-        sum(told.counters.get(name, {}).values()) for name in ("graph_break", "unimplemented")
+        count
+        for name in ("graph_break", "unimplemented")
+        for reason, count in told.counters.get(name, {}).items()
+        if not reason.startswith(REFUSED)
     )
     breaks = [record for record in told.records if isinstance(record, GraphBreak)]
-    # a break for which the whole frame is given up is counted twice: its cause, and the giving up
-    assert counted == len(breaks) + sum(record.outcome == "skip-frame" for record in breaks)
+    # in a loop the break is raised once more, to give up the whole frame
+    assert counted == len(breaks) + sum("graph break in loop" in record.then for record in breaks)
 
 
 def test_nothing_went_wrong_on_the_way(told: Told) -> None:

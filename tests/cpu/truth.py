@@ -18,6 +18,7 @@ from torch._dynamo.utils import counters
 from compiler.capture import HOOKS
 from compiler.control.hooks import install_all
 from compiler.control.recorder import Recorder
+from compiler.graphs.lines import outside_torch, parse_stack_trace
 from compiler.trace.records import (
     AnyRecord,
     FrameEnd,
@@ -116,11 +117,12 @@ def told_by_torch(handler: TraceHandler) -> Story:
 
 def _site(payload: str) -> Site:
     place, code = _PLACE.search(payload), _CODE.search(payload)
-    return (
-        f"GB{code['code']}" if code else "",
-        place["file"] if place else "",
-        int(place["line"]) if place else 0,
-    )
+    gb = f"GB{code['code']}" if code else ""
+    if place is not None and outside_torch(place["file"]):
+        return gb, place["file"], int(place["line"])
+    # torch 2.11 may name a line of its own; the stack below it has the user's
+    stack = parse_stack_trace(payload)
+    return (gb, stack[-1].file, stack[-1].line) if stack else (gb, "", 0)
 
 
 def _reasons(payload: Any) -> str:
