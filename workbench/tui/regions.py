@@ -26,7 +26,6 @@ from workbench.tui.pane import PaneView
 from workbench.tui.stage import Stage, spine_width
 from workbench.tui.theme import Theme
 
-
 PATIENCE = 10.0
 """Seconds without a record after which a recording from elsewhere counts as over."""
 
