@@ -15,9 +15,9 @@ import msgspec
 from compiler.capture.code import function_location, resumes_at, source_line, user_name
 from compiler.capture.failing_entry import Tried, why_not
 from compiler.capture.recompile_advice import Changed, advise
-from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.trace.records import FailedGuard, Recompile
 
 
@@ -45,7 +45,7 @@ def install(recorder: Recorder) -> Uninstall:
             return reasons
         finally:
             searches.pop()
-            with safely(recorder, "a recompile"):
+            with Safely(recorder, "a recompile"):
                 _record(recorder, tried, frame.f_code, reasons)
 
     @functools.wraps(find_reason)
@@ -54,7 +54,7 @@ def install(recorder: Recorder) -> Uninstall:
     ) -> Any:
         reason = find_reason(guard_manager, code, f_locals, compile_id, *args, **kwargs)
         if searches:
-            with safely(recorder, "the guard that failed"):
+            with Safely(recorder, "the guard that failed"):
                 searches[-1].append(why_not(guard_manager, f_locals, str(compile_id), reason))
         return reason
 
