@@ -11,6 +11,8 @@ from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 from compiler.inductor import HOOKS as INDUCTOR
+from compiler.inductor.shadow import HOOK as GPU
+from compiler.inductor.shadow import why_not
 from compiler.trace.records import HookStatus
 
 HOOKS: tuple[Hook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)
@@ -24,9 +26,15 @@ def statuses() -> tuple[HookStatus, ...]:
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[tuple[HookStatus, ...]]:
     """Every compile inside the block is recorded; torch is as before after it."""
-    until = recorder.settings.until
-    wanted = [hook for hook in HOOKS if reached(hook.stage, until)]
+    settings = recorder.settings
+    wanted = [
+        hook
+        for hook in HOOKS
+        if reached(hook.stage, settings.until) and (hook is not GPU or settings.device == "cuda")
+    ]
     installed, uninstall = install_all(wanted, recorder)
+    if missing := why_not(settings, installed):
+        recorder.warn_once(missing, asked=True)
     try:
         yield tuple(installed)
     finally:

@@ -57,12 +57,12 @@ class Recorder:
             return
         self.emit(Source(file=file, text=self.text(body)))
 
-    def warn_once(self, message: str, key: object = None) -> None:
+    def warn_once(self, message: str, key: object = None, asked: bool = False) -> None:
         """Record a `Warned`, unless one with this key (the message, where none is given) was."""
         key = message if key is None else key
         if key not in self._warned:
             self._warned.add(key)
-            self.emit(Warned(message=message))
+            self.emit(Warned(message=message, asked=asked))
 
     def next_kernel(self) -> str:
         """A fresh kernel id: `k0`, `k1`, …"""

@@ -42,6 +42,7 @@ def explain(
     else:
         lines = header(summary)
     lines += _losses(recording)
+    lines += [line((text, "recompile"), hang=2) for text in asked_for_and_missing(summary)]
     lines += findings_lines(summary.findings, names, width, max(8, height - MARGIN))
     if not summary.findings and not failed:
         lines += _nothing(summary)
@@ -127,11 +128,17 @@ def _losses(recording: Recording) -> list[Line]:
     return [line((f"left out of this trace: {', '.join(what)}", "recompile"), hang=2)]
 
 
+def asked_for_and_missing(summary: Summary) -> list[str]:
+    """What an option asked for and the recording does not hold: said before what it does."""
+    return list(dict.fromkeys(warned.message for warned in summary.warnings if warned.asked))
+
+
 def _warnings(summary: Summary) -> list[Line]:
     """What this recording lacks: hooks that this torch does not offer, then our own warnings."""
     hooks = summary.environment.hooks if summary.environment else ()
     said = [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]
-    messages = list(dict.fromkeys([*said, *(warned.message for warned in summary.warnings)]))
+    others = (warned.message for warned in summary.warnings if not warned.asked)
+    messages = list(dict.fromkeys([*said, *others]))
     lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
     if len(messages) > 3:
         lines.append(

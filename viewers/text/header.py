@@ -48,7 +48,8 @@ def settings_words(summary: Summary) -> list[str]:
     if machine:
         words += [f"torch {machine.torch}", f"cpu, {plural(machine.threads, 'thread')}"]
     if settings and settings.device == "cuda":
-        words.append(f"code for {settings.arch or 'cuda'} predicted")
+        arch = settings.arch or "cuda"
+        words.append(f"{'' if summary.kernels.predicted else 'no '}code for {arch} predicted")
     calls = sum(1 for call in summary.calls if call.number)
     if calls:
         words.append(plural(calls, "call"))

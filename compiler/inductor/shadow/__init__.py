@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Sequence
+
 from compiler.control.hooks import Hook, Uninstall
 from compiler.control.recorder import Recorder
+from compiler.control.stages import reached
 from compiler.inductor.shadow.architectures import ARCHITECTURES, DEFAULT
-from compiler.trace.records import Warned
+from compiler.trace.records import HookStatus, Settings
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -16,14 +20,39 @@ def install(recorder: Recorder) -> Uninstall:
     architecture = ARCHITECTURES.get(settings.arch or DEFAULT)
     if architecture is None:
         known = ", ".join(ARCHITECTURES)
-        recorder.emit(
-            Warned(message=f"no code is predicted for {settings.arch}: tcw knows {known}")
+        recorder.warn_once(
+            f"no {settings.arch} code is predicted: tcw knows {known}; take the nearest of them",
+            asked=True,
         )
         return lambda: None
     # Imports torch and Triton, which a recording for the CPU can do without.
     from compiler.inductor.shadow import compile as shadow
 
     return shadow.install(recorder, architecture)
+
+
+def why_not(settings: Settings, hooks: Sequence[HookStatus]) -> str:
+    """Why a recording that asks for GPU code predicts none, and what to do; "" where it does.
+
+    `hooks`: those of the recording.
+    """
+    if settings.device != "cuda":
+        return ""
+    arch = settings.arch or DEFAULT
+    if not reached(HOOK.stage, settings.until):
+        return (
+            f"no {arch} code is predicted: the recording ends after {settings.until}; "
+            f"--until {HOOK.stage} generates it"
+        )
+    status = next((one for one in hooks if one.name == HOOK.name), None)
+    if status is None or status.available:
+        return ""
+    if importlib.util.find_spec("triton") is None:
+        return (
+            f"no {arch} code is predicted: Triton is not installed; "
+            "pip install triton (3.6 or later; torch's release notes name the one it goes with)"
+        )
+    return f"no {arch} code is predicted: {status.reason}; tcw doctor says what this torch offers"
 
 
 HOOK = Hook(

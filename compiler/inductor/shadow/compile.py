@@ -77,7 +77,8 @@ class Shadow:
         try:
             self._predict(compile_graph, args, kwargs)
         except (NoGuard, CacheRefused) as error:
-            self.recorder.warn_once(f"no {self.architecture.name} code is predicted: {error}")
+            message = f"no {self.architecture.name} code is predicted: {error}"
+            self.recorder.warn_once(message, asked=True)
         except Exception as error:
             self.recorder.warn_once(
                 f"the {self.architecture.name} code of {self._graph(kwargs)} is not predicted"

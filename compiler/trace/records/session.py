@@ -163,6 +163,8 @@ class Warned(Record):
     """Something of the recording that is less than asked, said in words."""
 
     message: str
+    asked: bool = False
+    """The user asked for what is missing, with an option of its own: shown first."""
 
 
 class End(Record):

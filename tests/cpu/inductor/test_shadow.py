@@ -10,11 +10,11 @@ import torch
 from compiler import pipeline
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow import HOOK, guard, install
+from compiler.inductor.shadow import HOOK, guard, install, why_not
 from compiler.inductor.shadow import compile as shadow
 from compiler.inductor.shadow.architectures import ARCHITECTURES
 from compiler.inductor.shadow.kernels import kernel_sources
-from compiler.trace.records import Kernel, Settings, Warned
+from compiler.trace.records import HookStatus, Kernel, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from tests.cpu.inductor.predictions import Block, Listening, Prediction, own_cache, predicted, train
 
@@ -218,3 +218,16 @@ def test_an_unknown_architecture_is_said() -> None:
 def test_this_torch_offers_it() -> None:
     assert HOOK.check().available
     assert HOOK in pipeline.HOOKS
+
+
+def test_why_nothing_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Settings(file="", device="cuda", arch="sm_80")
+    there = HookStatus(name=HOOK.name, available=True, offers="")
+    gone = HookStatus(name=HOOK.name, available=False, offers="", reason="no driver")
+    assert why_not(Settings(file=""), []) == ""
+    assert why_not(asked, [there]) == ""
+    assert "no sm_80 code is predicted: no driver" in why_not(asked, [gone])
+    early = Settings(file="", device="cuda", until="fusion")
+    assert "--until codegen" in why_not(early, [])
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install triton" in why_not(asked, [gone])

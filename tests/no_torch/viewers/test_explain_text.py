@@ -10,7 +10,14 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
-from compiler.trace.records import AnyRecord, End, Environment, HookStatus
+from compiler.trace.records import (
+    AnyRecord,
+    End,
+    Environment,
+    HookStatus,
+    Settings,
+    Warned,
+)
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch import traces
@@ -149,3 +156,15 @@ def test_frames_left_to_python_are_in_the_breaks_section() -> None:
 def test_a_script_is_not_timed_and_says_so() -> None:
     records = [*traces.opening(), *traces.frame(), traces.end()]
     assert "Speed not measured: the file compiles on its own" in text(records)
+
+
+def test_what_an_option_asked_for_and_is_missing_comes_first() -> None:
+    settings = Settings(file=traces.FILE, device="cuda", arch="sm_99")
+    missing = Warned(message="no sm_99 code is predicted: tcw knows sm_90", asked=True)
+    records = [*traces.opening(settings), missing, Warned(message="another"), *traces.clean()[-4:]]
+    lines = text(records).splitlines()
+    place = next(n for n, one in enumerate(lines) if one.startswith("no sm_99 code is predicted"))
+    assert place <= 4
+    assert "no code for sm_99 predicted" in lines[0]
+    assert sum("sm_99 code" in one for one in lines) == 1
+    assert any(one.startswith("note") and "another" in one for one in lines)
