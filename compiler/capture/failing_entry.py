@@ -77,6 +77,7 @@ def why_not(guard_manager: Any, f_locals: Any, compile_id: str, reason: str) -> 
             expected=expected,
             seen=seen,
             tested=tested,
+            location=guard.location if guard is not None else None,
         ),
         what=failure.what,
         index=failure.index,

@@ -10,13 +10,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import msgspec
+
 from compiler.capture.code import function_location, resumes_at, source_line, user_name
 from compiler.capture.failing_entry import Tried, why_not
 from compiler.capture.recompile_advice import Changed, advise
 from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
-from compiler.trace.records import Location, Recompile
+from compiler.trace.records import FailedGuard, Recompile
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -71,21 +73,36 @@ def install(recorder: Recorder) -> Uninstall:
 def _record(recorder: Recorder, tried: list[Tried], code: Any, reasons: Any) -> None:
     from torch._guards import CompileContext
 
-    location = _location(tried, code)
-    resumed = resumes_at(code) is not None
-    recorder.source(location.file)
+    failed = _advised(tried, resumes_at(code) is not None)
+    location = failed[0].location if failed and failed[0].location else function_location(code)
+    for place in (location, *(entry.location for entry in failed)):
+        if place is not None:
+            recorder.source(place.file)
     texts = [entry.failed.guard for entry in tried] if reasons is None else reasons
     recorder.emit(
         Recompile(
             compile_id=str(CompileContext.current_compile_id() or recorder.compile_id),
             call=recorder.call,
-            failed=tuple(entry.failed for entry in tried),
+            failed=failed,
             location=location,
             source_line=source_line(location),
             function=user_name(code.co_name),
             reason="\n".join(map(str, texts)),
-            advice=advise([_changed(entry, resumed) for entry in tried], _settings()),
+            advice=failed[0].advice if failed else (),
         )
+    )
+
+
+def _advised(tried: list[Tried], resumed: bool) -> tuple[FailedGuard, ...]:
+    """The failures, each with what helps against it; the other entries' failures matter to it."""
+    settings = _settings()
+    changes = [_changed(entry, resumed) for entry in tried]
+    return tuple(
+        msgspec.structs.replace(
+            entry.failed,
+            advice=advise([change, *(c for c in changes if c is not change)], settings),
+        )
+        for entry, change in zip(tried, changes, strict=True)
     )
 
 
@@ -111,17 +128,6 @@ def _settings() -> dict[str, object]:
 
     names = ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_float")
     return {name: getattr(config, name, None) for name in names}
-
-
-def _location(tried: list[Tried], code: Any) -> Location:
-    """The line that made torch depend on the value; else the function's first line.
-
-    The latest used entry decides, as for the advice.
-    """
-    guard = tried[0].guard if tried else None
-    if guard is not None and guard.location is not None:
-        return guard.location
-    return function_location(code)
 
 
 HOOK = Hook(

@@ -151,6 +151,10 @@ class FailedGuard(Part):
     seen: str = ""
     tested: int = 0
     """Guards that were run before it failed."""
+    location: Location | None = None
+    """The line that made Dynamo depend on the value; None for a guard that carries no line."""
+    advice: tuple[Advice, ...] = ()
+    """Against this failure; that of the first is the recompile's own."""
 
 
 class Recompile(Record):
