@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.capture.source_names import readable
 from compiler.trace.records import Advice
 
 
@@ -20,11 +19,16 @@ class Changed:
     what: str
     kind: str = ""
     source: str = ""
+    """torch's expression."""
+    subject: str = ""
+    """The same in the terms of whoever calls the frame."""
     name: str = ""
+    """What was compared: a size or setting of the subject, in the same terms."""
     expected: str = ""
     seen: str = ""
     index: int | None = None
     guard: str = ""
+    """The condition, readable."""
     described: str = ""
     """The guarded value of the first compile, described."""
     resumed: bool = False
@@ -68,7 +72,7 @@ def _widest(changed: Sequence[Changed]) -> Changed:
 
 
 def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor, index = readable(changed.source), changed.index
+    tensor, index = changed.subject, changed.index
     if {changed.expected, changed.seen} & {"0", "1"}:
         return (
             Advice(
@@ -117,7 +121,7 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _rank(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     return (
         Advice(
             text="another number of dimensions is another program; bring the tensor to one rank "
@@ -136,7 +140,7 @@ def _more(seen: str, expected: str) -> bool:
 
 
 def _stride(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     return (
         Advice(
             text="the same shape came with another memory layout (a transposed, sliced or "
@@ -147,7 +151,7 @@ def _stride(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _dtype(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     return (
         Advice(
             text="convert before the call if the other dtype is not meant; else it is one "
@@ -158,7 +162,7 @@ def _dtype(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _device(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     return (
         Advice(
             text=f"{tensor} came from another device; move it before the call if that is not "
@@ -169,7 +173,7 @@ def _device(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     if changed.seen == "True":
         text = "detach it before the call if no gradient is wanted for it"
         code = f"{tensor} = {tensor}.detach()"
@@ -250,7 +254,7 @@ def _buffer(name: str) -> str:
 def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if "DICT" in changed.kind or changed.described.startswith(("{", "dict")):
         return _keys_of_dict(changed, settings)
-    name = readable(changed.source)
+    name = changed.subject
     return (
         Advice(
             text=f"a loop over {name} is unrolled for its length; pass one stacked tensor, or pad "
@@ -263,7 +267,7 @@ def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _keys_of_dict(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text=f"each set of keys of {readable(changed.source)} is a program of its own; give it "
+            text=f"each set of keys of {changed.subject} is a program of its own; give it "
             "the same keys in the same order in each call"
         ),
     )
@@ -293,7 +297,7 @@ def _identity(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _type(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    name = readable(changed.source)
+    name = changed.subject
     if changed.expected == "a tensor" and changed.seen in ("int", "float", "bool"):
         return (
             Advice(
@@ -335,7 +339,7 @@ def _state(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _shape(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    condition = readable(changed.guard)
+    condition = changed.guard
     if re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition):
         return (
             Advice(

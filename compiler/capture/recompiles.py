@@ -8,15 +8,30 @@ convert_frame.py) and `get_guard_fail_reason`, which it calls for each cache ent
 from __future__ import annotations
 
 import functools
+import re
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line, user_name
 from compiler.capture.failing_entry import Tried, why_not
 from compiler.capture.recompile_advice import Changed, advise
 from compiler.capture.safely import safely
+from compiler.capture.skips import users_own
+from compiler.capture.source_names import readable
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
-from compiler.trace.records import Location, Recompile
+from compiler.trace.records import FailedGuard, Location, Recompile
+
+
+@dataclass
+class _Search:
+    """The entries that did not serve one call of a frame."""
+
+    caller: Caller = Caller()
+    tried: list[Tried] = field(default_factory=list)
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -25,8 +40,8 @@ def install(recorder: Recorder) -> Uninstall:
 
     find_reasons = convert_frame.get_and_maybe_log_recompilation_reasons
     find_reason = torch_guards.get_guard_fail_reason
-    searches: list[list[Tried]] = []
-    """The entries that did not serve, for each recompile whose reasons torch looks for now."""
+    searches: list[_Search] = []
+    """One for each recompile whose reasons torch looks for now."""
 
     @functools.wraps(find_reasons)
     def finding(*args: Any, **kwargs: Any) -> Any:
@@ -35,8 +50,10 @@ def install(recorder: Recorder) -> Uninstall:
         unlogged = args[3] if len(args) > 3 else kwargs.get("skip_logging", False)
         if recorder.quiet or unlogged or frame is None:
             return find_reasons(*args, **kwargs)
-        tried: list[Tried] = []
-        searches.append(tried)
+        search = _Search()
+        with safely(recorder, "what a call passes"):
+            search.caller = caller_of(frame.f_code, frame.f_locals, recorder.arguments)
+        searches.append(search)
         reasons: Any = None
         try:
             reasons = find_reasons(*args, **kwargs)
@@ -44,7 +61,7 @@ def install(recorder: Recorder) -> Uninstall:
         finally:
             searches.pop()
             with safely(recorder, "a recompile"):
-                _record(recorder, tried, frame.f_code, reasons)
+                _record(recorder, search, frame.f_code, reasons)
 
     @functools.wraps(find_reason)
     def finding_one(
@@ -53,7 +70,10 @@ def install(recorder: Recorder) -> Uninstall:
         reason = find_reason(guard_manager, code, f_locals, compile_id, *args, **kwargs)
         if searches:
             with safely(recorder, "the guard that failed"):
-                searches[-1].append(why_not(guard_manager, f_locals, str(compile_id), reason))
+                search = searches[-1]
+                search.tried.append(
+                    why_not(guard_manager, f_locals, str(compile_id), reason, search.caller)
+                )
         return reason
 
     undo = [
@@ -68,38 +88,52 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
-def _record(recorder: Recorder, tried: list[Tried], code: Any, reasons: Any) -> None:
+def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:
     from torch._guards import CompileContext
 
-    location = _location(tried, code)
-    resumed = resumes_at(code) is not None
+    tried, caller = search.tried, search.caller
+    changed = [_changed(entry, caller, resumes_at(code) is not None) for entry in tried]
+    failed = []
+    for index, entry in enumerate(tried):
+        location = _location(entry, caller, code, recorder.user_root)
+        recorder.source(location.file)
+        one = msgspec.structs.replace(
+            entry.failed,
+            location=location,
+            source_line=source_line(location),
+            advice=advise(changed[index:] + changed[:index], _settings()),
+        )
+        failed.append(one)
+    first = failed[0] if failed else FailedGuard(entry="", guard="")
+    location = first.location or function_location(code)
     recorder.source(location.file)
     texts = [entry.failed.guard for entry in tried] if reasons is None else reasons
     recorder.emit(
         Recompile(
             compile_id=str(CompileContext.current_compile_id() or recorder.compile_id),
             call=recorder.call,
-            failed=tuple(entry.failed for entry in tried),
+            failed=tuple(failed),
             location=location,
             source_line=source_line(location),
-            function=user_name(code.co_name),
+            function=caller.function or user_name(code.co_name),
             reason="\n".join(map(str, texts)),
-            advice=advise([_changed(entry, resumed) for entry in tried], _settings()),
+            advice=first.advice,
         )
     )
 
 
-def _changed(tried: Tried, resumed: bool) -> Changed:
+def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
     failed = tried.failed
     return Changed(
         what=tried.what,
         kind=failed.kind,
         source=failed.source,
+        subject=caller.named(readable(failed.source)),
         name=failed.name,
         expected=failed.expected,
         seen=failed.seen,
         index=tried.index,
-        guard=failed.guard,
+        guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
     )
@@ -113,15 +147,22 @@ def _settings() -> dict[str, object]:
     return {name: getattr(config, name, None) for name in names}
 
 
-def _location(tried: list[Tried], code: Any) -> Location:
-    """The line that made torch depend on the value; else the function's first line.
+def _location(tried: Tried, caller: Caller, code: Any, root: str) -> Location:
+    """The line that made torch depend on the value, in the user's own files where they hold one.
 
-    The latest used entry decides, as for the advice.
+    An argument that only a library's code looks at is shown where the signature takes it; what
+    has no line at all (global state) at the function's first.
     """
-    guard = tried[0].guard if tried else None
-    if guard is not None and guard.location is not None:
-        return guard.location
-    return function_location(code)
+    line = tried.guard.location if tried.guard is not None else None
+    if line is not None and users_own(line.file, root):
+        return line
+    argument = caller.parameter(_root(caller.named(readable(tried.failed.source))))
+    return tried.own_line or argument or line or function_location(code)
+
+
+def _root(name: str) -> str:
+    """`input_ids.size(0)` -> `input_ids`."""
+    return re.split(r"[.\[(]", name, maxsplit=1)[0]
 
 
 HOOK = Hook(

@@ -166,14 +166,23 @@ def _frame(
         change=change,
         seconds=seconds.get(record.compile_id),
         place=_place(recording, record, why),
-        advice=record.advice if why is None or why == record.failed[0] else (),
+        advice=_advice(record, why),
         why=why,
         record=record,
     )
 
 
+def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
+    """That of the failure; the record's own is about its first failure."""
+    if why is None or why == record.failed[0]:
+        return record.advice
+    return why.advice
+
+
 def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> Place | None:
-    """That of the record, which is about its first failure; else that of the guard that failed."""
+    """That of the failure; in traces that have none, that of the guard that failed."""
+    if why is not None and why.location is not None:
+        return place_of(recording, why.location, why.source_line)
     if why is not None and why != record.failed[0]:
         for guards in recording.all(Guards):
             for guard in guards.guards if guards.compile_id == why.entry else ():

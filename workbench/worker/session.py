@@ -142,7 +142,7 @@ class Session:
         recorder.emit(Progress(stage="capture", activity=f"call {number} of {len(self.sets)}"))
         if reference is not None:
             reference.remember()
-        recorder.call = number
+        recorder.call, recorder.arguments = number, named
         recorder.failed = ""
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
@@ -156,7 +156,7 @@ class Session:
         finally:
             seconds = time.perf_counter() - recorder.aside_seconds - start
             hits = self.entries.served(recorder)
-            recorder.call = 0
+            recorder.call, recorder.arguments = 0, {}
         self.seconds.append((seconds, speed.cpu_seconds() - recorder.aside_cpu_seconds - cpu))
         recorder.emit(
             CallEnd(
