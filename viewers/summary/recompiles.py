@@ -9,7 +9,6 @@ from compiler.trace.records import (
     Advice,
     CallStart,
     FailedGuard,
-    FrameEnd,
     FrameStart,
     Guards,
     Recompile,
@@ -17,6 +16,7 @@ from compiler.trace.records import (
 from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
+from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
 
 _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
@@ -54,7 +54,7 @@ class RecompiledFrame:
     call: int
     change: Change
     seconds: float | None
-    """Seconds of its compile; None where the recording ended before it did."""
+    """Seconds of its compile, of its backward too; None where the recording ended before."""
     place: Place | None
     """The line that made torch depend on the value."""
     advice: tuple[Advice, ...]
@@ -97,7 +97,7 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     later call is the same cause.
     """
     calls = _Calls(recording)
-    seconds = {end.compile_id: end.seconds for end in recording.all(FrameEnd)}
+    seconds = compile_seconds(recording)
     resumed = {start.compile_id for start in recording.all(FrameStart) if start.resumes_at}
     groups: list[list[RecompiledFrame]] = []
     for record in recording.all(Recompile):

@@ -153,6 +153,7 @@ def test_the_entry_that_came_nearest_says_why() -> None:
         name="extras",
         expected="tuple",
         seen="list",
+        advice=(Advice(text="give it one type"),),
     )
     needed = Guard(
         kind="SEQUENCE_LENGTH", name="extras", source="L['extras']", location=traces.at(8)
@@ -182,7 +183,12 @@ def test_the_entry_that_came_nearest_says_why() -> None:
     assert cause.change.text == "extras tuple → list"
     assert cause.place is not None
     assert cause.place.line == 8
-    assert cause.advice == ()
+    assert [one.text for one in cause.advice] == ["give it one type"]
+    own = msgspec.structs.replace(older, location=traces.at(9), source_line="def forward")
+    records[-1] = msgspec.structs.replace(record, failed=(recent, own))
+    (cause,) = summary(records).recompiles
+    assert cause.place is not None
+    assert cause.place.line == 9
 
 
 def test_a_range_that_was_left() -> None:
@@ -365,6 +371,21 @@ def test_the_seconds_of_an_unfinished_recompile_are_unknown() -> None:
     assert summary(list(records)).recompiles[0].seconds is None
     done = FrameEnd(compile_id="0/1", status="compiled", seconds=2.0)
     assert summary([*records, done]).recompiles[0].seconds == 2.0
+
+
+def test_a_backward_compiled_later_is_part_of_what_was_waited_for() -> None:
+    """torch compiles it at the first backward call, behind the frame."""
+    records = [
+        size_change("0/1", "x", 4, 6),
+        FrameEnd(compile_id="0/1", status="compiled", seconds=2.0),
+        Phase(id=1, name="dynamo", start=0, seconds=2, compile_id="0/1"),
+        Phase(id=2, name="entire_backward_compile", start=1, seconds=1, parent=1, compile_id="0/1"),
+        Phase(id=3, name="entire_backward_compile", start=3, seconds=7, compile_id="0/1"),
+        Phase(id=4, name="predict sm_90", start=4, seconds=3, parent=3, compile_id="0/1"),
+        Phase(id=5, name="predict sm_90", start=5, seconds=1, parent=4, compile_id="0/1"),
+        Phase(id=6, name="entire_backward_compile", start=3, seconds=9, compile_id="0/0"),
+    ]
+    assert summary(list(records)).recompiles[0].seconds == pytest.approx(2 + 7 - 3)
 
 
 def test_advice_may_be_missing() -> None:
