@@ -172,6 +172,8 @@ def _describe(
     elif kind in ("DEFAULT_DEVICE", "AUTOGRAD_SAVED_TENSORS_HOOKS") and len(parts) == 1:
         wanted = parts[0].partition(" == ")[2]
         value = "none" if wanted == "None" else wanted
+    elif kind == "DUPLICATE_INPUT" and parts:
+        value = caller.named(readable(parts[0]))
     elif kind == "SHAPE_ENV":
         value = "; ".join(caller.named(readable(part)) for part in parts)
     elif kind == "GLOBAL_STATE":
