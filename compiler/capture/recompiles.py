@@ -30,7 +30,7 @@ from compiler.trace.records import FailedGuard, Location, Recompile
 class _Search:
     """The entries that did not serve one call of a frame."""
 
-    caller: Caller = Caller()
+    caller: Caller = field(default_factory=Caller)
     tried: list[Tried] = field(default_factory=list)
 
 

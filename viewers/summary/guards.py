@@ -144,7 +144,8 @@ def _training(guard: Guard) -> bool:
 
 
 def _condition(guard: Guard) -> Condition:
-    return Condition(guard.name or guard.source or guard.kind, condition_value(guard), (guard,))
+    name = guard.name or guard.source or guard.kind.lower().replace("_", " ")
+    return Condition(name, condition_value(guard) or "unchanged", (guard,))
 
 
 def _flags(value: str, guards: list[Guard]) -> Condition:

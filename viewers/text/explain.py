@@ -28,7 +28,8 @@ def explain(
 ) -> list[Line]:
     """The lines of the answer for a terminal of `width` × `height` cells.
 
-    `show`: names of `SECTIONS`, with a detail or not (`guards=all`); `trace`: the file that the recording is in, where it is kept.
+    `show`: names of `SECTIONS`, or with a detail (`guards=all`); `trace`: the file that the
+    recording is in, where it is kept.
     """
     summary = summarise(recording)
     names = names_of(summary)
