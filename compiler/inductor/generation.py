@@ -111,11 +111,10 @@ def why_no_line(origins: tuple[str, ...], lowering: Lowering) -> str:
     """Why a kernel leads to no user line, in words."""
     if not origins:
         return "torch names no graph node that it comes from"
-    made_by = {
-        lowering.described[name].made_by
-        for name in origins
-        if name in lowering.described and lowering.described[name].made_by
-    }
-    by = f", made by {', '.join(sorted(made_by))}" if made_by else ""
+    known = [lowering.described[name] for name in origins if name in lowering.described]
+    made_by = sorted({node.made_by for node in known if node.made_by})
+    modules = sorted({node.module for node in known if node.module})
     shown = ", ".join(origins[:4]) + (" …" if len(origins) > 4 else "")
-    return f"torch records no line for its nodes: {shown}{by}"
+    by = f", made by {', '.join(made_by)}" if made_by else ""
+    within = f", of module {', '.join(modules[:2])}" if modules else ""
+    return f"torch records no user line for its nodes: {shown}{by}{within}"

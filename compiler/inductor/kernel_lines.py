@@ -77,7 +77,10 @@ def install(recorder: Recorder) -> Uninstall:
             return Mark(self.origin)
 
     def is_kernels_own(buffer: Any, kernel: Any) -> bool:
-        return any(getattr(kernel, name, None) is buffer for name in _BUFFERS)
+        for name in _BUFFERS:  # noqa: SIM110 - a generator costs more, for each line of each kernel
+            if getattr(kernel, name, None) is buffer:
+                return True
+        return False
 
     def writeline(original: Callable[..., None]) -> Callable[..., None]:
         def write(self: Any, line: Any) -> None:

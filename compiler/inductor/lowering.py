@@ -107,10 +107,10 @@ def record_graph(recorder: Recorder, graph: Any) -> Lowering:
         with_origins(node, part, known, made, lowering)
         for node, part in zip(graph.module.graph.nodes, described.nodes, strict=True)
     )
-    for node in nodes:
-        if node.inferred and node.location is not None:
-            recorder.source(node.location.file)
-        lowering.described[node.name] = node
+    for part in nodes:
+        if part.inferred and part.location is not None:
+            recorder.source(part.location.file)
+        lowering.described[part.name] = part
     recorder.emit(_with_nodes(described, nodes))
     return lowering
 

@@ -68,7 +68,9 @@ def computed_by(node: Any) -> list[Any]:
         ir = getattr(member, "node", None)
         if ir is None:
             continue
-        own = ir.get_origin_node() if member.is_extern() else None
+        own = None
+        if member.is_extern():
+            own = ir.get_origin_node() or getattr(ir, "fx_node", None)
         for origin in (own,) if own is not None else ir.get_origins():
             found[origin] = None
     return list(found)

@@ -152,13 +152,13 @@ def summarise(
     )
 
 
-def cpu_seconds() -> float:
-    """CPU seconds of this process, of its living descendants, and of the children they waited for.
+def children_cpu_seconds() -> float:
+    """CPU seconds of living descendants, and of the children that they and this process waited for.
 
     Inductor builds in processes that outlive a compile, so those have to be asked one by one.
     """
     spent = os.times()
-    total = spent.user + spent.system + spent.children_user + spent.children_system
+    total = spent.children_user + spent.children_system
     ticks = os.sysconf("SC_CLK_TCK")
     known = {os.getpid()}
     found: dict[int, tuple[int, float]] = {}

@@ -137,7 +137,7 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     ),
     "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),
     "autograd": Arrangement(
-        _columns((3, "autograd"), (2, "source")), narrow=(Slot("autograd"),), focus="autograd"
+        _columns((2, "autograd"), (1, "source")), narrow=(Slot("autograd"),), focus="autograd"
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
 }

@@ -9,6 +9,7 @@ from compiler.trace import refs
 from compiler.trace.records import Location, Progress
 from viewers.panes.rows import BLANK, Line, Role, Row, Span, text, width_of
 from viewers.panes.view import LANGUAGES, View
+from viewers.summary import Piece
 from viewers.words import number, plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "finished", "incomplete", "failed", "replay"]
@@ -73,13 +74,11 @@ def timeline(view: View, width: int, reserved: int = 0) -> tuple[Line, Line]:
 
     `reserved`: cells at the right of the names that something else needs.
     """
-    pieces = list(view.facts.pieces.values())
+    pieces, sizes, current = _segments(view, width)
     if not pieces:
         return ((" " + "─" * (width - 2), "faint"),), ((" no compile yet", "faint"),)
-    sizes = _sizes(view, width)
     above: list[Span] = [(" ", "text")]
     below: list[Span] = [(" ", "text")]
-    current = next((i for i, p in enumerate(pieces) if p.compile_id == view.compile_id), 0)
     free = 0
     for index, (piece, size) in enumerate(zip(pieces, sizes, strict=True)):
         here = index == current
@@ -104,13 +103,22 @@ def timeline(view: View, width: int, reserved: int = 0) -> tuple[Line, Line]:
     return tuple(above), tuple(below)
 
 
-def _sizes(view: View, width: int) -> list[int]:
-    """Cells of each compile's segment; a blank follows each."""
-    weights = [math.sqrt(max(p.seconds or 0.05, 0.05)) for p in view.facts.pieces.values()]
+def _segments(view: View, width: int) -> tuple[list[Piece], list[int], int]:
+    """The compiles that have room, the cells of each (a blank follows), and the present one.
+
+    Where there are too many, those around the present one are shown.
+    """
+    pieces = list(view.facts.pieces.values())
+    current = next((i for i, p in enumerate(pieces) if p.compile_id == view.compile_id), 0)
     room = width - 2
-    least = 2 if room >= 3 * len(weights) else 1
-    total = sum(weights)
-    return [max(least, int((room - len(weights)) * weight / total)) for weight in weights]
+    most = max(1, room // 3)
+    if len(pieces) > most:
+        first = max(0, min(current - most // 2, len(pieces) - most))
+        pieces, current = pieces[first : first + most], current - first
+    weights = [math.sqrt(max(piece.seconds or 0.05, 0.05)) for piece in pieces]
+    total = sum(weights) or 1.0
+    spare = room - 3 * len(pieces)
+    return pieces, [2 + int(spare * weight / total) for weight in weights], current
 
 
 def _resumes(line: int | None) -> str:
@@ -221,7 +229,8 @@ def position(view: View) -> Line:
 def at(view: View, width: int, x: int) -> str:
     """The compile whose segment of the timeline is at cell `x`."""
     edge = 1
-    for piece, size in zip(view.facts.pieces.values(), _sizes(view, width), strict=True):
+    pieces, sizes, _ = _segments(view, width)
+    for piece, size in zip(pieces, sizes, strict=True):
         edge += size + 1
         if x < edge:
             return piece.compile_id

@@ -85,6 +85,17 @@ def cut_columns(line: Line, start: int, end: int, role: Role) -> Line:
     return tuple(spans)
 
 
+def mark(line: Line, needle: str) -> Line:
+    """`line` with every occurrence of `needle`, in upper or lower case, given the role `hit`."""
+    words = "".join(words for words, _ in line).casefold()
+    wanted = needle.casefold()
+    at = words.find(wanted)
+    while at >= 0 and wanted:
+        line = cut_columns(line, at, at + len(wanted), "hit")
+        at = words.find(wanted, at + len(wanted))
+    return line
+
+
 def without_indent(line: Line, indent: int) -> Line:
     """`line` without its first `indent` cells, which are blanks."""
     spans: list[Span] = []

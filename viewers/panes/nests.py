@@ -182,6 +182,10 @@ def content(view: View, width: int) -> Content:
     for node in nodes:
         head: Line = ((f" {node.name} ", "faint"), text(node.label, "strong"))
         ref = refs.operation(graph, node.name)
-        rows += [Row(body=head, ref=ref, key=ref), *nests(view, [node], set()), BLANK]
+        rows += [
+            Row(body=head, ref=ref, key=f"node:{node.name}"),
+            *nests(view, [node], set()),
+            BLANK,
+        ]
     right: Line = ((plural(len(nodes), "node"), "dim"),)
     return Content("loops", subject, right, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.trace.records import Progress
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
@@ -14,16 +15,9 @@ TONES: dict[str, Role] = {"won": "good", "lost": "bad", "failed": "bad", "neutra
 
 def content(view: View, width: int) -> Content:
     summary = view.summary
-    verdict = summary.verdict
     rows = [
         BLANK,
-        Row(
-            body=(
-                (" ", "text"),
-                text(verdict.headline, TONES[verdict.tone]),
-                text("   " + _detail(verdict.detail), "dim"),
-            )
-        ),
+        Row(body=((" ", "text"), *_verdict(view))),
         Row(body=((" ", "text"), *_totals(summary))),
         BLANK,
     ]
@@ -32,6 +26,17 @@ def content(view: View, width: int) -> Content:
     if summary.cut is not None:
         rows += [*_cut(view, summary.cut), BLANK]
     return Content("overview", rows=rows)
+
+
+def _verdict(view: View) -> Line:
+    """The answer; while the recording is being made, what it is about."""
+    verdict = view.summary.verdict
+    progress = view.recording.last(Progress)
+    if view.live and view.summary.speed is None and verdict.tone == "neutral":
+        doing = f"{progress.stage}: {progress.activity}" if progress else "starting"
+        return (("Recording", "accent"), text(f"   {doing}", "dim"))
+    detail = text("   " + _detail(verdict.detail), "dim")
+    return (text(verdict.headline, TONES[verdict.tone]), detail)
 
 
 def _detail(words: str) -> str:

@@ -15,9 +15,10 @@ from viewers.plain import plain
 Role = Literal[
     "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
     "keyword", "string", "number", "comment",
-    "bad-range", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+    "bad-range", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
 ]  # fmt: skip
-"""What a span means. `*-range` tints the background, `shared` is a buffer that two loops share."""
+"""What a span means. `bad-range` and `hit` tint the background, `shared` is a buffer of two loop
+nests."""
 
 Span = tuple[str, Role]
 Line = tuple[Span, ...]

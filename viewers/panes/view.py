@@ -142,6 +142,8 @@ class View:
     """Id of the fusion pair that is looked at."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
+    live: bool = False
+    """The recording is still being made."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
 

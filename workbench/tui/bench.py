@@ -86,7 +86,8 @@ class Bench(Screen[None]):
         """A recording whose process is gone does not go on."""
         if self.state == "running" and not writer_lives(self.recording.start, self.path):
             self.state = "incomplete"
-            self.query_one("#header", Edge).update()
+            self.view.live = False
+            self.refresh_all()
 
     def on_unmount(self) -> None:
         if self.feed is not None:
@@ -95,7 +96,7 @@ class Bench(Screen[None]):
     # Reading
 
     def on_unreadable(self, message: Unreadable) -> None:
-        self.app.exit(return_code=2, message=message.why)
+        self.app.give_up(message.why, 2)  # type: ignore[attr-defined]
 
     async def on_delivered(self, message: Delivered) -> None:
         """Take records that were read."""
@@ -109,6 +110,7 @@ class Bench(Screen[None]):
         self.view.facts = Facts(self.recording, self.provenance)
         self.navigator.grown()
         self.state = self._state()
+        self.view.live = self.state == "running"
         if first:
             await self.rebuild()
         else:
@@ -136,11 +138,13 @@ class Bench(Screen[None]):
         cells = spine_width(name, width, bool(self.zoomed))
         wanted = (name, cells, width < 100, width >= 180, self.turned, self.zoomed)
         if wanted != self._shown:
+            pane = self.focus_pane()
+            kept = pane.pane if pane and self._shown[:1] == (name,) else ""
             self._shown = wanted
             self.spine.display = cells > 0
             self.spine.styles.width = cells
             await self.stage.show(name, width, self.turned, self.zoomed, 2)
-            self._focus(self.zoomed or ARRANGEMENTS[name].focus)
+            self._focus(self.zoomed or kept, ARRANGEMENTS[name].focus)
         self.refresh_all()
 
     def resized(self, pane: PaneView) -> None:
@@ -216,9 +220,10 @@ class Bench(Screen[None]):
     def focus_pane(self) -> PaneView | None:
         return self.focused if isinstance(self.focused, PaneView) else None
 
-    def _focus(self, name: str) -> None:
-        panes = self.panes()
-        found = next((pane for pane in panes if pane.pane == name), None)
+    def _focus(self, *names: str) -> None:
+        """Focus the first of these panes that is shown, else the first of all."""
+        shown = {pane.pane: pane for pane in reversed(self.panes())}
+        found = next((shown[name] for name in names if name in shown), None)
         found = found or next(iter(self.stage.panes), None)
         if found is not None:
             self.set_focus(found)
@@ -269,6 +274,8 @@ class Bench(Screen[None]):
         row = pane.row
         if self.navigator.opened(row, pane.pane):
             await self.rebuild()
+            if row.key.endswith(":kernels"):
+                self._focus("kernel")
         elif row.ref or row.key:
             self._focus_counterpart(pane)
 
@@ -298,6 +305,9 @@ class Bench(Screen[None]):
         self.needle = "" if message.given_up else message.words
         if message.settled or message.given_up:
             self.set_focus(pane)
+        if pane is not None:
+            pane.needle = self.needle
+            pane.refresh()
         if pane is not None and self.needle:
             index = pane.find(self.needle, pane.cursor if pane.cursor >= 0 else pane.top, 1)
             self.entry.note = "" if index >= 0 else "not found"
@@ -368,7 +378,7 @@ class Bench(Screen[None]):
         if self.needle:
             self.needle = ""
             for pane in self.panes():
-                pane.spot = -1
+                pane.needle, pane.spot = "", -1
                 pane.refresh()
         stop = self.navigator.back()
         if stop is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from rich.segment import Segment
 from rich.style import Style
@@ -12,6 +13,7 @@ from textual.widget import Widget
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
+from viewers.panes.highlight import mark
 from viewers.panes.rows import Content, Row, width_of
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly, fill, paint
@@ -39,6 +41,8 @@ class PaneView(Widget, can_focus=True):
         self.spot = -1
         """A counterpart that `n` walked to."""
         self.selected: Ref = ""
+        self.needle = ""
+        """What is searched for: it stands out in every row."""
         self.lit: dict[int, Quality] = {}
         self._made = False
 
@@ -197,16 +201,19 @@ class PaneView(Widget, can_focus=True):
         else:
             index = self.top + y - 1
             row = self.rows[index] if index < len(self.rows) else Row()
-            segments = paint(row, width, self.left, self.theme, self._tint(index, row))
+            tint = self._tint(index, row)
+            if self.needle:
+                row = replace(row, body=mark(row.body, self.needle))
+            segments = paint(row, width, self.left, self.theme, tint)
             if index == self.spot and rule:
                 rule = [Segment("▐", self.theme.base("") + self.theme.style("accent"))]
         return Strip([*rule, *exactly(segments, width, self.theme)])
 
     def _tint(self, index: int, row: Row) -> Tint:
-        if index == self.cursor and row.key and self.active:
+        if index == self.spot or (index == self.cursor and row.key and self.active):
             return "selected"
         if row.ref and row.ref == self.selected:
-            return "selected"
+            return "exact" if self.active else "selected"
         if index in self.lit:
             return self.lit[index]
         if index == self.cursor and row.key:

@@ -37,12 +37,13 @@ _FOREGROUND: dict[Role, str] = {
     "text": "text", "dim": "dim", "faint": "faint", "strong": "text", "accent": "accent",
     "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
     "keyword": "keyword", "string": "string", "number": "number", "comment": "comment",
-    "bad-range": "text", "shared": "accent", "bar": "dim", "bar-hot": "hot",
+    "bad-range": "text", "hit": "background", "shared": "accent", "bar": "dim", "bar-hot": "hot",
     "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
 }  # fmt: skip
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
+    "hit": Style(reverse=True),
     "bad": Style(bold=True),
     "warn": Style(bold=True),
     "comment": Style(dim=True),
@@ -84,6 +85,7 @@ class Theme:
             for role, colour in _FOREGROUND.items()
         }
         styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
+        styles["hit"] += Style(bgcolor=self.colours["warn"])
         return styles
 
     @cached_property

@@ -142,7 +142,7 @@ class _Recording:
         ):
             _enlarge(number)
             self.selector.register(number, selectors.EVENT_READ, handler)
-        job = Job(settings=self.settings, started=self.started)
+        job = Job.of(self.settings, self.started)
         with contextlib.suppress(BrokenPipeError):  # it died at once; its status says how
             os.write(self.commands, msgspec.json.encode(job) + b"\n")
         return process

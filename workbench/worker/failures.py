@@ -39,21 +39,29 @@ def failure_of(
     eager_fails: bool | None = None,
     culprit: Culprit = "user",
     hint: str = "",
-    location: Location | None = None,
+    compiled_error: BaseException | None = None,
 ) -> Failure:
-    """Describe `error`. The deepest frame in the user's own files is the place it is said to be."""
+    """Describe `error`. The deepest frame in the user's own files is the place it is said to be.
+
+    `compiled_error` is what the compiled call raised, where `error` is eager's.
+    """
     if isinstance(error, UserError):
         return Failure(
             doing=error.doing or doing,
             type=error.type or "UserError",
             message=error.message,
-            location=error.location or location,
-            source_line=source_line(error.location or location),
+            location=error.location,
+            source_line=source_line(error.location),
             hint=error.hint or hint,
             culprit=culprit,
         )
     real = cause(error)
-    place = location or place_of(error, recorder.user_root)
+    place = place_of(error, recorder.user_root)
+    if place is not None:
+        recorder.source(place.file)
+    trace = _formatted(error)
+    if compiled_error is not None:
+        trace = f"Compiled:\n{_formatted(compiled_error)}\nEager:\n{trace}"
     return Failure(
         doing=doing,
         type=class_name(real),
@@ -63,7 +71,7 @@ def failure_of(
         source_line=source_line(place),
         eager_fails=eager_fails,
         hint=hint or hint_for(real),
-        traceback=recorder.text(_formatted(error)),
+        traceback=recorder.text(trace),
         culprit=culprit,
     )
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
+import msgspec
+
 from compiler.trace.records import Part, Settings
+from compiler.trace.writer import clean
 
 DUMP_SIGNAL = signal.SIGRTMAX - 2
 """Makes the worker's main thread write where it is; a number that programs do not use."""
@@ -16,3 +20,29 @@ class Job(Part):
     settings: Settings
     started: float
     """Start of the recording on the monotonic clock, which all processes share."""
+    file: bytes
+    """The file's name as the system has it: JSON cannot carry a name that is no UTF-8."""
+    arguments: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, settings: Settings, started: float) -> Job:
+        """The job of recording with these settings."""
+        plain = msgspec.structs.replace(
+            settings,
+            file=clean(settings.file),
+            arguments=tuple(clean(argument) for argument in settings.arguments),
+        )
+        return cls(
+            settings=plain,
+            started=started,
+            file=os.fsencode(settings.file),
+            arguments=tuple(os.fsencode(argument) for argument in settings.arguments),
+        )
+
+    def exact_settings(self) -> Settings:
+        """The settings with the names as the system has them."""
+        return msgspec.structs.replace(
+            self.settings,
+            file=os.fsdecode(self.file),
+            arguments=tuple(os.fsdecode(argument) for argument in self.arguments),
+        )

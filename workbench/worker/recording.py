@@ -39,6 +39,7 @@ def record(pipes: Pipes) -> NoReturn:
     job = msgspec.json.decode(_first_line(pipes.commands), type=Job)
     stream = RecordStream(pipes.trace, pipes.records)
     writer = TraceWriter(stream, started=job.started)
+    settings = job.exact_settings()
     faulthandler.enable(pipes.faults)
     faulthandler.register(DUMP_SIGNAL, pipes.faults, all_threads=True)
     for standard in (sys.stdout, sys.stderr):
@@ -48,15 +49,15 @@ def record(pipes: Pipes) -> NoReturn:
         Start(
             schema_version=SCHEMA_VERSION,
             tool_version=tool_version(),
-            settings=job.settings,
+            settings=settings,
             python=platform.python_version(),
             platform=platform.platform(),
             pid=os.getpid(),
             time=time.time() - (time.monotonic() - job.started),
         )
     )
-    root = os.path.dirname(os.path.abspath(job.settings.file))
-    recorder = WorkerRecorder(writer, job.settings, user_root=root)
+    root = os.path.dirname(os.path.abspath(settings.file))
+    recorder = WorkerRecorder(writer, settings, user_root=root)
     unwatch = watch_os_exit(recorder)
     try:
         outcome = _perform(recorder)

@@ -93,6 +93,7 @@ class Session:
         self.compiled: Model = self.original
         self.reference: Reference | None = None
         self.entries = CacheEntries()
+        self.children = 0.0
         self.seconds: list[tuple[float, float]] = []
         """Wall and CPU seconds of the calls so far."""
 
@@ -106,6 +107,7 @@ class Session:
         except BaseException as error:
             recorder.emit(failure_of(error, "compiling the model", recorder))
             return ended_by(error)
+        self.children = speed.children_cpu_seconds()
         if self.settings.until == "run":
             self.reference = Reference(self.original, recorder)
         for number, inputs in enumerate(self.sets, 1):
@@ -147,7 +149,7 @@ class Session:
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
         # What the recording does inside on its own account is none of the call's time.
-        cpu = speed.cpu_seconds() - recorder.aside_cpu_seconds
+        cpu = time.process_time() - recorder.aside_cpu_seconds
         start = time.perf_counter() - recorder.aside_seconds
         try:
             outputs = run()
@@ -157,7 +159,10 @@ class Session:
             seconds = time.perf_counter() - recorder.aside_seconds - start
             hits = self.entries.served(recorder)
             recorder.call, recorder.arguments = 0, {}
-        self.seconds.append((seconds, speed.cpu_seconds() - recorder.aside_cpu_seconds - cpu))
+        cpu = time.process_time() - recorder.aside_cpu_seconds - cpu
+        if recorder.compiled_in_call:
+            cpu += self._children_since()
+        self.seconds.append((seconds, cpu))
         recorder.emit(
             CallEnd(
                 call=number,
@@ -178,6 +183,11 @@ class Session:
                 return ended_by(error)
         return None
 
+    def _children_since(self) -> float:
+        """CPU seconds that processes below this one spent since this was last asked."""
+        before, self.children = self.children, speed.children_cpu_seconds()
+        return self.children - before
+
     def _failed(self, number: int, inputs: InputSet, error: BaseException) -> Ended:
         """A compiled call raised: try eager before torch.compile is blamed."""
         recorder = self.recorder
@@ -188,8 +198,15 @@ class Session:
             with unrecorded(recorder):
                 prepare(self.original, inputs, self.settings.grad)()
         except BaseException as eager_error:
+            failure = failure_of(
+                eager_error,
+                doing,
+                recorder,
+                compile_id=compile_id,
+                eager_fails=True,
+                compiled_error=error,
+            )
             error = eager_error
-            failure = failure_of(error, doing, recorder, compile_id=compile_id, eager_fails=True)
         else:
             failure = failure_of(
                 error,

@@ -35,6 +35,7 @@ HOOK = Hook(
         "triton.runtime.driver:driver.set_active",
         "torch._C:_ensureCUDADeviceGuardSet",
         "torch._dynamo.device_interface:device_interfaces",
+        "torch._functorch.config:enable_autograd_cache",
         "torch._inductor.compile_fx:_compile_fx_inner",
         "torch._inductor.graph:GraphLowering.compile_to_module",
         "torch._inductor.graph:GraphLowering.codegen",

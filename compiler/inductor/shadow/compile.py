@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch._dynamo.utils import dynamo_timed
+from torch._functorch import config as functorch_config
 from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
@@ -234,4 +235,8 @@ def install(recorder: Recorder, architecture: Architecture) -> Uninstall:
             shadow.predict(compile_graph, args, kwargs)
         return compile_graph(*args, **kwargs)
 
-    return patch(compile_fx, "_compile_fx_inner", compile_both)
+    undo = ExitStack()
+    # A hit in this cache brings back finished code, and there would be no graph to predict from.
+    undo.enter_context(functorch_config.patch(enable_autograd_cache=False))
+    undo.callback(patch(compile_fx, "_compile_fx_inner", compile_both))
+    return undo.close

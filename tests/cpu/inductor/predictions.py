@@ -76,16 +76,21 @@ class Prediction:
 
 
 @contextmanager
-def predicted(architectures: Sequence[str] = ("sm_90",)) -> Iterator[Prediction]:
-    """Everything compiled inside is predicted for each of the architectures, and compiled anew."""
+def predicted(
+    architectures: Sequence[str] = ("sm_90",), caches: bool = False
+) -> Iterator[Prediction]:
+    """Everything compiled inside is predicted for each of the architectures.
+
+    Without `caches` it is also compiled anew.
+    """
     prediction = Prediction(Listening())
 
     def keep(code: str) -> None:
         (prediction.wrappers if predicting.get() else prediction.real).append(code)
 
     with ExitStack() as undo, pytest.MonkeyPatch.context() as patched:
-        undo.enter_context(torch._inductor.config.patch(fx_graph_cache=False))
-        undo.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
+        undo.enter_context(torch._inductor.config.patch(fx_graph_cache=caches))
+        undo.enter_context(torch._functorch.config.patch(enable_autograd_cache=caches))
         patched.setattr(torch._inductor.graph.GraphLowering, "save_output_code", staticmethod(keep))
         for name in architectures:
             undo.callback(shadow.install(prediction.recorder, ARCHITECTURES[name]))

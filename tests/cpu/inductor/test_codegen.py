@@ -94,6 +94,46 @@ def test_lines_of_a_softmax(softmax: Recorded) -> None:
     assert constant.inferred
 
 
+def test_origins_are_those_of_torchs_own_provenance() -> None:
+    from torch._inductor import config, debug
+    from torch._inductor.graph import GraphLowering
+
+    seen: dict[str, list[str]] = {}
+    with (
+        config.patch({"trace.provenance_tracking_level": 1}),
+        recording() as recorded,
+        pytest.MonkeyPatch.context() as patch,
+        torch.no_grad(),
+    ):
+        codegen = GraphLowering.codegen
+
+        def kept(self, *args, **kwargs):
+            answer = codegen(self, *args, **kwargs)
+            seen.update(debug._inductor_triton_kernel_to_post_grad_node_info)
+            return answer
+
+        patch.setattr(GraphLowering, "codegen", kept)
+        torch.compile(Transformer(2))(torch.ones(2, 8, 32))
+    theirs: Counter[tuple[str, str]] = Counter()
+    for handle, nodes in seen.items():
+        theirs.update((handle.rpartition(":")[0], node) for node in nodes)
+    ours: Counter[tuple[str, str]] = Counter()
+    for kernel in recorded.all(Kernel):
+        ours.update((kernel.name, node) for node in kernel.origins)
+    assert theirs
+    assert ours == theirs
+
+
+def test_a_model_without_lines_of_its_own_says_so() -> None:
+    recorded, _ = record(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.ones(2, 4))
+    kernels = recorded.all(Kernel)
+    assert kernels
+    for kernel in kernels:
+        assert not kernel.locations
+        assert "no user line" in kernel.no_line
+        assert "of module 0" in kernel.no_line or "of module 1" in kernel.no_line
+
+
 def test_repeated_kernels_are_one_record_with_all_their_calls(transformer: Watched) -> None:
     kernels = [k for k in transformer.recorded.all(Kernel) if k.language == "cpp"]
     assert len(kernels) == len({kernel.name for kernel in kernels})

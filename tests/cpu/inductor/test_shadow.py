@@ -167,6 +167,15 @@ def test_settings_that_time_on_the_gpu_are_named() -> None:
     assert len(prediction.binaries) == 1
 
 
+def test_what_torchs_caches_hold_is_predicted_too() -> None:
+    with torch._inductor.utils.fresh_cache():
+        for _ in range(2):
+            with predicted(caches=True) as prediction:
+                torch.compile(lambda x: x.sin() * 3)(torch.randn(8))
+            assert len(prediction.binaries) == 1
+            assert torch._functorch.config.enable_autograd_cache
+
+
 def test_a_shared_cache_folder_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

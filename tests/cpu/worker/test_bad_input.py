@@ -348,3 +348,26 @@ def test_prints_without_torch_are_quick(tmp_path: Path) -> None:
     found = recorded(tmp_path, "import os\nos.write(1, b'z' * 50_000_000)\nos._exit(0)\n")
     assert found.all(OutputCapped)
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize(
+    "name", ["two words.py", "new\nline.py", "type s.py", "types.py", "a\udcffb.py"]
+)
+def test_names_of_files(tmp_path: Path, name: str) -> None:
+    found = recorded(tmp_path, "model = 3\nexample_inputs = ()\n", name=name)
+    assert found.failure.message == "`model` is a int, which cannot be called"
+    assert found.failure.source_line == "model = 3"
+
+
+def test_a_limit_on_memory(tmp_path: Path) -> None:
+    text = """
+        import resource, torch
+        def model(x):
+            pages = int(open("/proc/self/statm").read().split()[0])
+            resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (64 << 20), -1))
+            return x.expand(100_000_000).clone()
+        example_inputs = (torch.ones(1),)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text))
+    assert found.line == 6
+    assert found.failure.hint.startswith("out of memory")

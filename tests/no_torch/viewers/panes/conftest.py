@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from compiler.trace.provenance import Provenance
+from compiler.trace.records import AnyRecord
+from tests.block_trace import block_trace
+from viewers.panes.view import Facts, View
+from viewers.recording import Recording
+
+
+def view_of(records: list[AnyRecord], compile_id: str = "0/0") -> View:
+    return View(Facts(Recording(records), Provenance(records)), compile_id=compile_id)
+
+
+@pytest.fixture(scope="session")
+def block_records() -> list[AnyRecord]:
+    return block_trace()
+
+
+@pytest.fixture
+def block(block_records: list[AnyRecord]) -> View:
+    return view_of(block_records)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viewers.panes.loops import read_loops, subscript
+
+AMAX = """for p0 in 4096:
+  reduce p1 in 128:
+    load = load(buf8, 128*p0 + p1)
+    constant = constant(0.125, torch.float32)
+    mul = mul(load, constant)
+    reduction = reduction(torch.float32, torch.float32, max, mul)
+    store_reduction(buf10, p0, reduction)
+"""
+
+
+def test_a_reduction_reads_as_one_statement() -> None:
+    nest = read_loops(AMAX)
+    assert nest is not None
+    assert nest.ranges == (("p0", "4096"), ("p1", "128"))
+    assert nest.body == ("buf10[p0] max= buf8[p0, p1] * 0.125",)
+
+
+def test_a_long_value_that_is_read_twice_has_a_name() -> None:
+    nest = read_loops(
+        "for p0 in 8:\n"
+        "  load = load(a_long_name_of_a_buffer, p0)\n"
+        "  load_1 = load(another_long_name_of_it, p0)\n"
+        "  add = add(load, load_1)\n"
+        "  mul = mul(add, add)\n"
+        "  store(out, p0, mul, None)\n"
+    )
+    assert nest is not None
+    assert nest.body[0] == "t = a_long_name_of_a_buffer[p0] + another_long_name_of_it[p0]"
+    assert nest.body[-1] == "out[p0] = t * t"
+
+
+def test_parentheses_stay_where_they_matter() -> None:
+    nest = read_loops(
+        "for p0 in 8:\n  a = load(x, p0)\n  b = load(y, p0)\n  sub = sub(a, b)\n"
+        "  sub_1 = sub(a, sub)\n  mul = mul(sub_1, b)\n  store(out, p0, mul, None)\n"
+    )
+    assert nest is not None
+    assert nest.body == ("out[p0] = (x[p0] - (x[p0] - y[p0])) * y[p0]",)
+
+
+def test_an_atomic_store_adds() -> None:
+    nest = read_loops("for p0 in 8:\n  a = load(x, p0)\n  store(out, 0, a, atomic_add)\n")
+    assert nest is not None
+    assert nest.body == ("out[0] += x[p0]",)
+
+
+@pytest.mark.parametrize(
+    ("index", "shown"),
+    [
+        ("128*p0 + p1", "[p0, p1]"),
+        ("p1 + 128*p0", "[p0, p1]"),
+        ("p0", "[p0]"),
+        ("p1", "[p1]"),
+        ("p0 + 4096*p1", "[p0 + 4096*p1]"),
+        ("256*p0 + p1", "[256*p0 + p1]"),
+        ("128*p0 + p1 + 7", "[128*p0 + p1 + 7]"),
+        ("0", "[0]"),
+    ],
+)
+def test_an_index_that_walks_a_contiguous_buffer(index: str, shown: str) -> None:
+    assert subscript(index, [("p0", "4096"), ("p1", "128")]) == shown
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["", "no loops", "for p0 in 8:\n  masked_subblock1:\n    a = load(x, p0)\n",
+     "for p0 in 8:\n  store(out, p0, missing, None)\n"],
+)  # fmt: skip
+def test_what_reads_otherwise_is_left_alone(printed: str) -> None:
+    assert read_loops(printed) is None
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(printed: str) -> None:
+    read_loops(printed)
