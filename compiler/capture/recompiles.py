@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -136,7 +136,14 @@ def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        passed=_passed(failed.source, caller),
     )
+
+
+def _passed(source: str, caller: Caller) -> Literal["", "*", "**"]:
+    if caller.positional and source == f"L['{caller.positional}']":
+        return "*"
+    return "**" if caller.keywords and source == f"L['{caller.keywords}']" else ""
 
 
 def _settings() -> dict[str, object]:

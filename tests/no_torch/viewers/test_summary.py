@@ -218,7 +218,12 @@ def test_two_breaks_of_one_line_share_no_graph() -> None:
         graph,
         traces.end(),
     ]
-    assert [site.extra_graphs for site in summary(records).breaks] == [0, 1]
+    both = summary(records)
+    assert [site.extra_graphs for site in both.breaks] == [0, 1]
+    (finding,) = both.findings
+    assert (finding.cost, finding.compile_ids) == ("+1 graph", ("1/0", "0/0"))
+    assert finding.notes[-1].startswith("also breaks there: ")
+    assert finding.notes[-1].endswith("(GB0294)")
 
 
 def test_a_number_made_from_the_batch_follows_from_it() -> None:
@@ -239,7 +244,8 @@ def test_two_sizes_of_one_frame_are_two_causes() -> None:
 
 def test_a_break_whose_rest_compiles_to_nothing_adds_no_graph() -> None:
     records = [*traces.opening(), *traces.frame(), traces.graph_break(), traces.end()]
-    assert summary(records).findings[0].cost == "+0 graphs"
+    (found,) = summary(records).findings
+    assert (found.cost, found.notes[0]) == ("cut", "no graph comes after it")
     growing = traces.without(records, End)
     assert summary(growing).findings[0].cost == "cut"
 
