@@ -194,7 +194,7 @@ def _tensors(guards: Sequence[Guard]) -> str:
 def _own_attributes(guards: Sequence[Guard]) -> str:
     pattern = re.compile(r"^no attribute (\S+) of its own$")
     found = Counter(match[1] for one in guards if (match := pattern.match(one.value)))
-    names = ", ".join(name for name, _ in found.most_common(2)) or "attributes"
+    names = ", ".join(name for name, _ in found.most_common(2)) or "overriding attribute"
     more = f" or {len(found) - 2} more" if len(found) > 2 else ""
     return f"no {names}{more} set on {plural(_names(guards), 'object')}"
 

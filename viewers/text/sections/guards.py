@@ -43,7 +43,9 @@ def _compile(view: View, record: Guards, before: Guards | None) -> list[Line]:
     groups = guard_groups(view.recording, record)
     cost = ""
     if record.check_us is not None:
-        cost = f", one check {seconds_text(record.check_us / 1e6)}"
+        took = record.check_us
+        shown = f"{took:.1f} µs" if took < 1000 else seconds_text(took / 1e6)
+        cost = f", one check {shown}"
     lines = [
         heading(
             f"guards {record.compile_id} {record.function}".rstrip(),
