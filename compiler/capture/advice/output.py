@@ -83,15 +83,9 @@ def _print(broken: Broken) -> Advice:
                 " be in a string",
                 code=f"{_ALLOW.format('print')}\n{ast.unparse(call)}",
             )
-    if "reorder a debugging function" in broken.type:
-        return Advice(
-            text="Print outside the compiled function, or print only tensors, numbers and strings:"
-            " torch can print nothing else after the graph"
-        )
     return Advice(
-        text="If it prints only tensors, numbers and strings, torch can do it after the graph;"
-        " anything else has to be printed outside the compiled function",
-        code=_ALLOW.format("print"),
+        text="Print outside the compiled function, or print only tensors, numbers and strings,"
+        " without keywords: those torch can print after the graph"
     )
 
 
