@@ -84,6 +84,7 @@ def why_not(
             expected=expected,
             seen=seen,
             tested=tested,
+            location=guard.location if guard is not None else None,
         ),
         what=failure.what,
         index=failure.index,

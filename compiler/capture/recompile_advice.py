@@ -49,10 +49,7 @@ _INT = re.compile(r"^-?\d+$")
 
 
 def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]:
-    """Advice for a recompile; `changed` has one item per cache entry, the latest used first.
-
-    The latest used entry decides: against it the call differs from the one before.
-    """
+    """Advice against the first of `changed`; the others are the failures of other entries."""
     if not changed:
         return ()
     decisive = changed[0]

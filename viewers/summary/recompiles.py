@@ -173,10 +173,10 @@ def _frame(
 
 
 def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
-    """That of the failure; the record's own is about its first failure."""
-    if why is None or why == record.failed[0]:
-        return record.advice
-    return why.advice
+    """That of the failure; the record's own is that of its first failure."""
+    if why is not None and (why.advice or why != record.failed[0]):
+        return why.advice
+    return record.advice
 
 
 def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> Place | None:

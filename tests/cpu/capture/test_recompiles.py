@@ -352,7 +352,12 @@ def test_each_cache_entry_tells_why_it_did_not_serve(capture: Capture) -> None:
         ("0/1", "x.size(0)", "4", "6"),
         ("0/0", "factor", "0.125", "0.5"),
     ]
-    assert second.advice[0].code == "torch._dynamo.mark_dynamic(x, 0)"
+    assert second.advice == second.failed[0].advice
+    assert [failed.advice[0].code for failed in second.failed] == [
+        "torch._dynamo.mark_dynamic(x, 0)",
+        "factor = torch.tensor(factor)",
+    ]
+    assert second.location == second.failed[0].location
     guards = capture.all(Guards)[-1]
     assert [(size.name, size.value) for size in guards.dynamic if "size" in size.name] == [
         ("x.size(0)", 6)
