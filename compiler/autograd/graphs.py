@@ -104,10 +104,7 @@ class AutogradGraphs:
 
     def split(self, split: Split, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
         """Both halves are there: write all three graphs, and what crosses."""
-        prefix = ""
-        if not is_main(split.joint):
-            state.sub_graphs += 1
-            prefix = f"sub{state.sub_graphs}/"
+        prefix = split.prefix
         joint = self.traced(split.joint.graph, "joint", prefix)
         forward_record = self.half(forward.graph, "forward", joint, prefix)
         backward_record = self.half(backward.graph, "backward", joint, prefix)
@@ -133,6 +130,14 @@ def is_main(joint: Any) -> bool:
     return own == whole
 
 
+def sub_graph_prefix(joint: Any) -> str:
+    """`sub1/`, `sub2/` … for the joint graphs of sub-graphs, in torch's order; "" for the whole."""
+    if is_main(joint):
+        return ""
+    state.sub_graphs += 1
+    return f"sub{state.sub_graphs}/"
+
+
 def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]) -> Uninstall:
     """Replace a function in every module that holds it under its own name."""
     name = original.__name__
@@ -156,7 +161,6 @@ def install(recorder: Recorder) -> Uninstall:
 
     graphs = AutogradGraphs(recorder)
     safely = Safely(recorder, HOOK.name)
-    forget()
 
     aot_module_simplified = aot_autograd.aot_module_simplified
     aot_stage2_compile = aot_autograd.aot_stage2_compile
@@ -178,25 +182,30 @@ def install(recorder: Recorder) -> Uninstall:
         splits = bool(getattr(aot_state, "needs_autograd", False))
         if not splits and isinstance(module, fx.GraphModule):
             safely(graphs.traced, module.graph, "inference")
-        kind = "joint" if splits else "inference"
+        graph = graph_id(current_compile_id(), "joint" if splits else "inference")
         state.main.append(module)
         try:
-            with in_hand(graph_id(current_compile_id(), kind)):
+            with in_hand(graph):
                 return aot_stage2_compile(
                     aot_state, aot_graph_capture, whole(partition_fn), *args, **kwargs
                 )
         finally:
             state.main.pop()
+            forget(graph)
 
-    def record_split(split: Split, function: Callable[[], Any]) -> Any:
+    def record_split(split: Split, module: Any, function: Callable[[], Any]) -> Any:
+        split.prefix = safely(sub_graph_prefix, module) or ""
         state.splits.append(split)
+        graph = graph_id(current_compile_id(), f"{split.prefix}joint")
         try:
-            halves = function()
+            with in_hand(graph):
+                halves = function()
+            if split.joint is not None:
+                safely(graphs.split, split, *halves)
+            return halves
         finally:
             state.splits.pop()
-        if split.joint is not None:
-            safely(graphs.split, split, *halves)
-        return halves
+            forget(graph)
 
     def whole(partition_fn: Callable[..., Any]) -> Callable[..., Any]:
         """The function that the backend splits with; it may call one of torch's partitioners."""
@@ -204,7 +213,7 @@ def install(recorder: Recorder) -> Uninstall:
         def partition(gm: Any, *args: Any, **kwargs: Any) -> Any:
             name = getattr(partition_fn, "__name__", type(partition_fn).__name__)
             split = Split(None, PARTITIONERS.get(name, name))
-            return record_split(split, lambda: partition_fn(gm, *args, **kwargs))
+            return record_split(split, gm, lambda: partition_fn(gm, *args, **kwargs))
 
         return partition
 
@@ -219,7 +228,9 @@ def install(recorder: Recorder) -> Uninstall:
             if not under_dynamo():
                 return original(joint_module, *args, **kwargs)
             split = Split(joint_module, words)
-            return record_split(split, lambda: original(joint_module, *args, **kwargs))
+            return record_split(
+                split, joint_module, lambda: original(joint_module, *args, **kwargs)
+            )
 
         partition.__name__ = original.__name__
         return partition

@@ -51,6 +51,8 @@ class Split:
     joint: Any
     """Its GraphModule; None until one of torch's partitioners is given it."""
     partitioner: str
+    prefix: str = ""
+    """`sub1/`, `sub2/` … before the ids of a sub-graph's graphs."""
     cuts: list[Cut] = field(default_factory=list)
     extraction: Extraction | None = None
 

@@ -47,8 +47,10 @@ def made_in(graph: str) -> dict[str, Made]:
     return _made.get(graph, {})
 
 
-def forget() -> None:
-    _made.clear()
+def forget(graph: str) -> None:
+    """That graph is done with; a later compile may have the same id (`torch._dynamo.reset`)."""
+    for known in [id for id in _made if id == graph or id.startswith(f"{graph}/")]:
+        del _made[known]
 
 
 def roots(node: fx.Node, names: frozenset[str]) -> tuple[str, ...]:

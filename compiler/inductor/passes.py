@@ -22,7 +22,7 @@ from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
-from compiler.graphs.provenance import Made, made_in, note_made
+from compiler.graphs.provenance import Made, forget, made_in, note_made
 from compiler.graphs.text import Snapshot, render, same, snapshot
 from compiler.inductor.predicted import predicting
 from compiler.trace.records import PassChange
@@ -58,7 +58,9 @@ class _Pass:
 class _Stage(_Pass):
     """A stage of passes: sees each node that is made or replaced in its graph."""
 
-    created: dict[str, None] = field(default_factory=dict)
+    created: list[str] = field(default_factory=list)
+    own: set[str] = field(default_factory=set)
+    """`created`, to look a name up."""
     stop: Callable[[], None] = lambda: None
 
 
@@ -73,6 +75,7 @@ class Passes:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._running = _Running()
+        self._printed: tuple[Snapshot, str] = ([], "")
 
     def stage_starts(self, module: fx.GraphModule, name: str) -> _Stage:
         """One of torch's stages starts on a graph, or on a sub-graph of the one in hand."""
@@ -89,10 +92,11 @@ class Passes:
         """Note what each new node of the stage replaces, as torch's own observer does."""
 
         def on_create(node: fx.Node) -> None:
-            stage.created[node.name] = None
+            stage.created.append(node.name)
+            stage.own.add(node.name)
 
         def on_replace(old: fx.Node, new: str, user: fx.Node) -> None:
-            if new in stage.created and new not in made_in(stage.graph):
+            if new in stage.own and new not in made_in(stage.graph):
                 running = self._running.passes[-1] if self._running.passes else stage
                 note_made(stage.graph, [new], Made(running.name, (old,)))
 
@@ -140,6 +144,8 @@ class Passes:
         running.pop()
         if running and running[-1].module is ended.module:
             running[-1].known, running[-1].since = after, now
+        if not running:
+            self._printed = ([], "")
 
     def _changed(self, running: _Pass, after: Snapshot, now: float) -> None:
         """Record what the pass itself changed since `known`, if anything."""
@@ -151,7 +157,11 @@ class Passes:
             return
         old = {(row.name, id(row.target)): row.name for row in before}
         new = {(row.name, id(row.target)): row.name for row in after}
-        before_text, after_text = render(before), render(after)
+        printed, before_text = self._printed
+        if not same(printed, before):
+            before_text = render(before)
+        after_text = render(after)
+        self._printed = (after, after_text)
         if before_text == after_text:
             return
         added = tuple(name for key, name in new.items() if key not in old)
@@ -187,7 +197,7 @@ class Passes:
 
         def done() -> None:
             running.patterns.append(pattern)
-            created = list(stage.created)[before:]
+            created = stage.created[before:]
             note_made(running.graph, created, Made(f"{running.name}: {pattern}", replaced))
 
         return done
@@ -248,8 +258,13 @@ def install(recorder: Recorder) -> Uninstall:
             bool(kwargs.get("is_backward", False)), bool(kwargs.get("is_inference", False))
         )
         arch = predicting.get()
-        with in_hand(f"{graph}@{arch}" if arch else graph):
-            return codegen_and_compile(*args, **kwargs)
+        if arch:
+            graph = f"{graph}@{arch}"
+        try:
+            with in_hand(graph):
+                return codegen_and_compile(*args, **kwargs)
+        finally:
+            forget(graph)
 
     undo.append(patch(compile_fx, "fx_codegen_and_compile", codegen))
 

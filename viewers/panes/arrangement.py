@@ -9,11 +9,13 @@ from functools import partial
 from viewers.panes import (
     autograd,
     breaks,
+    cache,
     findings,
     fusion,
     graph,
     guards,
     kernel,
+    kernels,
     memory,
     nests,
     output,
@@ -47,12 +49,13 @@ PANES: dict[str, Pane] = {
     "source-break": partial(source.content, annotate=True),
     "graph": graph.content,
     "kernel": kernel.content,
+    "kernels": kernels.content,
     "break": breaks.explanation,
     "sides": breaks.sides,
-    "cache": recompiles.cache,
+    "cache": cache.content,
     "causes": recompiles.causes,
     "why": recompiles.why,
-    "guards": guards.guards,
+    "guards": guards.content,
     "loops-a": partial(fusion.loops, side="A"),
     "loops-b": partial(fusion.loops, side="B"),
     "became": fusion.became,
@@ -101,6 +104,10 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         (Column((Slot("overview", 0), Slot("findings"))),),
         narrow=(Slot("overview", 9), Slot("findings", 10)),
         focus="findings",
+        wide=(
+            Column((Slot("overview", 0), Slot("findings")), 9),
+            Column((Slot("kernels", 0), Slot("output")), 5),
+        ),
     ),
     "source": Arrangement(
         _columns((38, "source"), (31, "graph"), (35, "kernel")),
@@ -135,6 +142,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("fusion"),), 7),
         ),
     ),
+    "kernels": Arrangement(
+        _columns((2, "kernels"), (3, "kernel")),
+        narrow=(Slot("kernels"), Slot("kernel")),
+        focus="kernels",
+        wide=_columns((4, "kernels"), (5, "kernel"), (4, "source")),
+    ),
     "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),
     "autograd": Arrangement(
         _columns((2, "autograd"), (1, "source")), narrow=(Slot("autograd"),), focus="autograd"
@@ -148,6 +161,6 @@ STAGES = {
     "autograd": "autograd",
     "fusion": "fusion",
     "memory": "memory",
-    "kernels": "source",
+    "kernels": "kernels",
 }
 """Stage of the spine -> arrangement."""

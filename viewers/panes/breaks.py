@@ -206,8 +206,9 @@ def _crossing(record: GraphBreak, site: BreakSite, after: Piece | None) -> list[
     if not record.crossing:
         rows.append(_fact("crosses", "not recorded", "dim"))
     if site.host_waits:
-        flag = tensors[-1].name if tensors else "the flag"
-        rows.append(_fact("host", f"waits for {flag}, then goes on"))
+        scalars = [value.name for value in tensors if value.tensor and not value.tensor.shape]
+        what = scalars[-1] if scalars else "the tensor's data"
+        rows.append(_fact("host", f"waits for {what}, then goes on"))
     if after is not None:
         rows.append(_fact("resume", f"line {after.resumes_at}, as frame {after.compile_id}"))
     elif site.outcome == "break":

@@ -14,7 +14,7 @@ COUNT = 7
 """Cells of the gutter: a count, or the line of a guard."""
 
 
-def guards(view: View, width: int) -> Content:
+def content(view: View, width: int) -> Content:
     """The conditions, then a row a kind; `⏎` shows the single guards of a kind."""
     name = view.compile_id
     record = next(

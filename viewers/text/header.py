@@ -48,6 +48,7 @@ def settings_words(summary: Summary) -> list[str]:
     if settings and settings.device == "cuda":
         words.append(f"code for {settings.arch or 'cuda'} predicted")
     calls = sum(1 for call in summary.calls if call.number)
+    calls = max(calls, summary.end.calls if summary.end else 0)
     if calls:
         words.append(plural(calls, "call"))
     if settings and settings.until != "run":

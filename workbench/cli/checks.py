@@ -148,7 +148,7 @@ def _dot() -> Check:
     path = shutil.which("dot")
     if path:
         return Check(name="dot", state="ok", found=path)
-    fix = "apt install graphviz; without it diagrams are drawn by tcw itself"
+    fix = "apt install graphviz; only diagrams need it"
     return Check(name="dot", state="missing", found="not on the PATH", fix=fix)
 
 

@@ -78,6 +78,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "fusion": (
         ("[ ]", "previous, next pair"), ("⏎", "unfold"), _PANES, ("y", "copy id"), _SEARCH,
     ),
+    "kernels": (("j k", "kernel"), ("⏎", "beside its source"), ("R", "raw"), _COMPILE, _PANES),
     "guards": (("⏎", "unfold"), _COMPILE, _PANES, _SEARCH),
     "memory": (("j k", "buffer"), ("o", "order: born, size, life"), _COMPILE, _SEARCH),
     "autograd": (("j k", "value"), _COMPILE, _PANES, _SEARCH),
@@ -93,6 +94,7 @@ GOES: tuple[tuple[str, str], ...] = (
     ("guards", "Go to guards"),
     ("autograd", "Go to what is kept for the backward"),
     ("fusion", "Go to fusion decisions"),
+    ("kernels", "Go to the kernels"),
     ("memory", "Go to the memory plan"),
     ("output", "Go to the program's output"),
 )

@@ -12,6 +12,7 @@ SENTENCES: dict[str, str] = {
     "source-break": "The line that broke, with the columns that Dynamo could not go on from.",
     "graph": "The FX graph, with the line that each node comes from. ( ) shows other stages of it.",
     "kernel": "The generated code, beside the lines that it comes from. ( ) other language, R raw.",
+    "kernels": "The generated kernels and library calls of this compile, with their lines.",
     "break": "Why the graph ended here, and what to do; the best fix first.",
     "sides": "The graph before the break, what has to live across it, and the graph after it.",
     "cache": "Each call against the compiled entries of the frame: which served, which did not.",

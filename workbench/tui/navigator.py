@@ -118,11 +118,22 @@ class Navigator:
             view.cause = int(rest)
         elif kind == "frame":
             self.compile(rest)
+        elif kind == "kernel":
+            self._kernel(rest)
         elif kind == "pair":
             view.pair = rest
             self._light_pair()
-        if row.ref or row.selects:
+        if kind != "kernel" and (row.ref or row.selects):
             self.select(row.ref or row.selects)
+
+    def _kernel(self, name: str) -> None:
+        """Look at a kernel, in its own language."""
+        view = self.view
+        found = view.recording.kernels.get(name)
+        if found is not None:
+            view.language = "triton" if found.language == "triton" else "cpp"
+            view.kernel = name
+            view.select(refs.kernel(name))
 
     def _light_pair(self) -> None:
         pair = fusion.chosen_pair(self.view)
@@ -163,6 +174,9 @@ class Navigator:
             self.go("source", focus)
             self.compile(rest or name)
             self._start_reading()
+        elif kind == "kernel":
+            self.go("source", focus)
+            self._kernel(rest)
         elif kind == "cause":
             cause = recompiles.cause_of(self.view)
             if cause is None or cause.place is None:
@@ -222,10 +236,10 @@ class Navigator:
             if chosen is not None:
                 view.pair = _next(pairs, chosen, by).id
                 self._light_pair()
-        elif self.arrangement == "source" and focus == "kernel":
+        elif self.arrangement == "source" or focus == "kernel":
             shown = view.shown_kernel()
             if shown is not None:
-                view.kernel = _next(view.kernels(), shown, by).id
+                self._kernel(_next(view.kernels(), shown, by).id)
         else:
             ids = list(view.facts.pieces)
             if view.compile_id in ids:

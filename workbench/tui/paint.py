@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
@@ -10,6 +11,9 @@ from rich.segment import Segment
 from viewers.panes.rows import Line, Row, Span, width_of
 from viewers.plain import plain
 from workbench.tui.theme import Theme, Tint
+
+_BLANKS = re.compile(r"(^\s+|\s{2,}|\s+$)")
+"""Not underlined, where a tint is an underline."""
 
 
 def harmless(line: Line) -> Line:
@@ -70,6 +74,8 @@ def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> lis
         body = [("‹", "faint"), *clip(body, 1, room)]
     blank = max(0, room - width_of(body))
     spans = [*gutter, *body, (" " * blank, "text"), *right]
+    if theme.name == "mono":
+        spans = [(part, role) for words, role in spans for part in _BLANKS.split(words)]
     return [
         Segment(words, theme.base(tint, words.isspace()) + theme.style(role, tint))
         for words, role in spans

@@ -25,7 +25,8 @@ def users_own(file: str, root: str) -> bool:
     """Whether `file` lies in the user's folder and is neither an installed package nor ours."""
     if not root or not file.startswith(os.path.join(root, "")):
         return False
-    return not _INSTALLED.search(file) and not file.startswith(_OURS) and outside_torch(file)
+    inside = os.sep + file[len(os.path.join(root, "")) :]
+    return not _INSTALLED.search(inside) and not file.startswith(_OURS) and outside_torch(file)
 
 
 def not_ours(file: str) -> bool:

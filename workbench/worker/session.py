@@ -12,7 +12,7 @@ from compiler.control.stages import reached
 from compiler.measure import speed
 from compiler.trace.records import CallEnd, CallStart, Progress, Status, Warned
 from workbench.worker import isolation, patched
-from workbench.worker.backends import compiled, is_compiled
+from workbench.worker.backends import compiled, is_compiled, undo_compile
 from workbench.worker.environment import environment
 from workbench.worker.failures import culprit_of, doing_of, failure_of
 from workbench.worker.inputs import (
@@ -128,6 +128,7 @@ class Session:
                     Warned(message="the file compiles `model` itself: its own options are used")
                 )
             return self.given
+        undo_compile(self.original)
         return compiled(self.original, self.settings)
 
     def _call(self, number: int, inputs: InputSet) -> Ended | None:
@@ -144,7 +145,8 @@ class Session:
         recorder.emit(Progress(stage="capture", activity=f"call {number} of {len(self.sets)}"))
         if reference is not None:
             reference.remember()
-        recorder.call, recorder.arguments = number, named
+        recorder.call = recorder.calls = number
+        recorder.arguments = named
         recorder.failed = ""
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
@@ -194,6 +196,7 @@ class Session:
         compile_id = recorder.failed
         doing = doing_of(error, number, compile_id)
         recorder.emit(Progress(stage="run", activity=f"trying call {number} in eager"))
+        undo_compile(self.original)
         try:
             with unrecorded(recorder):
                 prepare(self.original, inputs, self.settings.grad)()

@@ -109,6 +109,9 @@ class Shadow:
             code = _generated(compile_graph, module, inputs, rest, kwargs)
             kernels = kernel_sources(code)
             fresh = [each for each in kernels if each.text not in self._binaries]
+            if fresh:
+                doing = f"compiling {len(fresh)} kernels for {arch}"
+                self.recorder.emit(Progress(stage="codegen", activity=doing))
             done = assemble(fresh, self.architecture, cache)
             self._binaries.update(
                 (each.text, binary) for each, binary in zip(fresh, done, strict=True)

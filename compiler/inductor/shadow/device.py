@@ -19,6 +19,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
 from compiler.control.hooks import patch
+from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow.architectures import Architecture
 from compiler.inductor.shadow.guard import cuda_device_guard
 
@@ -35,6 +36,7 @@ CACHED_ANSWERS = (
 def pretending(architecture: Architecture) -> Iterator[None]:
     """Inside, `cuda:0` is a GPU of this architecture. Raises `guard.NoGuard` where it cannot be."""
     with ExitStack() as undo:
+        undo.callback(predicting.reset, predicting.set(architecture.name))
         undo.enter_context(cuda_device_guard())
         undo.callback(_forget_answers)
         for owner, name, replacement in _replacements(architecture):
@@ -47,6 +49,11 @@ def pretending(architecture: Architecture) -> Iterator[None]:
 
 def _constant(value: object) -> Callable[..., Any]:
     return lambda *args, **kwargs: value
+
+
+def _here(answer: object, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Answers in the thread that predicts; the user's other threads ask the real function."""
+    return lambda *args, **kwargs: answer if predicting.get() else real(*args, **kwargs)
 
 
 def _replacements(architecture: Architecture) -> Iterator[tuple[object, str, object]]:
@@ -72,10 +79,10 @@ def _replacements(architecture: Architecture) -> Iterator[tuple[object, str, obj
         "memory_allocated": 0,
         "set_rng_state": None,
     }
-    for name, answer in answers.items():
-        yield torch.cuda, name, _constant(answer)
     # torch saves and restores the random state around a compile; nothing draws from this one.
-    yield torch.cuda, "get_rng_state", lambda *a, **k: torch.zeros(16, dtype=torch.uint8)
+    answers["get_rng_state"] = torch.zeros(16, dtype=torch.uint8)
+    for name, answer in answers.items():
+        yield torch.cuda, name, _here(answer, getattr(torch.cuda, name))
     # As without a GPU: constants stay on the CPU until a node of the graph moves them.
     yield FakeTensorMode, "avoid_device_init", property(lambda self: True)
     # Inductor would send each kernel to its pool of compilers, whose processes see no GPU.

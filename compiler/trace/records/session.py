@@ -170,6 +170,8 @@ class End(Record):
     seconds: float
     records: int = 0
     """Lines written before this one by the worker; 0 where the front end ended the trace."""
+    calls: int = 0
+    """Compiled calls that were made; a script's are counted without a record of each."""
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""

@@ -180,6 +180,31 @@ def test_a_sub_graph_is_told_from_the_whole():
     assert all(re.fullmatch(r"0/0/sub\d+/(joint|forward|backward)", id) for id in ids[:-3])
 
 
+def test_a_nested_region_keeps_its_passes_to_itself():
+    @torch.compiler.nested_compile_region
+    def region(x, w):
+        return torch.softmax((x @ w) * 0.5, dim=-1)
+
+    def model(x, w):
+        return region(region(x, w), w).sin()
+
+    with record((*HOOKS, passes.HOOK)) as recorded:
+        x, w = (torch.randn(4, 4, requires_grad=True) for _ in range(2))
+        torch.compile(model, backend=without_codegen)(x, w).sum().backward()
+    assert recorded.all(Warned) == []
+    kinds = [graph.id for graph in recorded.all(Graph)]
+    assert kinds[0] == "0/0/sub1/joint"
+    assert kinds[-1] == "0/0/backward"
+    names = {g.id: {node.name for node in g.nodes} for g in recorded.all(Graph)}
+    replaced = [
+        c.graph for c in recorded.all(PassChange) if any(n.startswith("amax") for n in c.added)
+    ]
+    assert replaced[0] == "0/0/sub1/joint"
+    assert "0/0/joint" not in replaced
+    assert "amax_default" in names["0/0/sub1/joint"]
+    assert "amax_default" not in names["0/0/joint"]
+
+
 def test_a_compile_from_the_cache_says_so():
     def f(x):
         return x @ x  # a call into ATen, so that nothing has to be built

@@ -105,6 +105,33 @@ def test_caches_that_are_off_are_not_asked():
     assert recorded.all(CacheLookup) == []
 
 
+def test_an_entry_whose_code_is_gone():
+    from torch._inductor.codecache import FxGraphCache
+
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    with record((caches.HOOK,), caches=True) as recorded, torch.no_grad():
+        torch.compile(f)(x, w)
+        FxGraphCache.clear()
+        torch._dynamo.reset()
+        torch.compile(f)(x, w)
+    last = [r for r in recorded.all(CacheLookup) if r.cache == "aot autograd"][-1]
+    assert last.verdict == "miss"
+    assert last.missed == "the entry is there, but the code that it points to is not"
+    # asked for the entry, then again by Inductor
+    code = [r for r in recorded.all(CacheLookup) if r.cache == "fx graph"]
+    assert [r.verdict for r in code] == ["miss", "miss", "miss"]
+    assert code[2].missed == "no entry with this key; an equal key was looked up before"
+
+
+def test_an_entry_for_other_sizes():
+    with record((caches.HOOK,)) as recorded:
+        lookups = caches.Caches(recorded.recorder)
+        info = {"cache_status_detailed": "guard_miss", "cache_status_guard_expr": "L[0] < 9"}
+        lookups.lookup(caches.AUTOGRAD, "miss", info)
+    (lookup,) = recorded.all(CacheLookup)
+    assert lookup.missed == "an entry with this key, but not for these sizes: L[0] < 9"
+
+
 def test_a_remote_cache(monkeypatch):
     class Away(RemoteCache):
         def __init__(self) -> None:

@@ -10,7 +10,7 @@ import torch
 from compiler import pipeline
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow import HOOK, install
+from compiler.inductor.shadow import HOOK, guard, install
 from compiler.inductor.shadow import compile as shadow
 from compiler.inductor.shadow.architectures import ARCHITECTURES
 from compiler.inductor.shadow.kernels import kernel_sources
@@ -165,6 +165,16 @@ def test_settings_that_time_on_the_gpu_are_named() -> None:
         )
     assert ["coordinate_descent_tuning" in each for each in prediction.warnings] == [True]
     assert len(prediction.binaries) == 1
+
+
+def test_a_torch_without_the_registry_of_guards_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "REGISTRY", "_ZN3c104impl7nowhereE")
+    x = torch.randn(8)
+    with predicted() as prediction:
+        torch.testing.assert_close(torch.compile(lambda x: x.tan())(x), x.tan())
+    (message,) = prediction.warnings
+    assert message.startswith("no sm_90 code is predicted: torch")
+    assert "has no registry of device guards" in message
 
 
 def test_what_torchs_caches_hold_is_predicted_too() -> None:

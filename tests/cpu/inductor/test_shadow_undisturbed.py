@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from torch._inductor.virtualized import V
 from triton.runtime.driver import driver
 
 from compiler.inductor.predicted import predicting
+from compiler.inductor.shadow.architectures import ARCHITECTURES
+from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import _registry
 from tests.cpu.inductor.predictions import own_cache, predicted
 
@@ -139,3 +142,12 @@ def test_random_numbers_are_those_of_a_compile_without_it() -> None:
         return torch.rand(4)
 
     assert torch.equal(draw(shadow=False), draw(shadow=True))
+
+
+def test_other_threads_see_no_gpu() -> None:
+    with pretending(ARCHITECTURES["sm_90"]):
+        assert torch.cuda.is_available()
+        assert torch.cuda.get_device_capability() == (9, 0)
+        with ThreadPoolExecutor(1) as other:
+            assert not other.submit(torch.cuda.is_available).result()
+    assert not torch.cuda.is_available()

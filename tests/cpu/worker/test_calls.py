@@ -104,7 +104,10 @@ def test_a_mark_that_fits_nothing(tmp_path: Path, mark: str) -> None:
     assert found.failure.doing == "reading inputs"
 
 
-def test_a_training_run_compares_gradients_state_and_changed_inputs(tmp_path: Path) -> None:
+def test_a_training_run_compares_gradients_state_and_changed_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     tail = "model = Net()\nexample_inputs = [(torch.randn(6, 4),), (torch.randn(6, 4),)]\n"
     found = recorded(tmp_path, NET + tail, until="run", grad="train")
     assert found.end.status == "ok"
@@ -192,15 +195,27 @@ def test_a_model_that_the_file_compiles(tmp_path: Path) -> None:
     assert [argument.name for argument in call.arguments] == ["x"]
 
 
+def test_a_module_that_the_file_compiles_in_place(tmp_path: Path) -> None:
+    tail = (
+        "model = Net()\nmodel.compile(backend='aot_eager')\nexample_inputs = (torch.ones(2, {}),)\n"
+    )
+    found = recorded(tmp_path, NET + tail.format(4))
+    assert found.end.status == "ok"
+    assert {graph.kind for graph in found.all(Graph)} == {"captured"}
+    found = recorded(tmp_path, NET + tail.format(5), until="build")
+    assert found.failure.eager_fails is True
+    assert "shapes cannot be multiplied" in found.failure.message
+
+
 def test_a_script_runs_as_it_is(tmp_path: Path) -> None:
     text = """
         import sys, torch
-        assert __name__ == "__main__" and sys.modules["__main__"].f is None if False else True
+        assert vars(sys.modules["__main__"]) is globals()
         @torch.compile(backend="eager")
         def f(x):
             return torch.sin(x)
         def main():
-            for n in (2, 3):
+            for n in (2, 3, 3):
                 f(torch.ones(n))
             print("arguments", sys.argv[1:])
             sys.exit(0)
@@ -211,6 +226,7 @@ def test_a_script_runs_as_it_is(tmp_path: Path) -> None:
     assert found.end.status == "ok"
     assert "arguments ['a', '-b']" in "".join(output.text for output in found.all(Output))
     assert [graph.call for graph in found.all(Graph)] == [1, 2]
+    assert found.end.calls == 3
 
 
 def test_a_script_that_fails(tmp_path: Path) -> None:
