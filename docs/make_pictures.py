@@ -22,6 +22,7 @@ from viewers.recording import Recording  # noqa: E402
 from viewers.text.explain import explain  # noqa: E402
 from viewers.text.lines import to_text  # noqa: E402
 from workbench.tui.app import Workbench  # noqa: E402  (the checkout's packages, not installed ones)
+from workbench.tui.picture import picture  # noqa: E402
 
 SCREENS: dict[str, tuple[str, ...]] = {
     "overview": (),
@@ -72,7 +73,7 @@ async def draw(trace: Path, name: str, keys: tuple[str, ...]) -> None:
             wanted = next(at for at, line in enumerate(source, 1) if LINE in line)
             await pilot.press("g", "g", *("j" for _ in range(wanted - 1)))
             await pilot.pause()
-        (PICTURES / f"{name}.svg").write_text(app.export_screenshot(title="tcw", simplify=True))
+        (PICTURES / f"{name}.svg").write_text(picture(app))
 
 
 def main() -> None:

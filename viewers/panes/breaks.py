@@ -38,7 +38,7 @@ def explanation(view: View, width: int) -> Content:
             rows.extend(_labelled(label, advice.code.split("\n"), "good", key, advice.code))
             rows.extend(_labelled("", wrap(advice.text, room), "dim"))
         else:
-            rows.extend(_labelled(label, wrap(advice.text, room), "good", key))
+            rows.extend(_labelled(label, wrap(advice.text, room), "text", key))
     rows.extend(_torch(view, site, room))
     if first.url:
         shown = first.url if len(first.url) <= room else "…" + first.url[-(room - 1) :]
@@ -206,8 +206,9 @@ def _crossing(record: GraphBreak, site: BreakSite, after: Piece | None) -> list[
     if not record.crossing:
         rows.append(_fact("crosses", "not recorded", "dim"))
     if site.host_waits:
-        flag = tensors[-1].name if tensors else "the flag"
-        rows.append(_fact("host", f"waits for {flag}, then goes on"))
+        scalars = [value.name for value in tensors if value.tensor and not value.tensor.shape]
+        what = scalars[-1] if scalars else "the tensor's data"
+        rows.append(_fact("host", f"waits for {what}, then goes on"))
     if after is not None:
         rows.append(_fact("resume", f"line {after.resumes_at}, as frame {after.compile_id}"))
     elif site.outcome == "break":

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from compiler.trace.records import Buffer, MemoryPlan
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
 from viewers.panes.view import View
-from viewers.places import cut
-from viewers.words import bytes_text
+from viewers.places import cut, keep_end
+from viewers.words import bytes_text, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
 LEVELS = " ▁▂▃▄▅▆▇█"
-NAME, SIZE, TAIL = 10, 8, 24
+NAME, SIZE, TAIL = 12, 8, 24
 
 
 def content(view: View, width: int) -> Content:
@@ -27,14 +27,32 @@ def content(view: View, width: int) -> Content:
     shown = min(steps, room // cell)
     buffers = sorted(plan.buffers, key=_order(view))
     largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
+    inputs = [buffer for buffer in buffers if buffer.kind == "input"]
     rows = [_head(plan, cell, shown)]
-    rows.extend(_buffer(buffer, largest, cell, shown) for buffer in buffers)
+    if inputs:
+        key = f"{graph}:inputs"
+        opened = key in view.unfolded
+        rows.append(_inputs(inputs, key, opened))
+        rows.extend(_buffer(buffer, largest, cell, shown) for buffer in inputs if opened)
+    own = (buffer for buffer in buffers if buffer.kind != "input")
+    rows.extend(_buffer(buffer, largest, cell, shown) for buffer in own)
     rows += [BLANK, *_live(plan, cell, shown)]
     words: list[Span] = [("■ ", "hot"), ("kept for backward or output  ", "dim")]
     words += [("■ ", "accent"), ("takes over another's memory", "dim")]
     if shown < steps:
         words.append((f"  steps 1–{shown} of {steps}", "warn"))
     return Content("memory", subject, tuple(words), rows)
+
+
+def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
+    """The caller owns them, so they are folded."""
+    sizes = [buffer.bytes for buffer in inputs]
+    known = [size for size in sizes if size is not None]
+    total = bytes_text(sum(known)) if len(known) == len(sizes) else "sizes symbolic"
+    words = (
+        f" {'▾' if opened else '▸'} {plural(len(inputs), 'input')}, {total}, owned by the caller"
+    )
+    return Row(body=((words, "faint"),), key=f"fold:{key}", opens=f"fold:{key}")
 
 
 def _order(view: View) -> Callable[[Buffer], tuple[int, int]]:
@@ -66,7 +84,7 @@ def _buffer(buffer: Buffer, largest: int, cell: int, shown: int) -> Row:
     tone: Role = "accent" if buffer.reuses else "hot" if buffer.kind in ROLES else "faint"
     return Row(
         body=(
-            text(pad(" " + cut(buffer.name, NAME - 1), NAME + 1)),
+            text(pad(" " + keep_end(buffer.name, NAME - 1), NAME + 1)),
             (
                 pad_left(bytes_text(buffer.bytes) if buffer.bytes is not None else "?", SIZE) + " ",
                 "dim",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from compiler.trace.records import Progress
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text
 from viewers.panes.view import View
@@ -25,7 +27,7 @@ def content(view: View, width: int) -> Content:
         rows[3:] = _failure(view)
     if summary.cut is not None:
         rows += [*_cut(view, summary.cut), BLANK]
-    return Content("overview", rows=rows)
+    return Content("overview", rows=rows, still=True)
 
 
 def _verdict(view: View) -> Line:
@@ -40,7 +42,8 @@ def _verdict(view: View) -> Line:
 
 
 def _detail(words: str) -> str:
-    return words.replace(", compiled ", " → compiled ").replace(", ", "   ")
+    sides = words.replace(", compiled ", " → compiled ", 1)
+    return re.sub(r", (?![^(]*\))", "   ", sides)
 
 
 def _totals(summary: Summary) -> Line:
@@ -94,7 +97,7 @@ def _failure(view: View) -> list[Row]:
 def _cut(view: View, call: Call) -> list[Row]:
     pieces = [piece for piece in call.pieces if not piece.recompiles]
     pieces = pieces or list(call.pieces)
-    count = len(pieces)
+    count = sum(piece.ops > 0 for piece in pieces)
     headline = (
         f"One forward pass is cut into {plural(count, 'graph')}"
         if count > 1
@@ -136,7 +139,7 @@ def _break(view: View, cut: Cut) -> Row:
     place = view.facts.names.place(cut.place.file, cut.place.line)
     notes = [crossing_text(cut.crossings)] if cut.crossings.names else []
     if cut.host_waits:
-        notes.append("host waits for the flag")
+        notes.append("host waits for the data")
     spans: list[Span] = [
         ("      ✗ ", "bad"),
         text(f"{place}  ", "dim"),

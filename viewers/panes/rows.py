@@ -90,6 +90,8 @@ class Content:
     """Key of the row on which the cursor starts; "" for the first that can be selected."""
     tracks: bool = False
     """The cursor stands on `start` while the reader is in another pane."""
+    still: bool = False
+    """Its beginning stays in sight: it never scrolls by itself."""
     follows: bool = False
     """The end is shown while the trace grows."""
 

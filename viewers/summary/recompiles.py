@@ -9,7 +9,6 @@ from compiler.trace.records import (
     Advice,
     CallStart,
     FailedGuard,
-    FrameEnd,
     FrameStart,
     Guards,
     Recompile,
@@ -17,6 +16,7 @@ from compiler.trace.records import (
 from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
+from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
 
 _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
@@ -54,7 +54,7 @@ class RecompiledFrame:
     call: int
     change: Change
     seconds: float | None
-    """Seconds of its compile; None where the recording ended before it did."""
+    """Seconds of its compile, of its backward too; None where the recording ended before."""
     place: Place | None
     """The line that made torch depend on the value."""
     advice: tuple[Advice, ...]
@@ -97,7 +97,7 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     later call is the same cause.
     """
     calls = _Calls(recording)
-    seconds = {end.compile_id: end.seconds for end in recording.all(FrameEnd)}
+    seconds = compile_seconds(recording)
     resumed = {start.compile_id for start in recording.all(FrameStart) if start.resumes_at}
     groups: list[list[RecompiledFrame]] = []
     for record in recording.all(Recompile):
@@ -180,9 +180,9 @@ def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
 
 
 def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> Place | None:
-    """That of the guard that failed; the record's own is that of its first failure."""
+    """That of the failure; in traces that have none, that of the guard that failed."""
     if why is not None and why.location is not None:
-        return place_of(recording, why.location)
+        return place_of(recording, why.location, why.source_line)
     if why is not None and why != record.failed[0]:
         for guards in recording.all(Guards):
             for guard in guards.guards if guards.compile_id == why.entry else ():

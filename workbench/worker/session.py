@@ -154,6 +154,7 @@ class Session:
         if reference is not None:
             reference.remember()
         recorder.call = recorder.calls = number
+        recorder.arguments = named
         recorder.failed = ""
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
@@ -167,7 +168,7 @@ class Session:
         finally:
             seconds = time.perf_counter() - recorder.aside_seconds - start
             hits = self.entries.served(recorder)
-            recorder.call = 0
+            recorder.call, recorder.arguments = 0, {}
         cpu = time.process_time() - recorder.aside_cpu_seconds - cpu
         if recorder.compiled_in_call:
             cpu += self._children_since()
