@@ -228,3 +228,20 @@ def test_a_script_that_fails(tmp_path: Path) -> None:
     found = recorded(tmp_path, text)
     assert (found.end.status, found.end.exit_code) == ("exited", 1)
     assert found.line == 3
+
+
+def test_fresh_caches_are_of_this_recording_alone(tmp_path: Path) -> None:
+    text = (
+        "import os, torch\n"
+        "from torch._inductor.runtime.cache_dir_utils import cache_dir\n"
+        "os.makedirs(cache_dir() + '/kept')\n"
+        "print(cache_dir())\n"
+        "print(os.environ['TRITON_CACHE_DIR'])\n"
+        "model, example_inputs = torch.sin, (torch.ones(2),)\n"
+    )
+    run = recorded(tmp_path, text, fresh=True)
+    printed = "".join(found.text for found in run.all(Output)).split()
+    assert len(printed) == 2
+    for folder in printed:
+        assert Path(folder).parent.name.startswith("tcw-")
+        assert not Path(folder).parent.exists()
