@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import CallEnd, CallStart, Output, OutputCapped, Warned
+from compiler.trace.records import CallEnd, CallStart, Output, OutputCapped, Text, Warned
 from tests.cpu.worker.recorded import recorded
 
 NET = """\
@@ -114,6 +114,13 @@ def test_wrong_shapes_are_not_blamed_on_compiling(tmp_path: Path) -> None:
     assert "shapes cannot be multiplied" in found.failure.message
     assert found.failure.doing.startswith("call 1, capture of")
     assert found.end.status == "failed"
+    texts = {text.hash: text.body for text in found.all(Text)}
+    compiled, _, eager = texts[found.failure.traceback].partition("\nEager:\n")
+    for trace in (compiled, eager):
+        assert "return self.linear(x)" in trace
+        assert not any(f"{folder}{os.sep}" in trace for folder in ("workbench", "compiler")), trace
+    assert "fake tensor" in compiled
+    assert "fake tensor" not in eager
 
 
 @pytest.mark.parametrize(
