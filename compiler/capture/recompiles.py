@@ -17,7 +17,7 @@ import msgspec
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line, user_name
 from compiler.capture.failing_entry import Tried, why_not
-from compiler.capture.recompile_advice import Changed, advise
+from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
 from compiler.capture.skips import users_own
 from compiler.capture.source_names import readable
 from compiler.control.hooks import Hook, Uninstall, patch
@@ -136,6 +136,11 @@ def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        sizes=tuple(
+            (caller.named(readable(source)), index)
+            for source, index in tried.sizes
+            if ARGUMENT.match(source)
+        ),
         passed=_passed(failed.source, caller),
     )
 
