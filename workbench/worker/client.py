@@ -111,7 +111,7 @@ class _Recording:
                 shutil.rmtree(self.caches, ignore_errors=True)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        if self.settings.fresh:
+        if not self.settings.cached:
             self.caches = Path(tempfile.mkdtemp(prefix="tcw-"))
         read_commands, self.commands = os.pipe()
         read_lifeline, self.lifeline = os.pipe()

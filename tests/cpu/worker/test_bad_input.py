@@ -340,7 +340,6 @@ def test_an_exception_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="run")
     assert found.failure.type == "InvalidCxxCompiler"
     assert found.failure.eager_fails is False

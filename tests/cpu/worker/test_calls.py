@@ -93,10 +93,7 @@ def test_marked_dynamic_is_compiled_once(tmp_path: Path) -> None:
             assert [end.hits for end in found.all(CallEnd)] == [(), ("0/0",), ("0/0",)]
 
 
-def test_a_training_run_compares_gradients_state_and_changed_inputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+def test_a_training_run_compares_gradients_state_and_changed_inputs(tmp_path: Path) -> None:
     tail = "model = Net()\nexample_inputs = [(torch.randn(6, 4),), (torch.randn(6, 4),)]\n"
     found = recorded(tmp_path, NET + tail, until="run", grad="train")
     assert found.end.status == "ok"
@@ -230,7 +227,7 @@ def test_a_script_that_fails(tmp_path: Path) -> None:
     assert found.line == 3
 
 
-def test_fresh_caches_are_of_this_recording_alone(tmp_path: Path) -> None:
+def test_caches_are_of_this_recording_alone(tmp_path: Path) -> None:
     text = (
         "import os, torch\n"
         "from torch._inductor.runtime.cache_dir_utils import cache_dir\n"
@@ -239,7 +236,7 @@ def test_fresh_caches_are_of_this_recording_alone(tmp_path: Path) -> None:
         "print(os.environ['TRITON_CACHE_DIR'])\n"
         "model, example_inputs = torch.sin, (torch.ones(2),)\n"
     )
-    run = recorded(tmp_path, text, fresh=True)
+    run = recorded(tmp_path, text)
     printed = "".join(found.text for found in run.all(Output)).split()
     assert len(printed) == 2
     for folder in printed:
