@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Role, Row, Span, pad_left, text
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad_left, text
 from viewers.panes.view import View
 from viewers.summary.findings import Finding
 from viewers.words import plural

@@ -29,7 +29,7 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     """`graphs`: distinct frames that captured a graph."""
     failure, end = recording.failure, recording.end
     if failure is not None:
-        return Verdict(f"failed in {failure.doing}", "", "failed")
+        return Verdict(f"failed {during(failure.doing)}", "", "failed")
     status = end.status if end else "incomplete"
     if end is not None and status not in ("ok", "exited", "incomplete"):
         words = {
@@ -53,6 +53,12 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
         why = "the file compiles on its own; with `model` and `example_inputs` it is timed"
         return Verdict(f"Speed {NOT_MEASURED}", why, "neutral")
     return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
+
+
+def during(doing: str) -> str:
+    """`in call 1, capture of 0/0`; `while loading`."""
+    first = doing.partition(" ")[0]
+    return f"while {doing}" if first.endswith("ing") else f"in {doing}"
 
 
 def _speed(speed: Speed) -> Verdict:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from compiler.trace import refs
-from viewers.panes import breaks, fusion, recompiles
+from viewers.panes import autograd, breaks, fusion, recompiles
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
 from viewers.panes.view import KernelLanguage, View, variant_of
@@ -47,6 +47,8 @@ class Navigator:
             self._start_reading()
         elif arrangement == "fusion":
             self._light_pair()
+        elif arrangement == "autograd":
+            self.select(autograd.first(self.view))
 
     def stop(self, focus: str) -> None:
         self.stops.append(Stop(self.arrangement, replace(self.view), focus))
