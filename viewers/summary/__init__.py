@@ -152,7 +152,11 @@ __all__ = [
     "Summary",
     "Verdict",
     "calls_of",
+    "during",
+    "peak_words",
     "place_of",
+    "reuse_of",
+    "reuse_words",
     "rule_words",
     "summarise",
 ]

@@ -234,12 +234,12 @@ class Navigator:
             before, view.site = view.site, (view.site + by) % count
             self._show_site()
             return _which("graph break", view.site, before, by, count)
-        elif self.arrangement == "recompiles" and summary.recompiles:
+        if self.arrangement == "recompiles" and summary.recompiles:
             count = len(summary.recompiles)
             before, view.cause = view.cause, (view.cause + by) % count
             self.show_finding("recompiles", focus)
             return _which("cause of recompiling", view.cause, before, by, count)
-        elif self.arrangement == "fusion":
+        if self.arrangement == "fusion":
             pairs = fusion.pairs_of(view)
             chosen = fusion.chosen_pair(view)
             if chosen is not None:
