@@ -25,6 +25,8 @@ from compiler.graphs.provenance import (
     captured_origins,
     copied_origins,
     forget,
+    forget_lines,
+    keep_lines,
     lines_of,
     made_in,
     with_inferred_lines,
@@ -85,6 +87,7 @@ class AutogradGraphs:
         )
         record = with_inferred_lines(record, captured.lines, made_in(id))
         self.recorder.emit(record)
+        keep_lines(record)
         return record
 
     def half(self, graph: fx.Graph, kind: GraphKind, joint: Graph, prefix: str) -> Graph:
@@ -100,6 +103,7 @@ class AutogradGraphs:
         )
         record = with_inferred_lines(record, lines_of(joint), {})
         self.recorder.emit(record)
+        keep_lines(record)
         return record
 
     def split(self, split: Split, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
@@ -246,6 +250,7 @@ def install(recorder: Recorder) -> Uninstall:
     def uninstall() -> None:
         while undo:
             undo.pop()()
+        forget_lines()
 
     return uninstall
 

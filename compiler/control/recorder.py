@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.trace.records import Record, Settings, Source, TextHash
+from compiler.trace.records import Record, Settings, Source, TextHash, Warned
 from compiler.trace.writer import TraceWriter
 
 
@@ -16,6 +17,8 @@ class Recorder:
     settings: Settings
     call: int = 0
     """Number of the call being made, from 1; 0 outside of calls."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    """What this call passes, by name, where the worker makes it; empty outside of calls."""
     compile_id: str = ""
     """torch's `frame/compile` of the frame being compiled, set by the frame hook."""
     attempt: int = 0
@@ -32,6 +35,7 @@ class Recorder:
     """Folder of the user's file: its files, and those they import from it, are the user's own."""
     _sources: set[str] = field(default_factory=set)
     _kernels: int = 0
+    _warned: set[object] = field(default_factory=set)
 
     def emit(self, record: Record) -> None:
         self.writer.emit(record)
@@ -50,6 +54,13 @@ class Recorder:
         except (OSError, ValueError):
             return
         self.emit(Source(file=file, text=self.text(body)))
+
+    def warn_once(self, message: str, key: object = None) -> None:
+        """Record a `Warned`, unless one with this key (the message, where none is given) was."""
+        key = message if key is None else key
+        if key not in self._warned:
+            self._warned.add(key)
+            self.emit(Warned(message=message))
 
     def next_kernel(self) -> str:
         """A fresh kernel id: `k0`, `k1`, …"""

@@ -38,7 +38,7 @@ def explanation(view: View, width: int) -> Content:
             rows.extend(_labelled(label, advice.code.split("\n"), "good", key, advice.code))
             rows.extend(_labelled("", wrap(advice.text, room), "dim"))
         else:
-            rows.extend(_labelled(label, wrap(advice.text, room), "good", key))
+            rows.extend(_labelled(label, wrap(advice.text, room), "text", key))
     rows.extend(_torch(view, site, room))
     if first.url:
         shown = first.url if len(first.url) <= room else "…" + first.url[-(room - 1) :]

@@ -51,7 +51,8 @@ def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row
         if place is not None:
             spans.append(text(f":{place.line}".ljust(6), "dim"))
         if fix is not None:
-            spans.append(text(fix.code.split("\n")[0] or fix.text, "good"))
+            words = fix.code.split("\n")[0] or fix.text
+            spans.append(text(words, "good" if fix.code else "text"))
         return [*rows, Row(body=tuple(spans))] if place or fix else rows
     if place is not None:
         name = view.facts.names.place(place.file, place.line)
@@ -61,7 +62,8 @@ def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row
         words = fix.code.split("\n")[0] or fix.text
         words += " …" if "\n" in fix.code else ""
         note = f"   {fix.text}" if fix.code else ""
-        rows.append(Row(body=(indent, ("fix  ", "dim"), text(words, "good"), text(note, "faint"))))
+        shown = text(words, "good" if fix.code else "text")
+        rows.append(Row(body=(indent, ("fix  ", "dim"), shown, text(note, "faint"))))
     return rows
 
 

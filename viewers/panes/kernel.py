@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
+from viewers.labels import kernel_label
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.names import line_text
 from viewers.panes.rows import BLANK, Content, Line, Row, Rows, Span, empty, text
@@ -69,7 +70,7 @@ def content(view: View, width: int) -> Content:
     name = LANGUAGES[view.language].lower()
     if kernel is None:
         return Content(name, rows=empty(*_nothing(view)))
-    subject = f"{kernel.id} {kernel.label}"
+    subject = f"{kernel.id} {kernel_label(kernel)}"
     if not kernel.text:
         return Content(name, subject, (("library call", "dim"),), _call(view, kernel))
     if view.language not in ("cpp", "triton"):

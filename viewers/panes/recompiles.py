@@ -70,7 +70,7 @@ def why(view: View, width: int) -> Content:
     if cause is None:
         return Content("why", rows=empty("no recompile to explain"))
     record = cause.frames[0].record
-    failed = record.failed[0] if record.failed else None
+    failed = cause.frames[0].why
     room = width - LABEL - 3
     subject = cause.change
     fixed = f"{subject.name} was fixed to {subject.expected}" if subject.expected else subject.text
@@ -105,7 +105,7 @@ def why(view: View, width: int) -> Content:
             rows.append(Row(gutter=((" ", "text"),), body=body, key=key, copies=advice.code))
         for index, line in enumerate(lines):
             label = "fix" if not advice.code and not index else ""
-            role: Role = "dim" if advice.code else "good"
+            role: Role = "dim" if advice.code else "text"
             rows.append(
                 Row(gutter=((" ", "text"),), body=((pad(label, LABEL), "dim"), (line, role)))
             )

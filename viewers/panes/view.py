@@ -183,6 +183,7 @@ class View:
             if graph.id == self.variant or variant_of(graph) == self.variant:
                 return graph
         ranked = [g for g in graphs if "backward" not in g.id] or graphs
+        ranked = [g for g in ranked if ("@" in g.id) == self.predicted] or ranked
         order = {kind: index for index, kind in enumerate(VARIANTS)}
         return max(ranked, key=lambda graph: order[graph.kind], default=None)
 
@@ -192,10 +193,16 @@ class View:
         forward = [name for name in known if "backward" not in name]
         if "backward" in self.variant:
             forward = [name for name in known if "backward" in name] or forward
-        if forward or known:
-            return (forward or known)[0]
+        chosen = forward or known
+        if chosen:
+            return next((name for name in chosen if ("@" in name) == self.predicted), chosen[0])
         prefix = self.compile_id + "/"
         return next((name for name in self.facts.pairs if name.startswith(prefix)), "")
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the language that is shown is that of kernels for a GPU that was not there."""
+        return self.language != "cpp"
 
     def kernels(self) -> list[Kernel]:
         """Kernels of this compile in the language that is shown (library calls with C++)."""
@@ -203,12 +210,21 @@ class View:
         found = self.facts.kernels_of.get(self.compile_id, [])
         return [kernel for kernel in found if kernel.language in wanted]
 
+    def kernels_of_graph(self) -> list[Kernel]:
+        """Those of the graph that is shown; of a captured or joint graph, all."""
+        kernels, graph = self.kernels(), self.graph()
+        if graph is None or graph.kind in ("captured", "joint"):
+            return kernels
+        backward = "backward" in graph.id
+        return [kernel for kernel in kernels if ("backward" in kernel.graph) == backward]
+
     def shown_kernel(self) -> Kernel | None:
         """The chosen kernel; else the first with most counterparts of the selection."""
         kernels = self.kernels()
         for kernel in kernels:
             if kernel.id == self.kernel:
                 return kernel
+        kernels = self.kernels_of_graph() or kernels
         written = [kernel for kernel in kernels if kernel.text]
         return next(iter(written or kernels), None)
 

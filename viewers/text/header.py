@@ -40,6 +40,7 @@ def settings_words(summary: Summary) -> list[str]:
     if settings:
         words += [_GRAD[settings.grad], settings.engine]
         words += [settings.mode] if settings.mode else []
+        words += ["torch's caches"] if settings.cached else []
         words += ["fullgraph"] if settings.fullgraph else []
         if settings.dynamic is not None:
             words.append("dynamic" if settings.dynamic else "no dynamic shapes")

@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from viewers.panes import chrome, fusion, spine
+from viewers.panes import chrome, fusion, spine, standing
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.panes.rows import Content, Row, width_of
 from viewers.panes.view import Facts, View
@@ -193,7 +193,7 @@ class Regions(Screen[None]):
     def _timeline(self, width: int) -> Lines:
         if width < 100:
             return []
-        right = chrome.position(self.view)
+        right = standing.position(self.view, self.navigator.arrangement)
         above, below = chrome.timeline(self.view, width, width_of(right))
         return [(Row(body=above), ""), (Row(body=below, right=right), "")]
 

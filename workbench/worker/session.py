@@ -47,7 +47,15 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
         if form_of(code, settings) == "script":
             recorder.emit(Progress(stage="load", activity=f"running {name}"))
             with patched.counting_calls(recorder):
-                return _guarded(recorder, "running the script", lambda: run_script(code))
+                ended = _guarded(recorder, "running the script", lambda: run_script(code))
+            if ended[0] == "ok" and not recorder.calls:
+                recorder.emit(
+                    Warned(
+                        message=f"{name} ran as a script and called nothing compiled; a model file "
+                        "has `model` and `example_inputs`"
+                    )
+                )
+            return ended
         recorder.emit(Progress(stage="load", activity=f"loading {name}"))
         found: list[Loaded] = []
         ended = _guarded(
@@ -146,6 +154,7 @@ class Session:
         if reference is not None:
             reference.remember()
         recorder.call = recorder.calls = number
+        recorder.arguments = named
         recorder.failed = ""
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
@@ -159,7 +168,7 @@ class Session:
         finally:
             seconds = time.perf_counter() - recorder.aside_seconds - start
             hits = self.entries.served(recorder)
-            recorder.call = 0
+            recorder.call, recorder.arguments = 0, {}
         cpu = time.process_time() - recorder.aside_cpu_seconds - cpu
         if recorder.compiled_in_call:
             cpu += self._children_since()

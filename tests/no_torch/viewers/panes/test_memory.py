@@ -45,3 +45,33 @@ def test_inputs_are_folded(block_records: list[AnyRecord]) -> None:
 def test_a_graph_without_a_plan_says_so(block: View) -> None:
     block.compile_id = "2/0"
     assert "no memory plan" in texts(block)[1]
+
+
+def plan_of(*buffers: Buffer, peak: int | None = 2048, without: int | None = 2048) -> MemoryPlan:
+    return MemoryPlan(
+        graph="0/0/forward/lowered",
+        steps=("k0 mul, softmax", "extern addmm"),
+        buffers=buffers,
+        peak_bytes=peak,
+        without_reuse_bytes=without,
+    )
+
+
+def test_reuse_that_does_not_lower_the_peak_says_so(block_records: list[AnyRecord]) -> None:
+    kept = [record for record in block_records if not isinstance(record, MemoryPlan)]
+    taken = Buffer(name="buf1", bytes=1024, first=1, last=1, reuses="buf0")
+    first = Buffer(name="buf0", bytes=1024, first=0, last=0)
+    lines = "\n".join(texts(view_of([*kept, plan_of(first, taken)])))
+    assert "1 buffer in another's memory, 1 KB not allocated again" in lines
+    assert "peak 2 KB (the same without reuse)" in lines
+    in_place = Buffer(name="buf1", bytes=1024, first=0, last=1, reuses="buf0", inplace=True)
+    lines = "\n".join(texts(view_of([*kept, plan_of(first, in_place, peak=1024)])))
+    assert "1 buffer in another's memory (1 in place)" in lines
+    assert "peak 1 KB (2 KB without reuse)" in lines
+
+
+def test_steps_are_named_in_few_words(block_records: list[AnyRecord]) -> None:
+    kept = [record for record in block_records if not isinstance(record, MemoryPlan)]
+    buffer = Buffer(name="buf0", bytes=1024, first=0, last=0)
+    head = texts(view_of([*kept, plan_of(buffer)]))[0]
+    assert "addmm" in head
