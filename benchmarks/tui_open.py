@@ -64,9 +64,10 @@ def opened(path: Path, count: int) -> tuple[float, float, float, float]:
             continue
         seen += os.read(parent, 1 << 16)
         now = time.monotonic() - start
-        if not first and b"help" in seen:
+        read = f"{count:,} records".encode() in seen
+        if not first and (read or b"help" in seen):
             first, first_cpu = now, cpu_seconds(process.pid)
-        if f"{count:,} records".encode() in seen:
+        if read:
             whole, whole_cpu = now, cpu_seconds(process.pid)
     process.kill()
     process.wait()

@@ -1,7 +1,8 @@
 """Graph breaks of five kinds, each with its own fix.
 
-Look for: five sites, each with its GB code, the column range and what to write instead; six
-graphs where one would do.
+Look for: five lines that break, each with its GB code, the column range and what to write instead,
+and six graphs where one would do. The line with NumPy breaks twice, at `default_rng(0)` and at
+`.normal()`; the second costs the graph.
 """
 
 import numpy as np

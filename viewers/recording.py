@@ -17,9 +17,16 @@ from compiler.trace.records import (
     End,
     Environment,
     Failure,
+    FrameStart,
+    FusionPair,
     Graph,
+    GraphBreak,
+    Guards,
     Kernel,
+    MemoryPlan,
     Numerics,
+    Partition,
+    Recompile,
     Record,
     Source,
     Speed,
@@ -29,6 +36,11 @@ from compiler.trace.records import (
 )
 
 R = TypeVar("R", bound=Record)
+_PLACED = (
+    FrameStart, Graph, GraphBreak, Guards, Recompile, Partition, FusionPair, MemoryPlan, Kernel,
+    Failure,
+)  # fmt: skip
+"""What a reader can stand on, so that the timeline can say where that is."""
 
 
 def _lines(source: str) -> list[str]:
@@ -48,6 +60,7 @@ class Recording:
         self._sources: dict[str, list[str]] = {}
         self.graphs: dict[str, Graph] = {}
         self.kernels: dict[str, Kernel] = {}
+        self._places: dict[int, int] = {}
         self.feed(records)
 
     @classmethod
@@ -60,6 +73,8 @@ class Recording:
         for record in records:
             self.records.append(record)
             self._by_kind[type(record)].append(record)
+            if isinstance(record, _PLACED):
+                self._places[id(record)] = len(self.records)
             if isinstance(record, Text):
                 self._texts[record.hash] = record.body
             elif isinstance(record, Source):
@@ -76,6 +91,10 @@ class Recording:
     def last(self, kind: type[R]) -> R | None:
         found = self._by_kind[kind]
         return cast(R, found[-1]) if found else None
+
+    def place(self, record: Record) -> int:
+        """Which record of the trace this is, from 1; 0 where it is none that a view stands on."""
+        return self._places.get(id(record), 0)
 
     def text(self, key: TextHash) -> str:
         """The text with this hash; "" where the trace lost it."""

@@ -159,6 +159,15 @@ def _length(text: str, match: re.Match[str]) -> Failure:
     )  # fmt: skip
 
 
+def _empty(text: str, match: re.Match[str]) -> Failure:
+    """`not L['items']`: how torch says that a sequence or dictionary has no items."""
+    source = match["source"]
+    return Failure(
+        text, "length", "SEQUENCE_LENGTH", source, f"len({readable(source)})", None, "0", "",
+        f"len({source})",
+    )  # fmt: skip
+
+
 def _keys(text: str, match: re.Match[str]) -> Failure:
     expression, source = match["expression"], match["source"]
     return Failure(
@@ -249,6 +258,7 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"^___check_type_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$", _type),
         (r"^\w+GuardAccessor: .*? (?:on|of|in) (?P<source>[LG]\[.+)$", _accessor),
         (r"^len\((?P<source>.+)\) (?:==|!=) (?P<expected>\d+)$", _length),
+        (rf"^not {_L}$", _empty),
         (
             r"^(?P<expression>list\(dict\.keys\((?P<source>.+)\)\)(?:\[\d+\])?) == "
             r"(?P<expected>.+)$",

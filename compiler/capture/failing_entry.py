@@ -6,16 +6,18 @@ expressions over the frame's locals (`get_guard_fail_reason_helper` in torch/_dy
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compiler.capture import guard_book
+from compiler.capture.callers import Caller
 from compiler.capture.failed_guard import Failure, guard_behind, take_apart
 from compiler.capture.guard_tree import parse_global_state
 from compiler.capture.source_names import SOURCE, readable
 from compiler.capture.values import describe_value, type_name
-from compiler.trace.records import FailedGuard, Guard
+from compiler.trace.records import FailedGuard, Guard, Location
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,10 @@ class Tried:
     index: int | None
     guard: Guard | None
     """The guard behind the condition, as it was recorded when the entry was compiled."""
+    own_line: Location | None = None
+    """The line in the user's own files that made torch depend on the value."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Where a size failed: (source, dimension) of every size of a local tensor that differs."""
 
 
 class Scope:
@@ -51,7 +57,9 @@ class Scope:
         return type_name(type(value)) if type_only else describe_value(value)
 
 
-def why_not(guard_manager: Any, f_locals: Any, compile_id: str, reason: str) -> Tried:
+def why_not(
+    guard_manager: Any, f_locals: Any, compile_id: str, reason: str, caller: Caller
+) -> Tried:
     """Take apart why this entry did not serve these locals; `reason` is torch's own."""
     own_words = _own_words(reason, compile_id)
     entry = guard_book.entry_of(guard_manager)
@@ -62,7 +70,9 @@ def why_not(guard_manager: Any, f_locals: Any, compile_id: str, reason: str) -> 
     scope = Scope(guard_manager, f_locals)
     state = entry.global_state if entry is not None else {}
     expected, seen = _values(failure, guard, scope, state)
-    name = failure.name
+    name = caller.named(failure.name)
+    if failure.what == "shape":
+        expected, seen = caller.named(expected), caller.named(seen)
     if guard is not None and guard.source == failure.source and failure.what == "value":
         name = guard.name
     elif failure.what == "marking" and not failure.source:
@@ -82,7 +92,43 @@ def why_not(guard_manager: Any, f_locals: Any, compile_id: str, reason: str) -> 
         what=failure.what,
         index=failure.index,
         guard=guard,
+        own_line=_own_line(entry, guard, failure),
+        sizes=_sizes(guards, scope) if failure.what == "size" else (),
     )
+
+
+def _own_line(
+    entry: guard_book.Entry | None, guard: Guard | None, failure: Failure
+) -> Location | None:
+    source = guard.source if guard is not None else failure.source
+    return entry.own_lines.get(source) if entry is not None else None
+
+
+_SIZES = re.compile(r"^check_tensor\(.*, size=\[(?P<sizes>[^\]]*)\]", re.DOTALL)
+
+
+def _sizes(guards: Sequence[Guard], scope: Scope) -> tuple[tuple[str, int], ...]:
+    """Sizes that differ from what the guards on tensors demand, in the guards' order.
+
+    Of those of the frame's locals: torch stops at the first, but each of them would fail. Not
+    sizes 0 and 1, which torch compiles apart even where it leaves a size open.
+    """
+    found: list[tuple[str, int]] = []
+    for guard in guards:
+        matches = (_SIZES.match(code) for code in guard.code)
+        match = next(filter(None, matches), None)
+        if match is None or not guard.source.startswith("L["):
+            continue
+        try:
+            seen = [str(size) for size in scope.look_up(guard.source).shape]
+        except Exception:
+            continue
+        expected = match["sizes"].split(", ") if match["sizes"] else []
+        if len(expected) == len(seen):
+            for index, (wanted, got) in enumerate(zip(expected, seen, strict=True)):
+                if wanted not in ("None", got) and not {wanted, got} & {"0", "1"}:
+                    found.append((guard.source, index))
+    return tuple(dict.fromkeys(found))
 
 
 def _own_words(reason: str, compile_id: str) -> str:

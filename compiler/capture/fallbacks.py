@@ -87,7 +87,7 @@ def _suppressed(recorder: Recorder, frame: Frame, error: Exception) -> EagerFall
         call=recorder.call,
         advice=(
             Advice(
-                text="The error is hidden by suppress_errors; let it be raised to see it whole",
+                text="Let the error be raised to see it whole: suppress_errors hides it",
                 code="torch._dynamo.config.suppress_errors = False",
             ),
         ),

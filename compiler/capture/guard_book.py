@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.trace.records import Guard, Guards
+from compiler.trace.records import Guard, Guards, Location
 
 
 @dataclass
@@ -24,15 +25,21 @@ class Entry:
     guards: tuple[Guard, ...]
     global_state: dict[str, Any]
     """The state of torch that it demands, as `GlobalStateGuard` serialises it."""
+    own_lines: Mapping[str, Location]
+    """Source -> the deepest line in the user's own files that made torch guard it."""
 
 
 _entries: weakref.WeakKeyDictionary[Any, Entry] = weakref.WeakKeyDictionary()
 
 
 def keep(
-    guard_manager: Any, code: types.CodeType, record: Guards, global_state: dict[str, Any]
+    guard_manager: Any,
+    code: types.CodeType,
+    record: Guards,
+    global_state: dict[str, Any],
+    own_lines: Mapping[str, Location],
 ) -> None:
-    _entries[guard_manager] = Entry(code, record.compile_id, record.guards, global_state)
+    _entries[guard_manager] = Entry(code, record.compile_id, record.guards, global_state, own_lines)
 
 
 def entry_of(guard_manager: Any) -> Entry | None:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.capture import guard_book
+from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import user_name
 from compiler.capture.failing_entry import function_modes
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
-from compiler.capture.source_names import closure_name, guard_name
+from compiler.capture.skips import users_own
+from compiler.capture.source_names import closure_name, guard_name, readable
 from compiler.capture.values import describe_value, type_name
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -122,15 +124,16 @@ def _record(
 
     compile_id = str(CompileContext.current_compile_id() or recorder.compile_id)
     tree = walk_guard_tree(guard_manager.root)
-    dynamic = dynamic_sizes(getattr(output_graph, "shape_env", None))
+    caller = caller_of(code, getattr(output_graph, "local_scope", None) or {}, recorder.arguments)
+    dynamic = dynamic_sizes(getattr(output_graph, "shape_env", None), caller)
     symbols = {size.source: size.symbol for size in dynamic}
     state = tree.global_state()
     modes = function_modes(getattr(output_graph, "torch_function_mode_stack", None) or ())
     described = []
     for guard in sorted(output_graph.guards, key=lambda guard: guard.sort_key()):
         value = build.values.get(id(guard), "")
-        name = build.names.get(id(guard), "")
-        described.append(_describe(guard, name, value, tree, state, symbols, modes))
+        name = build.names.get(id(guard)) or guard_name(guard.create_fn_name(), guard.name)
+        described.append(_describe(guard, caller, name, value, tree, state, symbols, modes))
     record = Guards(
         compile_id=compile_id,
         guards=tuple(described),
@@ -143,11 +146,12 @@ def _record(
     for file in {guard.location.file for guard in described if guard.location is not None}:
         recorder.source(file)
     recorder.emit(record)
-    guard_book.keep(guard_manager, code, record, state)
+    guard_book.keep(guard_manager, code, record, state, _own_lines(recorder, output_graph.guards))
 
 
 def _describe(
     guard: Any,
+    caller: Caller,
     name: str,
     value: str,
     tree: GuardTree,
@@ -165,6 +169,13 @@ def _describe(
         value = "on" if state["grad_mode"] else "off"
     elif kind == "DETERMINISTIC_ALGORITHMS" and "deterministic_algorithms" in state:
         value = "on" if state["deterministic_algorithms"] else "off"
+    elif kind in ("DEFAULT_DEVICE", "AUTOGRAD_SAVED_TENSORS_HOOKS") and len(parts) == 1:
+        wanted = parts[0].partition(" == ")[2]
+        value = "none" if wanted == "None" else wanted
+    elif kind == "DUPLICATE_INPUT" and parts:
+        value = caller.named(readable(parts[0]))
+    elif kind == "SHAPE_ENV":
+        value = "; ".join(caller.named(readable(part)) for part in parts)
     elif kind == "GLOBAL_STATE":
         parts = parts or tuple(_conditions(tree, "L", "___check_global_state("))
         value = f"{state.get('num_threads', '?')} threads" if state else ""
@@ -179,7 +190,7 @@ def _describe(
         value = f"no attribute {attribute} of its own" if attribute else value
     return Guard(
         kind=kind,
-        name=name or guard_name(kind, source),
+        name=caller.named(name),
         source=source,
         code=parts,
         value=value,
@@ -221,7 +232,20 @@ def _location(guard: Any) -> Location | None:
     return None
 
 
-def dynamic_sizes(shape_env: Any) -> tuple[DynamicSize, ...]:
+def _own_lines(recorder: Recorder, guards: Any) -> dict[str, Location]:
+    """Source -> the deepest line in the user's own files of the stack that installed a guard."""
+    found: dict[str, Location] = {}
+    for guard in guards:
+        if not guard.name or guard.name in found:
+            continue
+        for frame in reversed(guard.user_stack or ()):
+            if users_own(frame.filename, recorder.user_root):
+                found[guard.name] = from_summary(frame)
+                break
+    return found
+
+
+def dynamic_sizes(shape_env: Any, caller: Caller | None = None) -> tuple[DynamicSize, ...]:
     """The symbols that a `ShapeEnv` kept, by where they come from; constants are left out.
 
     `var_to_sources`, `var_to_range` and `replacements` are in torch/fx/experimental/
@@ -240,10 +264,11 @@ def dynamic_sizes(shape_env: Any) -> tuple[DynamicSize, ...]:
         bounds = shape_env.var_to_range.get(symbol)
         for source in sources:
             text = source.name if isinstance(source.name, str) else source.name()
+            name = guard_name("", text)
             found.append(
                 DynamicSize(
                     symbol=str(expression),
-                    name=guard_name("", text),
+                    name=caller.named(name) if caller is not None else name,
                     source=text,
                     value=_number(values.get(symbol)),
                     lower=_number(getattr(bounds, "lower", None)),

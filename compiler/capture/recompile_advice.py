@@ -1,6 +1,7 @@
 """What to do about a recompile, by what changed. Says nothing where nothing helps.
 
-Every rule is a function of one `Changed`; `RULES` maps what changed to its rule.
+A text starts with what to do, has a capital letter and no full stop; code is what to paste. Every
+rule is a function of one `Changed`; `RULES` maps what changed to its rule.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from compiler.capture.source_names import readable
 from compiler.trace.records import Advice
 
 
@@ -20,21 +21,31 @@ class Changed:
     what: str
     kind: str = ""
     source: str = ""
+    """torch's expression."""
+    subject: str = ""
+    """The same in the terms of whoever calls the frame."""
     name: str = ""
+    """What was compared: a size or setting of the subject, in the same terms."""
     expected: str = ""
     seen: str = ""
     index: int | None = None
     guard: str = ""
+    """The condition, readable."""
     described: str = ""
     """The guarded value of the first compile, described."""
     resumed: bool = False
     """The frame goes on after a graph break: its locals are no arguments of the caller."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Where a size failed: each argument and dimension whose size is another one now."""
+    passed: Literal["", "*", "**"] = ""
+    """The source is all that the frame takes as `*args` or as `**kwargs`."""
 
 
 Settings = Mapping[str, object]
 Rule = Callable[[Changed, Settings], tuple[Advice, ...]]
 
-_ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
+ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
+"""A source that is an argument of the frame, or an item of one."""
 _MODULE_STATE = re.compile(r"\._(parameters|buffers)\[")
 _FLOAT = re.compile(r"^-?(\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)$")
 _INT = re.compile(r"^-?\d+$")
@@ -65,48 +76,50 @@ def _widest(changed: Sequence[Changed]) -> Changed:
 
 
 def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor, index = readable(changed.source), changed.index
+    tensor, index = changed.subject, changed.index
     if {changed.expected, changed.seen} & {"0", "1"}:
         return (
             Advice(
-                text="torch compiles sizes 0 and 1 apart from all others; pad the dimension, or "
-                "mark it unbacked before the first call if the code works for any size",
+                text="If the code works for any size, do it before the first call; else pad the "
+                "dimension: torch compiles sizes 0 and 1 apart from all others",
                 code=f"torch._dynamo.decorators.mark_unbacked({tensor}, {index})",
             ),
         )
     if changed.resumed:
         return (
             Advice(
-                text=f"{tensor} was made before a graph break, so it cannot be marked by the "
-                "caller; compile with dynamic=True, or remove the break",
+                text=f"Or remove the graph break: {tensor} was made before it, so that the caller "
+                "cannot mark it",
                 code="torch.compile(model, dynamic=True)",
             ),
         )
     if _MODULE_STATE.search(changed.source):
         return (
             Advice(
-                text="torch keeps the shapes of parameters and buffers static; allocate it once "
-                "at its greatest size, or let their shapes be dynamic",
+                text="Or allocate it once at its greatest size: torch keeps the shapes of "
+                "parameters and buffers static",
                 code="torch._dynamo.config.force_parameter_static_shapes = False",
             ),
         )
+    sizes = dict.fromkeys([(tensor, index), *changed.sizes])
     advice = [
         Advice(
-            text="mark the dimension dynamic before the first call, or compile with dynamic=True",
-            code=f"torch._dynamo.mark_dynamic({tensor}, {index})",
+            text="Do it before the first call, or compile with dynamic=True; torch raises an error "
+            "if the code needs one fixed size",
+            code="\n".join(f"torch._dynamo.mark_dynamic({name}, {dim})" for name, dim in sizes),
         )
     ]
     if settings.get("automatic_dynamic_shapes"):
         advice.append(
             Advice(
-                text="if nothing is done, torch tries a size that changed once as dynamic "
+                text="If nothing is done, torch tries a size that changed once as dynamic "
                 "(automatic_dynamic_shapes), so that later sizes need no compile"
             )
         )
     else:
         advice.append(
             Advice(
-                text="automatic dynamic shapes are off: every new size is one more compile",
+                text="Every new size is one more compile while automatic dynamic shapes are off",
                 code="torch._dynamo.config.automatic_dynamic_shapes = True",
             )
         )
@@ -114,40 +127,38 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _rank(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor, expected, seen = changed.subject, changed.expected, changed.seen
+    code = ""
+    if _INT.match(expected) and _INT.match(seen):
+        if int(seen) > int(expected) > 0:
+            code = f"{tensor} = {tensor}.flatten(0, -{expected})"
+        elif int(seen) == int(expected) - 1:
+            code = f"{tensor} = {tensor}.unsqueeze(0)"
     return (
         Advice(
-            text="another number of dimensions is another program; bring the tensor to one rank "
-            f"before the call ({changed.expected} dimensions were compiled)",
-            code=f"{tensor} = {tensor}.flatten(0, -{changed.expected})"
-            if _more(changed.seen, changed.expected)
-            else f"{tensor} = {tensor}.unsqueeze(0)",
+            text=f"If it means the same, pass {expected} dimensions in every call: another number "
+            "of them is another program",
+            code=code,
         ),
     )
 
 
-def _more(seen: str, expected: str) -> bool:
-    return _INT.match(seen) is not None and _INT.match(expected) is not None and (
-        int(seen) > int(expected) > 0
-    )  # fmt: skip
-
-
 def _stride(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     return (
         Advice(
-            text="the same shape came with another memory layout (a transposed, sliced or "
-            "channels-last view); give it one layout before the call",
+            text="Do it before every call: the same shape came in another memory layout (a "
+            "transposed, sliced or channels-last view)",
             code=f"{tensor} = {tensor}.contiguous()",
         ),
     )
 
 
 def _dtype(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     return (
         Advice(
-            text="convert before the call if the other dtype is not meant; else it is one "
+            text="If the other dtype is not meant, convert before the call; else it is one "
             "compile for each dtype",
             code=f"{tensor} = {tensor}.to(torch.{changed.expected})",
         ),
@@ -155,23 +166,24 @@ def _dtype(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _device(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
+    device = repr(changed.expected) if changed.expected.isalpha() else "device"
     return (
         Advice(
-            text=f"{tensor} came from another device; move it before the call if that is not "
-            "meant, else it is one compile for each device",
-            code=f"{tensor} = {tensor}.to(device)",
+            text="If the other device is not meant, move it before the call; else it is one "
+            "compile for each device",
+            code=f"{tensor} = {tensor}.to({device})",
         ),
     )
 
 
 def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    tensor = readable(changed.source)
+    tensor = changed.subject
     if changed.seen == "True":
-        text = "detach it before the call if no gradient is wanted for it"
+        text = "If no gradient is wanted for it, detach it before the call"
         code = f"{tensor} = {tensor}.detach()"
     else:
-        text = "the compiled graph computes its gradient; ask for it in every call"
+        text = "If its gradient is wanted, ask for it in every call: the compiled graph computes it"
         code = f"{tensor}.requires_grad_()"
     return (Advice(text=text, code=code),)
 
@@ -179,9 +191,8 @@ def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _keys(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text="the tensor is of another kind to torch's dispatcher: it was made under "
-            "torch.inference_mode() or a functional transform in one call only; make it the "
-            "same way in each"
+            text="Make the tensor the same way in each call: one made under torch.inference_mode() "
+            "or a functional transform is of another kind to torch's dispatcher"
         ),
     )
 
@@ -191,77 +202,106 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if name.endswith(".training"):
         return (
             Advice(
-                text="train() or eval() was called between the calls; each mode is compiled once "
-                "and kept, so call both once while warming up"
+                text="Call the model in train() and in eval() once each while warming up: both "
+                "are compiled once and kept"
             ),
         )
-    argument = _ARGUMENT.match(changed.source) is not None
+    argument = ARGUMENT.match(changed.source) is not None
     if _FLOAT.match(changed.expected):
-        if argument:
-            return (
-                Advice(
-                    text=f"pass {name} as a tensor: a Python float is a constant of the graph",
-                    code=f"{name} = torch.tensor({name})",
-                ),
-            )
-        return (
-            Advice(
-                text=f"keep {name} as a tensor (on a module: a buffer): a Python float is a "
-                "constant of the graph",
-                code=_buffer(name) if "." in name else "",
-            ),
-        )
+        return _float(changed, settings, argument)
     if _INT.match(changed.expected):
         if argument:
             return (
                 Advice(
-                    text=f"compile with dynamic=True, so that {name} is a symbol from the first "
-                    "call, or pass it as a tensor",
+                    text=f"If the code does not branch on {name}, it is a symbol from the first "
+                    "call then; else each value is one compile",
                     code="torch.compile(model, dynamic=True)",
                 ),
             )
-        return (
-            Advice(
-                text="torch takes integer attributes of a module as constants; let them be "
-                f"dynamic, or keep {name} as a tensor",
-                code="torch._dynamo.config.allow_unspec_int_on_nn_module = True",
-            ),
-        )
+        if changed.source.startswith("L['self']"):
+            return (
+                Advice(
+                    text=f"Let integers of a module be symbols, or keep {name} as a tensor: torch "
+                    "takes them as constants",
+                    code="torch._dynamo.config.allow_unspec_int_on_nn_module = True",
+                ),
+            )
     return (
         Advice(
-            text=f"each value of {name} is a program of its own; fix it, or call once with each "
-            "value while warming up"
+            text=f"Keep {name} the same, or call once with each value while warming up: each value "
+            "is a program of its own"
         ),
     )
 
 
-def _buffer(name: str) -> str:
-    owner, _, attribute = name.rpartition(".")
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*|\[\d+\])*", owner) or "__" in name:
+def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice, ...]:
+    name = changed.name
+    if argument:
+        advice = Advice(
+            text="If the code only calculates with it, pass a tensor in every call: a Python float "
+            "is a constant of the graph",
+            code=f"{name} = torch.tensor({name})",
+        )
+    elif code := _buffer(changed.source, changed.expected):
+        advice = Advice(
+            text="In __init__ of its module, in place of the plain number; change it with fill_(): "
+            "a Python float is a constant of the graph",
+            code=code,
+        )
+    else:
+        advice = Advice(
+            text=f"Keep {name} in a tensor, if the code only calculates with it: a Python float is "
+            "a constant of the graph"
+        )
+    if argument and settings.get("automatic_dynamic_shapes") and not _specialised(settings):
+        later = "If nothing is done, torch tries a float that changed once as a symbol, so that "
+        return (advice, Advice(text=later + "later values need no compile"))
+    return (advice,)
+
+
+def _specialised(settings: Settings) -> bool:
+    return settings.get("specialize_float") is not False
+
+
+_MODULE_ATTRIBUTE = re.compile(
+    r"^L\['self'\](?:\._modules\['[^']+'\])*(?:\.(?P<plain>\w+)|\.__dict__\['(?P<own>\w+)'\])$"
+)
+
+
+def _buffer(source: str, value: str) -> str:
+    """The number as a buffer, registered by its module; "" where it is no module's attribute."""
+    match = _MODULE_ATTRIBUTE.match(source)
+    if match is None:
         return ""
-    if not attribute.isidentifier():
-        return ""
-    return f"{owner}.register_buffer({attribute!r}, torch.tensor({name}))"
+    return f"self.register_buffer({(match['plain'] or match['own'])!r}, torch.tensor({value}))"
 
 
 def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+    if changed.passed == "*":
+        return (
+            Advice(
+                text="Pass the same arguments by position, and the same by name, in every call: "
+                "each number of them is a program of its own"
+            ),
+        )
     if "DICT" in changed.kind or changed.described.startswith(("{", "dict")):
         return _keys_of_dict(changed, settings)
-    name = readable(changed.source)
     return (
         Advice(
-            text=f"a loop over {name} is unrolled for its length; pass one stacked tensor, or pad "
-            "to a fixed length",
-            code=f"{name} = torch.stack(tuple({name}))" if _ARGUMENT.match(changed.source) else "",
+            text=f"Replace the loop over {changed.subject} by one operation on a stacked tensor, "
+            "or pad to a fixed length: a loop is unrolled"
         ),
     )
 
 
 def _keys_of_dict(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+    what = f"Give {changed.subject} the same keys"
+    if changed.passed == "**":
+        what = "Pass the same keyword arguments"
     return (
         Advice(
-            text=f"each set of keys of {readable(changed.source)} is a program of its own; give it "
-            "the same keys in the same order in each call"
+            text=f"{what}, in the same order, in every call: each set of them is a program of "
+            "its own"
         ),
     )
 
@@ -271,79 +311,81 @@ def _identity(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if changed.seen.removeprefix("another ").startswith("function "):
         return (
             Advice(
-                text=f"each function passed as {name} is a program of its own; pass the same one, "
-                "or call once with each while warming up"
+                text=f"Pass the same function as {name} in every call, or call once with each "
+                "while warming up: each one is a program of its own"
             ),
         )
     if changed.seen.startswith("another "):
         return (
             Advice(
-                text=f"{name} is compared by identity and was another object of the same kind, so "
-                "it is probably made anew for each call; make it once and pass it again"
+                text=f"Make {name} once and use it again, if each call makes a new one: it is "
+                "compared by identity, and another object of the same kind came"
             ),
         )
     return (
-        Advice(
-            text=f"{name} is compared by identity, not by value; pass the same object in each call"
-        ),
+        Advice(text=f"Use the same object as {name} in every call: it is compared by identity"),
     )
 
 
 def _type(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    name = readable(changed.source)
+    name = changed.subject
     if changed.expected == "a tensor" and changed.seen in ("int", "float", "bool"):
         return (
             Advice(
-                text=f"pass {name} as a tensor in every call",
+                text="If the code only calculates with it, pass a tensor in every call",
                 code=f"{name} = torch.tensor({name})",
             ),
         )
+    if {changed.expected, changed.seen} == {"tuple", "list"}:
+        return (
+            Advice(
+                text="Do it before every call: a list and a tuple are compiled apart, and so is "
+                "each length",
+                code=f"{name} = {changed.expected}({name})",
+            ),
+        )
     return (
-        Advice(
-            text=f"{name} came with another type; give it one type, or call once with each "
-            "while warming up"
-        ),
+        Advice(text=f"Give {name} one type in every call, or call once with each while warming up"),
     )
 
 
 _STATES = {
-    "grad mode": "a call under torch.no_grad() and one without it are compiled apart; make all "
-    "calls in one mode, or warm up both",
-    "autocast": "torch.autocast was on in one of the calls only; make all calls inside it, "
-    "or warm up both",
-    "num threads": "torch.set_num_threads() was called between the calls; call it once, at start",
-    "deterministic algorithms": "torch.use_deterministic_algorithms() was called between the "
-    "calls; call it once, at start",
-    "default dtype": "torch.set_default_dtype() was called between the calls; call it once, at "
-    "start",
-    "torch function": "a torch function mode (such as `with torch.device(...)` or "
-    "torch.set_default_device) was active in one of the calls only",
-    "saved-tensor hooks": "hooks on saved tensors were active in one of the calls only",
-    "default device": "torch.set_default_device() was called between the calls; call it once, at "
-    "start",
+    "grad mode": "Make all calls in one grad mode, or warm up both: a call under torch.no_grad() "
+    "and one without it are compiled apart",
+    "autocast": "Make all calls inside torch.autocast or all outside, or warm up both",
+    "num threads": "Call torch.set_num_threads() once, at start: it was called between the calls",
+    "deterministic algorithms": "Call torch.use_deterministic_algorithms() once, at start: it was "
+    "called between the calls",
+    "default dtype": "Call torch.set_default_dtype() once, at start: it was called between the "
+    "calls",
+    "torch function": "Make all calls under the same torch function mode (such as `with "
+    "torch.device(...)` or torch.set_default_device), or warm up each",
+    "saved-tensor hooks": "Make all calls under the same hooks on saved tensors, or warm up each",
+    "default device": "Call torch.set_default_device() once, at start: it was called between the "
+    "calls",
 }
 
 
 def _state(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     names = [name for name in _STATES if name in changed.name]
     return tuple(Advice(text=_STATES[name]) for name in names) or (
-        Advice(text="a global setting of torch changed between the calls; set it once, at start"),
+        Advice(text="Set torch's global settings once, at start: one changed between the calls"),
     )
 
 
 def _shape(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    condition = readable(changed.guard)
+    condition = changed.guard
     if re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition):
         return (
             Advice(
-                text="torch compiles sizes 0 and 1 apart from all others; pad the dimension, or "
-                "use torch._dynamo.decorators.mark_unbacked"
+                text="Pad the dimension, or use torch._dynamo.decorators.mark_unbacked if the code "
+                "works for any size: torch compiles sizes 0 and 1 apart"
             ),
         )
     return (
         Advice(
-            text=f"the code holds only where {condition}; keep sizes so, or rewrite the line "
-            "that compares them"
+            text=f"Keep to sizes with {condition}, or rewrite the line that compares them: the "
+            "code holds only there"
         ),
     )
 
@@ -351,23 +393,21 @@ def _shape(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _alias(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text="the same tensor was passed twice where the other call had different ones; pass "
-            "a copy (`.clone()`), or always pass it twice"
+            text="Pass a copy (`.clone()`) where one tensor is passed twice, or pass it twice in "
+            "every call: the two are compiled apart"
         ),
     )
 
 
 def _marking(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    return (
-        Advice(text="the tensor was marked dynamic after a first call: mark it before all calls"),
-    )
+    return (Advice(text="Mark the tensor dynamic before the first call: it was marked after one"),)
 
 
 def _backend(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text="torch.compile was called again with another backend object for the same "
-            "function; compile once and keep the result"
+            text="Compile once and keep the result: torch.compile was called again with another "
+            "backend for the same function"
         ),
     )
 
@@ -375,8 +415,8 @@ def _backend(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _deallocated(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text="an object that the compiled code belongs to is gone (a model or function made "
-            "anew for each call); keep it alive and use it again"
+            text="Keep the model or function alive and use it again: what the compiled code "
+            "belongs to is gone, as when it is made anew for each call"
         ),
     )
 

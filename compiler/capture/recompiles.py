@@ -8,17 +8,30 @@ convert_frame.py) and `get_guard_fail_reason`, which it calls for each cache ent
 from __future__ import annotations
 
 import functools
-from typing import Any
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 
+from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line, user_name
 from compiler.capture.failing_entry import Tried, why_not
-from compiler.capture.recompile_advice import Changed, advise
+from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
+from compiler.capture.skips import users_own
+from compiler.capture.source_names import readable
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.trace.records import FailedGuard, Recompile
+from compiler.trace.records import FailedGuard, Location, Recompile
+
+
+@dataclass
+class _Search:
+    """The entries that did not serve one call of a frame."""
+
+    caller: Caller = field(default_factory=Caller)
+    tried: list[Tried] = field(default_factory=list)
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -27,8 +40,8 @@ def install(recorder: Recorder) -> Uninstall:
 
     find_reasons = convert_frame.get_and_maybe_log_recompilation_reasons
     find_reason = torch_guards.get_guard_fail_reason
-    searches: list[list[Tried]] = []
-    """The entries that did not serve, for each recompile whose reasons torch looks for now."""
+    searches: list[_Search] = []
+    """One for each recompile whose reasons torch looks for now."""
 
     @functools.wraps(find_reasons)
     def finding(*args: Any, **kwargs: Any) -> Any:
@@ -37,8 +50,10 @@ def install(recorder: Recorder) -> Uninstall:
         unlogged = args[3] if len(args) > 3 else kwargs.get("skip_logging", False)
         if recorder.quiet or unlogged or frame is None:
             return find_reasons(*args, **kwargs)
-        tried: list[Tried] = []
-        searches.append(tried)
+        search = _Search()
+        with Safely(recorder, "what a call passes"):
+            search.caller = caller_of(frame.f_code, frame.f_locals, recorder.arguments)
+        searches.append(search)
         reasons: Any = None
         try:
             reasons = find_reasons(*args, **kwargs)
@@ -46,7 +61,7 @@ def install(recorder: Recorder) -> Uninstall:
         finally:
             searches.pop()
             with Safely(recorder, "a recompile"):
-                _record(recorder, tried, frame.f_code, reasons)
+                _record(recorder, search, frame.f_code, reasons)
 
     @functools.wraps(find_reason)
     def finding_one(
@@ -55,7 +70,10 @@ def install(recorder: Recorder) -> Uninstall:
         reason = find_reason(guard_manager, code, f_locals, compile_id, *args, **kwargs)
         if searches:
             with Safely(recorder, "the guard that failed"):
-                searches[-1].append(why_not(guard_manager, f_locals, str(compile_id), reason))
+                search = searches[-1]
+                search.tried.append(
+                    why_not(guard_manager, f_locals, str(compile_id), reason, search.caller)
+                )
         return reason
 
     undo = [
@@ -70,56 +88,67 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
-def _record(recorder: Recorder, tried: list[Tried], code: Any, reasons: Any) -> None:
+def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:
     from torch._guards import CompileContext
 
-    failed = _advised(tried, resumes_at(code) is not None)
-    location = failed[0].location if failed and failed[0].location else function_location(code)
-    for place in (location, *(entry.location for entry in failed)):
-        if place is not None:
-            recorder.source(place.file)
+    tried, caller = search.tried, search.caller
+    changed = [_changed(entry, caller, resumes_at(code) is not None) for entry in tried]
+    failed = []
+    for index, entry in enumerate(tried):
+        location = _location(entry, caller, code, recorder.user_root)
+        recorder.source(location.file)
+        one = msgspec.structs.replace(
+            entry.failed,
+            location=location,
+            source_line=source_line(location),
+            advice=advise(changed[index:] + changed[:index], _settings()),
+        )
+        failed.append(one)
+    first = failed[0] if failed else FailedGuard(entry="", guard="")
+    location = first.location or function_location(code)
+    recorder.source(location.file)
     texts = [entry.failed.guard for entry in tried] if reasons is None else reasons
     recorder.emit(
         Recompile(
             compile_id=str(CompileContext.current_compile_id() or recorder.compile_id),
             call=recorder.call,
-            failed=failed,
+            failed=tuple(failed),
             location=location,
             source_line=source_line(location),
-            function=user_name(code.co_name),
+            function=caller.function or user_name(code.co_name),
             reason="\n".join(map(str, texts)),
-            advice=failed[0].advice if failed else (),
+            advice=first.advice,
         )
     )
 
 
-def _advised(tried: list[Tried], resumed: bool) -> tuple[FailedGuard, ...]:
-    """The failures, each with what helps against it; the other entries' failures matter to it."""
-    settings = _settings()
-    changes = [_changed(entry, resumed) for entry in tried]
-    return tuple(
-        msgspec.structs.replace(
-            entry.failed,
-            advice=advise([change, *(c for c in changes if c is not change)], settings),
-        )
-        for entry, change in zip(tried, changes, strict=True)
-    )
-
-
-def _changed(tried: Tried, resumed: bool) -> Changed:
+def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
     failed = tried.failed
     return Changed(
         what=tried.what,
         kind=failed.kind,
         source=failed.source,
+        subject=caller.named(readable(failed.source)),
         name=failed.name,
         expected=failed.expected,
         seen=failed.seen,
         index=tried.index,
-        guard=failed.guard,
+        guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        sizes=tuple(
+            (caller.named(readable(source)), index)
+            for source, index in tried.sizes
+            if ARGUMENT.match(source)
+        ),
+        passed=_passed(failed.source, caller),
     )
+
+
+def _passed(source: str, caller: Caller) -> Literal["", "*", "**"]:
+    if caller.positional and source == f"L['{caller.positional}']":
+        return "*"
+    return "**" if caller.keywords and source == f"L['{caller.keywords}']" else ""
 
 
 def _settings() -> dict[str, object]:
@@ -128,6 +157,24 @@ def _settings() -> dict[str, object]:
 
     names = ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_float")
     return {name: getattr(config, name, None) for name in names}
+
+
+def _location(tried: Tried, caller: Caller, code: Any, root: str) -> Location:
+    """The line that made torch depend on the value, in the user's own files where they hold one.
+
+    An argument that only a library's code looks at is shown where the signature takes it; what
+    has no line at all (global state) at the function's first.
+    """
+    line = tried.guard.location if tried.guard is not None else None
+    if line is not None and users_own(line.file, root):
+        return line
+    argument = caller.parameter(_root(caller.named(readable(tried.failed.source))))
+    return tried.own_line or argument or line or function_location(code)
+
+
+def _root(name: str) -> str:
+    """`input_ids.size(0)` -> `input_ids`."""
+    return re.split(r"[.\[(]", name, maxsplit=1)[0]
 
 
 HOOK = Hook(

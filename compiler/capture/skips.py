@@ -26,6 +26,7 @@ NOT_SAID = "this torch does not say why"
 
 
 @functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)
 def users_own(file: str, root: str) -> bool:
     """Whether a file is the user's, no installed package's: below `root`, where one is known."""
     if not outside_torch(file):

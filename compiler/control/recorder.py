@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from compiler.trace.records import RandomOperation, Record, Settings, Source, TextHash, Warned
@@ -16,6 +17,8 @@ class Recorder:
     settings: Settings
     call: int = 0
     """Number of the call being made, from 1; 0 outside of calls."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    """What this call passes, by name, where the worker makes it; empty outside of calls."""
     compile_id: str = ""
     """torch's `frame/compile` of the frame being compiled, set by the frame hook."""
     attempt: int = 0

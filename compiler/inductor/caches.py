@@ -19,7 +19,7 @@ from compiler.trace.records import CacheLookup
 
 Verdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
-SEE_ALL = "`--fresh` compiles everything anew and records it"
+SEE_ALL = "without `--cached` everything is compiled anew and recorded"
 _REMEMBERED = 64
 
 

@@ -23,7 +23,7 @@ def explanation(view: View, width: int) -> Content:
     """The pane below the source: what happened here, and each fix."""
     site = site_of(view)
     if site is None:
-        return Content("break", rows=_none(view))
+        return Content("break", rows=_none(view, width))
     count = len(view.summary.breaks)
     rows = [BLANK, _headline(site), BLANK]
     first = site.records[0]
@@ -38,7 +38,7 @@ def explanation(view: View, width: int) -> Content:
             rows.extend(_labelled(label, advice.code.split("\n"), "good", key, advice.code))
             rows.extend(_labelled("", wrap(advice.text, room), "dim"))
         else:
-            rows.extend(_labelled(label, wrap(advice.text, room), "good", key))
+            rows.extend(_labelled(label, wrap(advice.text, room), "text", key))
     rows.extend(_torch(view, site, room))
     if first.url:
         shown = first.url if len(first.url) <= room else "…" + first.url[-(room - 1) :]
@@ -96,18 +96,18 @@ def _labelled(
     ]
 
 
-def _none(view: View) -> list[Row]:
+def _none(view: View, width: int) -> list[Row]:
     count = plural(view.summary.compiles, "compile")
     if view.recording.end is None:
-        return empty(f"no graph break in {count} so far")
-    return empty(f"no graph breaks in {count}")
+        return empty(width, f"no graph break in {count} so far")
+    return empty(width, f"no graph breaks in {count}")
 
 
 def sides(view: View, width: int) -> Content:
     """The graph before the break, what crosses, the graph that resumes after it."""
     site = site_of(view)
     if site is None:
-        return Content("graph", "either side of the break", rows=_none(view))
+        return Content("graph", "either side of the break", rows=_none(view, width))
     record = next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
     before = view.facts.pieces.get(record.compile_id)
     after = _resumed(view, site, record)
@@ -206,8 +206,9 @@ def _crossing(record: GraphBreak, site: BreakSite, after: Piece | None) -> list[
     if not record.crossing:
         rows.append(_fact("crosses", "not recorded", "dim"))
     if site.host_waits:
-        flag = tensors[-1].name if tensors else "the flag"
-        rows.append(_fact("host", f"waits for {flag}, then goes on"))
+        scalars = [value.name for value in tensors if value.tensor and not value.tensor.shape]
+        what = scalars[-1] if scalars else "the tensor's data"
+        rows.append(_fact("host", f"waits for {what}, then goes on"))
     if after is not None:
         rows.append(_fact("resume", f"line {after.resumes_at}, as frame {after.compile_id}"))
     elif site.outcome == "break":

@@ -7,10 +7,11 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Location, Progress
+from viewers.labels import kernel_label
 from viewers.panes.rows import BLANK, Line, Role, Row, Span, text, width_of
 from viewers.panes.view import LANGUAGES, View
 from viewers.summary import Piece
-from viewers.words import number, plural, ratio_text, seconds_text
+from viewers.words import plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "finished", "incomplete", "failed", "replay"]
 STATES: dict[State, tuple[str, Role]] = {
@@ -140,6 +141,9 @@ def _title(view: View) -> str:
     if refs.kind(ref) == "src":
         file, line = refs.split_source(ref)
         return f"src:{names.place(file, line)}"
+    if refs.kind(ref) == "k":
+        kernel = view.recording.kernels.get(refs.split_kernel(ref)[0])
+        return f"{ref}   {kernel.label}" if kernel is not None else ref
     return ref
 
 
@@ -174,7 +178,7 @@ def _counterparts(view: View) -> Line:
     if kernels:
         spans.append((" → " if nodes else "", "dim"))
         spans.append((plural(len(kernels), "kernel") + " ", "text"))
-        spans.append(text(", ".join(f"{k.id} {k.label}" for k in kernels[:4]), "dim"))
+        spans.append(text(", ".join(f"{k.id} {kernel_label(k)}" for k in kernels[:4]), "dim"))
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:
@@ -215,15 +219,6 @@ def _inferred(view: View) -> Row:
 
 def _line(location: Location | None) -> int:
     return location.line if location else 0
-
-
-def position(view: View) -> Line:
-    """How much was read, and what had to be left out."""
-    recording, losses = view.recording, view.recording.losses
-    spans: list[Span] = []
-    if losses.total:
-        spans.append((f"{plural(losses.total, 'line')} unreadable  ", "warn"))
-    return (*spans, (f"{number(len(recording.records))} records ", "dim"))
 
 
 def at(view: View, width: int, x: int) -> str:

@@ -33,7 +33,7 @@ def content(view: View, width: int) -> Content:
     if graph is None:
         status = view.piece.status if view.piece else ""
         why = f"{view.compile_id} captured no graph" if view.compile_id else "no graph yet"
-        return Content("graph", view.compile_id, rows=empty(why, status))
+        return Content("graph", view.compile_id, rows=empty(width, why, status))
     entries = entries_of(graph, view.unfolded)
     name_column = _column(graph, width)
 
@@ -84,6 +84,9 @@ def entries_of(graph: Graph, unfolded: set[str]) -> list[Entry]:
         )
     if len(computing) > BY_MODULE:
         for module, nodes in _by_module(graph, computing):
+            if len(nodes) == 1:
+                entries.append(Entry(nodes))
+                continue
             key = f"{graph.id}:module:{nodes[0]}"
             words = f"{module or 'the model itself'}  {plural(len(nodes), 'op')}"
             entries.append(Entry(nodes, key, words, key in unfolded))
@@ -138,11 +141,11 @@ def _by_module(graph: Graph, nodes: Sequence[int]) -> list[tuple[str, tuple[int,
 
 
 def _owner(module: str) -> str:
-    """`layers.0.attention.q` -> `layers.0.attention`: the numbered block and one level below."""
+    """`layers.0.attention.q` -> `layers.0`: the numbered block; else the outermost two modules."""
     parts = module.split(".")
     for index, part in enumerate(parts):
         if part.isdigit():
-            return ".".join(parts[: index + 2])
+            return ".".join(parts[: index + 1])
     return ".".join(parts[:2])
 
 

@@ -1,65 +1,103 @@
-"""The guards of one compile, by kind."""
+"""Guards of one compile: what a caller can change one by one, the others by kind."""
 
 from __future__ import annotations
 
 from compiler.trace import refs
-from compiler.trace.records import Guards
+from compiler.trace.records import Guard, Guards
 from viewers.panes.rows import Content, Row, empty, pad, text
 from viewers.panes.view import View
-from viewers.places import cut
+from viewers.places import cut, keep_end
+from viewers.summary.guards import Condition, KindGroup, condition_value, guard_groups
 from viewers.words import seconds_text
+
+COUNT = 7
+"""Cells of the gutter: a count, or the line of a guard."""
 
 
 def content(view: View, width: int) -> Content:
-    """The guards of one compile, by kind with counts; `⏎` shows the single ones."""
-    record = next(
-        (g for g in reversed(view.recording.all(Guards)) if g.compile_id == view.compile_id), None
-    )
+    """The conditions, then a row a kind; `⏎` shows the single guards of a kind."""
     name = view.compile_id
+    record = next(
+        (one for one in reversed(view.recording.all(Guards)) if one.compile_id == name), None
+    )
     if record is None:
-        return Content("guards", name, rows=empty(f"no guards of {name} were recorded"))
-    kinds: dict[str, list[int]] = {}
-    for index, guard in enumerate(record.guards):
-        kinds.setdefault(guard.kind, []).append(index)
+        return Content("guards", name, rows=empty(width, f"no guards of {name} were recorded"))
+    groups = guard_groups(view.recording, record)
+    longest = max((len(one.name) for one in groups.conditions), default=0)
+    column = min(longest, max(14, width // 2)) + 2
     rows: list[Row] = []
-    column = min(32, max(14, width // 2))
-    for kind, members in sorted(kinds.items(), key=lambda item: -len(item[1])):
-        key = f"guards:{view.compile_id}:{kind}"
-        opened = key in view.unfolded
-        named = [record.guards[i].name for i in members if record.guards[i].name]
-        example = named[0] if named else "global state"
-        room = width - column - 9
-        shown = example if len(example) <= room else "…" + example[-(room - 1) :]
-        rows.append(
-            Row(
-                gutter=((f"{len(members):>4} ", "strong"), ("▾ " if opened else "▸ ", "faint")),
-                body=(text(pad(cut(kind.lower(), column - 1), column)), text(shown, "dim")),
-                key=key,
-                opens=f"fold:{key}",
-            )
-        )
-        if opened:
-            rows.extend(_guard(view, record, index, width) for index in members)
+    for number, condition in enumerate(groups.conditions):
+        rows.extend(_condition(view, name, number, condition, column))
+    for group in groups.kinds:
+        rows.extend(_kind(view, name, group, width, column))
     facts = [str(len(record.guards))]
     if record.check_us is not None:
         facts.append(f"{seconds_text(record.check_us / 1e6)} a check")
     return Content("guards", name, ((" · ".join(facts), "dim"),), rows)
 
 
-def _guard(view: View, record: Guards, index: int, width: int) -> Row:
-    guard = record.guards[index]
-    place = guard.location
-    line = str(place.line) if place else ""
-    value = f" = {guard.value}" if guard.value else ""
-    code = guard.code[0] if guard.code and not value else ""
+def _condition(
+    view: View, compile_id: str, number: int, condition: Condition, column: int
+) -> list[Row]:
+    guard = condition.guards[0]
+    key = f"guard:{compile_id}:{number}"
+    several = len(condition.guards) > 1
+    shown = keep_end(condition.name, column - 2)
+    opened = several and key in view.unfolded
+    mark = ("▾ " if opened else "▸ ") if several else "  "
+    rows = [
+        Row(
+            gutter=((_line(guard) if not several else " " * 5, "faint"), (mark, "faint")),
+            body=(text(pad(shown, column)), text(condition.value, "accent")),
+            ref="" if several else _ref(guard),
+            key=key,
+            opens=f"fold:{key}" if several else "",
+            copies="\n".join(code for one in condition.guards for code in one.code),
+        )
+    ]
+    if opened:
+        rows.extend(_guard(one, f"{key}:{index}") for index, one in enumerate(condition.guards))
+    return rows
+
+
+def _kind(view: View, compile_id: str, group: KindGroup, width: int, column: int) -> list[Row]:
+    key = f"guards:{compile_id}:{group.kind}"
+    opened = key in view.unfolded
+    words = group.words or group.example or "global state"
+    rows = [
+        Row(
+            gutter=((f"{len(group.guards):>4} ", "strong"), ("▾ " if opened else "▸ ", "faint")),
+            body=(
+                text(pad(cut(group.kind.lower(), column - 1), column)),
+                text(cut(words, width - column - COUNT - 2), "dim"),
+            ),
+            key=key,
+            opens=f"fold:{key}",
+        )
+    ]
+    if opened:
+        rows.extend(_guard(one, f"{key}:{index}") for index, one in enumerate(group.guards))
+    return rows
+
+
+def _guard(guard: Guard, key: str) -> Row:
+    value = condition_value(guard)
     return Row(
-        gutter=((f"{line:>6}   ", "faint"),),
+        gutter=((_line(guard), "faint"), ("  ", "faint")),
         body=(
-            text(guard.name or guard.source or "global state"),
-            text(value, "accent"),
-            text(f"  {code}" if code else "", "faint"),
+            text("  " + (guard.name or guard.source or "global state")),
+            text(f" = {value}" if value else "", "accent" if guard.value else "faint"),
         ),
-        ref=refs.source(place.file, place.line) if place else "",
-        key=f"guard:{record.compile_id}:{index}",
+        ref=_ref(guard),
+        key=key,
         copies="\n".join(guard.code),
     )
+
+
+def _line(guard: Guard) -> str:
+    return f"{guard.location.line:>4} " if guard.location else " " * 5
+
+
+def _ref(guard: Guard) -> str:
+    place = guard.location
+    return refs.source(place.file, place.line) if place else ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from compiler.trace import refs
 from compiler.trace.records import Kernel
+from viewers.labels import kernel_label
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text
 from viewers.panes.view import LANGUAGES, View
 from viewers.places import cut
+from viewers.plain import plain
 from viewers.words import bytes_text, numbers_text, plural
 
 WIDE = 56
@@ -18,11 +20,12 @@ def content(view: View, width: int) -> Content:
     real = [kernel for kernel in kernels if not kernel.predicted]
     predicted = [kernel for kernel in kernels if kernel.predicted]
     if not kernels:
-        name = view.compile_id or "this recording"
-        return Content("kernels", view.compile_id, rows=empty(f"no kernel of {name} was recorded"))
+        why = f"no kernel of {view.compile_id or 'this recording'} was recorded"
+        next_step = view.not_reached("codegen")
+        return Content("kernels", view.compile_id, rows=empty(width, why, next_step))
     wide = width >= WIDE
     column = max(10, width - (34 if wide else 21))
-    column = min(max(len(kernel.label) for kernel in kernels) + 1, column)
+    column = min(max(len(kernel_label(kernel)) for kernel in kernels) + 1, column)
     graphs = list(dict.fromkeys(kernel.graph for kernel in real))
     rows: list[Row] = []
     for graph in graphs:
@@ -58,7 +61,7 @@ def _row(view: View, kernel: Kernel, column: int, wide: bool) -> Row:
     return Row(
         gutter=(text(f"{kernel.id:>4} ", "faint"),),
         body=(
-            text(pad(cut(kernel.label, column - 1), column), role),
+            text(pad(cut(plain(kernel_label(kernel)), column - 1), column), role),
             text(pad(lines or "no line", 9), "faint"),
         ),
         right=(text(f" {facts} ", "dim"),),

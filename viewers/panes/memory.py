@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compiler.trace.records import Buffer, MemoryPlan
+from viewers.labels import kernel_label, short_label
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
 from viewers.panes.view import View
-from viewers.places import cut
-from viewers.words import bytes_text
+from viewers.places import cut, keep_end
+from viewers.plain import plain
+from viewers.summary import peak_words, reuse_of, reuse_words
+from viewers.words import bytes_text, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
 LEVELS = " ▁▂▃▄▅▆▇█"
-NAME, SIZE, TAIL = 10, 8, 24
+NAME, SIZE, TAIL = 12, 8, 24
 
 
 def content(view: View, width: int) -> Content:
@@ -20,21 +23,41 @@ def content(view: View, width: int) -> Content:
     plan = next((p for p in reversed(view.recording.all(MemoryPlan)) if p.graph == graph), None)
     subject = graph.removesuffix("/lowered") or view.compile_id
     if plan is None:
-        return Content("memory", subject, rows=empty(f"no memory plan of {subject} was recorded"))
+        why = f"no memory plan of {subject or 'this recording'} was recorded"
+        return Content("memory", subject, rows=empty(width, why, view.not_reached("memory")))
     steps = len(plan.steps) or 1
     room = width - NAME - SIZE - TAIL - 2
     cell = max(1, min(8, room // steps))
     shown = min(steps, room // cell)
     buffers = sorted(plan.buffers, key=_order(view))
     largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
-    rows = [_head(plan, cell, shown)]
-    rows.extend(_buffer(buffer, largest, cell, shown) for buffer in buffers)
-    rows += [BLANK, *_live(plan, cell, shown)]
+    inputs = [buffer for buffer in buffers if buffer.kind == "input"]
+    names = [_step_name(view, step) for step in plan.steps]
+    rows = [_head(names, cell, shown)]
+    if inputs:
+        key = f"{graph}:inputs"
+        opened = key in view.unfolded
+        rows.append(_inputs(inputs, key, opened))
+        rows.extend(_buffer(buffer, largest, cell, shown) for buffer in inputs if opened)
+    own = (buffer for buffer in buffers if buffer.kind != "input")
+    rows.extend(_buffer(buffer, largest, cell, shown) for buffer in own)
+    rows += [BLANK, *_live(plan, names, cell, shown)]
     words: list[Span] = [("■ ", "hot"), ("kept for backward or output  ", "dim")]
     words += [("■ ", "accent"), ("takes over another's memory", "dim")]
     if shown < steps:
         words.append((f"  steps 1–{shown} of {steps}", "warn"))
     return Content("memory", subject, tuple(words), rows)
+
+
+def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
+    """The caller owns them, so they are folded."""
+    sizes = [buffer.bytes for buffer in inputs]
+    known = [size for size in sizes if size is not None]
+    total = bytes_text(sum(known)) if len(known) == len(sizes) else "sizes symbolic"
+    words = (
+        f" {'▾' if opened else '▸'} {plural(len(inputs), 'input')}, {total}, owned by the caller"
+    )
+    return Row(body=((words, "faint"),), key=f"fold:{key}", opens=f"fold:{key}")
 
 
 def _order(view: View) -> Callable[[Buffer], tuple[int, int]]:
@@ -45,10 +68,16 @@ def _order(view: View) -> Callable[[Buffer], tuple[int, int]]:
     return lambda buffer: (buffer.first, buffer.last)
 
 
-def _head(plan: MemoryPlan, cell: int, shown: int) -> Row:
+def _step_name(view: View, step: str) -> str:
+    """`k2 mul, softmax` -> `k2 softmax`."""
+    kernel = view.recording.kernels.get(step.partition(" ")[0])
+    return f"{kernel.id} {kernel_label(kernel)}" if kernel else step
+
+
+def _head(names: list[str], cell: int, shown: int) -> Row:
     spans: list[Span] = [(pad(" buffer", NAME + 1), "dim"), (pad_left("size ", SIZE + 1), "dim")]
-    for step in plan.steps[:shown]:
-        words = step.partition(" ")[2] or step
+    for name in names[:shown]:
+        words = plain(name.partition(" ")[2] or name)
         spans.append((pad(cut(words, cell - 1), cell), "dim"))
     return Row(body=tuple(spans))
 
@@ -66,7 +95,7 @@ def _buffer(buffer: Buffer, largest: int, cell: int, shown: int) -> Row:
     tone: Role = "accent" if buffer.reuses else "hot" if buffer.kind in ROLES else "faint"
     return Row(
         body=(
-            text(pad(" " + cut(buffer.name, NAME - 1), NAME + 1)),
+            text(pad(" " + keep_end(buffer.name, NAME - 1), NAME + 1)),
             (
                 pad_left(bytes_text(buffer.bytes) if buffer.bytes is not None else "?", SIZE) + " ",
                 "dim",
@@ -76,13 +105,13 @@ def _buffer(buffer: Buffer, largest: int, cell: int, shown: int) -> Row:
             (" " * max(0, (shown - last - 1) * cell + 1), "text"),
             text(f"{note}  " if buffer.kind != "temporary" or buffer.reuses else "", tone),
         ),
-        right=(text(cut(buffer.label, 12), "faint"), (" ", "text")),
+        right=(text(cut(plain(short_label(buffer.label)), 12), "faint"), (" ", "text")),
         key=f"buffer:{buffer.name}",
         copies=buffer.name,
     )
 
 
-def _live(plan: MemoryPlan, cell: int, shown: int) -> list[Row]:
+def _live(plan: MemoryPlan, names: list[str], cell: int, shown: int) -> list[Row]:
     """Bytes alive at each step; a buffer whose memory is taken over counts until it is."""
     live = [0] * max(1, len(plan.steps))
     known = True
@@ -111,10 +140,13 @@ def _live(plan: MemoryPlan, cell: int, shown: int) -> list[Row]:
             (pad_left(bytes_text(int(most * level / 3)), SIZE) + " ", "dim"),
         )
         rows.append(Row(body=(*lead, *spans)))
-    peak = bytes_text(plan.peak_bytes)
-    without = plan.without_reuse_bytes
-    saved = f"   {bytes_text(without)} without reuse" if without is not None else ""
     note = "" if known else "   sizes that are symbolic count as nothing here"
-    at = plan.steps[live.index(max(live))] if plan.steps else ""
-    words = f"peak {peak}, as Inductor plans it{saved}   most alive at {at}{note}"
-    return [*rows, BLANK, Row(gutter=((" ", "text"),), body=(text(words, "dim"),))]
+    at = names[live.index(max(live))] if names else ""
+    reuse = reuse_of(plan)
+    peak = peak_words(plan.peak_bytes, plan.without_reuse_bytes, reuse)
+    lines = [f"{peak}, as Inductor plans it   most alive at {at}{note}", reuse_words(reuse)]
+    return [
+        *rows,
+        BLANK,
+        *(Row(gutter=((" ", "text"),), body=(text(words, "dim"),)) for words in lines),
+    ]

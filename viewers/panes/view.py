@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode
+from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -168,6 +168,17 @@ class View:
     def summary(self) -> Summary:
         return self.facts.summary
 
+    def not_reached(self, stage: Stage) -> str:
+        """Why the recording has nothing of a stage, and what records it; "" where it got there."""
+        recording = self.recording
+        until = recording.start.settings.until if recording.start else "run"
+        stages = get_args(Stage)
+        if stages.index(until) < stages.index(stage):
+            return f"recorded until {until}: --until {stage} goes on to here"
+        if recording.end is None:
+            return "not reached yet" if self.live else "the recording ended before"
+        return ""
+
     @property
     def piece(self) -> Piece | None:
         return self.facts.pieces.get(self.compile_id)
@@ -183,6 +194,7 @@ class View:
             if graph.id == self.variant or variant_of(graph) == self.variant:
                 return graph
         ranked = [g for g in graphs if "backward" not in g.id] or graphs
+        ranked = [g for g in ranked if ("@" in g.id) == self.predicted] or ranked
         order = {kind: index for index, kind in enumerate(VARIANTS)}
         return max(ranked, key=lambda graph: order[graph.kind], default=None)
 
@@ -192,10 +204,16 @@ class View:
         forward = [name for name in known if "backward" not in name]
         if "backward" in self.variant:
             forward = [name for name in known if "backward" in name] or forward
-        if forward or known:
-            return (forward or known)[0]
+        chosen = forward or known
+        if chosen:
+            return next((name for name in chosen if ("@" in name) == self.predicted), chosen[0])
         prefix = self.compile_id + "/"
         return next((name for name in self.facts.pairs if name.startswith(prefix)), "")
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the language that is shown is that of kernels for a GPU that was not there."""
+        return self.language != "cpp"
 
     def kernels(self) -> list[Kernel]:
         """Kernels of this compile in the language that is shown (library calls with C++)."""
@@ -203,12 +221,21 @@ class View:
         found = self.facts.kernels_of.get(self.compile_id, [])
         return [kernel for kernel in found if kernel.language in wanted]
 
+    def kernels_of_graph(self) -> list[Kernel]:
+        """Those of the graph that is shown; of a captured or joint graph, all."""
+        kernels, graph = self.kernels(), self.graph()
+        if graph is None or graph.kind in ("captured", "joint"):
+            return kernels
+        backward = "backward" in graph.id
+        return [kernel for kernel in kernels if ("backward" in kernel.graph) == backward]
+
     def shown_kernel(self) -> Kernel | None:
         """The chosen kernel; else the first with most counterparts of the selection."""
         kernels = self.kernels()
         for kernel in kernels:
             if kernel.id == self.kernel:
                 return kernel
+        kernels = self.kernels_of_graph() or kernels
         written = [kernel for kernel in kernels if kernel.text]
         return next(iter(written or kernels), None)
 

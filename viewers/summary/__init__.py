@@ -26,11 +26,18 @@ from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
 from viewers.summary.findings import Finding, findings_of
 from viewers.summary.fusion import FusionSummary, GraphFusion, Pair, fusion_summary, rule_words
 from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
-from viewers.summary.memory import GraphMemory, MemorySummary, memory_summary
+from viewers.summary.memory import (
+    GraphMemory,
+    MemorySummary,
+    memory_summary,
+    peak_words,
+    reuse_of,
+    reuse_words,
+)
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import Change, RecompileCause, RecompiledFrame, recompile_causes
-from viewers.summary.verdict import Verdict, verdict_of
+from viewers.summary.verdict import Verdict, during, verdict_of
 
 
 @dataclass(frozen=True)
@@ -145,7 +152,11 @@ __all__ = [
     "Summary",
     "Verdict",
     "calls_of",
+    "during",
+    "peak_words",
     "place_of",
+    "reuse_of",
+    "reuse_words",
     "rule_words",
     "summarise",
 ]

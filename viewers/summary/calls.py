@@ -17,6 +17,7 @@ from compiler.trace.records import (
 from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
+from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
 
 
@@ -48,6 +49,7 @@ class Piece:
     guards: int
     kernels: int
     seconds: float | None
+    """Of its compile, of its backward too."""
     attempts: int
     recompiles: bool
     """Its frame had been compiled before."""
@@ -112,6 +114,7 @@ def first_cut_call(calls: tuple[Call, ...]) -> Call | None:
 
 def _pieces(recording: Recording) -> list[Piece]:
     ends = {end.compile_id: end for end in recording.all(FrameEnd)}
+    seconds = compile_seconds(recording)
     ops = {g.compile_id: g.ops for g in recording.all(Graph) if g.kind == "captured"}
     guards = {record.compile_id: len(record.guards) for record in recording.all(Guards)}
     cuts: dict[str, dict[tuple[str, int, str], Cut]] = defaultdict(dict)
@@ -147,7 +150,7 @@ def _pieces(recording: Recording) -> list[Piece]:
                 ops=ops.get(compile_id, end.ops if end else 0),
                 guards=guards.get(compile_id, end.guards if end else 0),
                 kernels=kernels.get(compile_id, 0),
-                seconds=end.seconds if end else None,
+                seconds=seconds.get(compile_id),
                 attempts=end.attempts if end else start.attempt + 1,
                 recompiles=not compile_id.endswith("/0"),
                 cuts=tuple(cuts.get(compile_id, {}).values()),

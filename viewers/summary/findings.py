@@ -6,6 +6,7 @@ of recompiling, then cuts in the graph by the graphs and bytes that they add to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,8 +62,22 @@ def findings_of(
         breaks,
         key=lambda site: (-(site.extra_graphs or 0), -(site.crossings.bytes or 0)),
     )
-    found.extend(_break(site) for site in ranked)
+    lines: dict[tuple[str, int], list[BreakSite]] = {}
+    for site in ranked:
+        lines.setdefault((site.place.file, site.place.line), []).append(site)
+    for site in ranked:
+        first, *others = lines[site.place.file, site.place.line]
+        costless = [other for other in others if _adds_nothing(other)]
+        if site is first:
+            found.append(_break(site, costless))
+        elif site not in costless:
+            found.append(_break(site))
     return tuple(found)
+
+
+def _adds_nothing(site: BreakSite) -> bool:
+    """Whether the function would be cut as often without this break."""
+    return site.outcome == "break" and site.extra_graphs == 0
 
 
 def _numerics(recording: Recording) -> list[Finding]:
@@ -149,19 +164,21 @@ def recompile_title(cause: RecompileCause) -> str:
     return f"{subject}: {cause.change.text}"
 
 
-def _break(site: BreakSite) -> Finding:
+def _break(site: BreakSite, also: Sequence[BreakSite] = ()) -> Finding:
+    """`also`: breaks of the same line that cost nothing more."""
     if site.outcome == "skip-frame":
         cost = "eager"
     elif site.outcome == "error":
         cost = "stops"
-    elif site.extra_graphs is None:
+    elif not site.extra_graphs:
         cost = "cut"
     else:
-        cost = f"+{plural(site.extra_graphs, 'graph').replace('no ', '0 ')}"
-    code = f" ({site.gb})" if site.gb else ""
+        cost = f"+{plural(site.extra_graphs, 'graph')}"
     notes = []
     if site.outcome == "skip-frame":
         notes.append("the whole function runs in Python")
+    if _adds_nothing(site):
+        notes.append("no graph comes after it")
     crossing = crossing_text(site.crossings)
     if crossing:
         notes.append(crossing)
@@ -169,17 +186,23 @@ def _break(site: BreakSite) -> Finding:
         notes.append("the host waits")
     if site.count > 1:
         notes.append(f"in {site.count} compiles")
+    notes += [f"also breaks there: {_break_title(other)}" for other in also]
+    every = (site, *also)
     return Finding(
         kind="break",
         cost=cost,
-        title=f"{site.title}{code}",
+        title=_break_title(site),
         place=site.place,
-        fixes=site.advice,
+        fixes=next((one.advice for one in every if one.advice), ()),
         refs=(site.place.ref,),
-        compile_ids=site.compile_ids,
+        compile_ids=tuple(dict.fromkeys(cid for one in every for cid in one.compile_ids)),
         notes=tuple(notes),
         source=site,
     )
+
+
+def _break_title(site: BreakSite) -> str:
+    return f"{site.title} ({site.gb})" if site.gb else site.title
 
 
 def crossing_text(crossings: Crossings) -> str:

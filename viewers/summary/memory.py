@@ -6,6 +6,26 @@ from dataclasses import dataclass
 
 from compiler.trace.records import Buffer, MemoryPlan, Partition
 from viewers.recording import Recording
+from viewers.words import bytes_text, plural
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """What taking over memory saves in one graph.
+
+    A buffer that takes over one whose life has ended saves an allocation, not memory at the peak:
+    the other would have been freed. Only a buffer that is written in place of one that is still
+    read lowers what is alive at a step.
+    """
+
+    buffers: int
+    """Buffers that take over the memory of another."""
+    in_place: int
+    """Of those, how many are written while the other is still read."""
+    bytes: int | None
+    """Bytes that are not allocated again; None where a size is symbolic."""
+    peak_saved: int | None
+    """Bytes by which the peak is lower than if each buffer had memory of its own."""
 
 
 @dataclass(frozen=True)
@@ -15,8 +35,7 @@ class GraphMemory:
     graph: str
     peak_bytes: int | None
     without_reuse_bytes: int | None
-    reused: int
-    """Buffers that take over the memory of another."""
+    reuse: Reuse
     largest: tuple[Buffer, ...]
     """The largest buffers that it allocates, at most five; unknown sizes last."""
 
@@ -34,12 +53,44 @@ def memory_summary(recording: Recording) -> MemorySummary:
             graph=plan.graph,
             peak_bytes=plan.peak_bytes,
             without_reuse_bytes=plan.without_reuse_bytes,
-            reused=sum(bool(buffer.reuses) for buffer in plan.buffers),
+            reuse=reuse_of(plan),
             largest=_largest(plan),
         )
         for plan in recording.all(MemoryPlan)
     )
     return MemorySummary(graphs=graphs, partitions=tuple(recording.all(Partition)))
+
+
+def reuse_of(plan: MemoryPlan) -> Reuse:
+    taking = [buffer for buffer in plan.buffers if buffer.reuses]
+    sizes = [buffer.bytes for buffer in taking]
+    peak, without = plan.peak_bytes, plan.without_reuse_bytes
+    return Reuse(
+        buffers=len(taking),
+        in_place=sum(buffer.inplace for buffer in taking),
+        bytes=None if None in sizes else sum(size or 0 for size in sizes),
+        peak_saved=without - peak if peak is not None and without is not None else None,
+    )
+
+
+def peak_words(peak: int | None, without: int | None, reuse: Reuse) -> str:
+    """`peak 6.1 MB (9.1 MB without reuse)`."""
+    if peak is None:
+        return "peak unknown: symbolic sizes"
+    words = f"peak {bytes_text(peak)}"
+    if without is None or not reuse.buffers:
+        return words
+    return f"{words} ({bytes_text(without) if reuse.peak_saved else 'the same'} without reuse)"
+
+
+def reuse_words(reuse: Reuse) -> str:
+    """`3 buffers in another's memory (1 in place), 512 KB not allocated again`."""
+    words = f"{plural(reuse.buffers, 'buffer')} in another's memory"
+    if reuse.in_place:
+        words += f" ({reuse.in_place} in place)"
+    if reuse.buffers and reuse.bytes is not None:
+        words += f", {bytes_text(reuse.bytes)} not allocated again"
+    return words
 
 
 def _largest(plan: MemoryPlan) -> tuple[Buffer, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from compiler.trace.records import (
     Advice,
     CallStart,
     FailedGuard,
-    FrameEnd,
     FrameStart,
     Guards,
     Recompile,
@@ -17,6 +17,7 @@ from compiler.trace.records import (
 from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
+from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
 
 _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
@@ -54,7 +55,7 @@ class RecompiledFrame:
     call: int
     change: Change
     seconds: float | None
-    """Seconds of its compile; None where the recording ended before it did."""
+    """Seconds of its compile, of its backward too; None where the recording ended before."""
     place: Place | None
     """The line that made torch depend on the value."""
     advice: tuple[Advice, ...]
@@ -97,7 +98,7 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     later call is the same cause.
     """
     calls = _Calls(recording)
-    seconds = {end.compile_id: end.seconds for end in recording.all(FrameEnd)}
+    seconds = compile_seconds(recording)
     resumed = {start.compile_id for start in recording.all(FrameStart) if start.resumes_at}
     groups: list[list[RecompiledFrame]] = []
     for record in recording.all(Recompile):
@@ -109,7 +110,7 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
                 break
         else:
             groups.append([frame])
-    causes = [_cause(group) for group in _merge_calls(groups)]
+    causes = [_cause(group, resumed) for group in _merge_calls(groups)]
     return tuple(sorted(causes, key=lambda cause: -(cause.seconds or 0.0)))
 
 
@@ -172,6 +173,18 @@ def _frame(
     )
 
 
+def _whole_advice(frames: list[RecompiledFrame], resumed: Collection[str]) -> tuple[Advice, ...]:
+    """That of the first frame; but against a size that recompiles resumed frames too, first what
+    helps there, since the caller can mark nothing that was made before a graph break."""
+    given = [frame.advice for frame in frames if frame.advice]
+    if frames[0].change.is_size and frames[0].compile_id not in resumed:
+        behind = [frame.advice for frame in frames if frame.compile_id in resumed and frame.advice]
+        given = behind[:1] + given
+    first = given[0] if given else ()
+    rest = [one for one in (given[1] if len(given) > 1 else ()) if one not in first]
+    return (*first, *rest)
+
+
 def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
     """That of the failure; the record's own is that of its first failure."""
     if why is not None and (why.advice or why != record.failed[0]):
@@ -180,9 +193,9 @@ def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
 
 
 def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> Place | None:
-    """That of the guard that failed; the record's own is that of its first failure."""
+    """That of the failure; in traces that have none, that of the guard that failed."""
     if why is not None and why.location is not None:
-        return place_of(recording, why.location)
+        return place_of(recording, why.location, why.source_line)
     if why is not None and why != record.failed[0]:
         for guards in recording.all(Guards):
             for guard in guards.guards if guards.compile_id == why.entry else ():
@@ -213,7 +226,7 @@ def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFra
     return list(merged.values())
 
 
-def _cause(frames: list[RecompiledFrame]) -> RecompileCause:
+def _cause(frames: list[RecompiledFrame], resumed: Collection[str]) -> RecompileCause:
     first = frames[0]
     known = [frame.seconds for frame in frames if frame.seconds is not None]
     values = [first.change.expected]
@@ -221,7 +234,7 @@ def _cause(frames: list[RecompiledFrame]) -> RecompileCause:
         if frame.change.name == first.change.name and frame.change.seen != values[-1]:
             values.append(frame.change.seen)
     change = replace(first.change, seen=values[-1]) if len(values) > 1 else first.change
-    advice = next((frame.advice for frame in frames if frame.advice), ())
+    advice = _whole_advice(frames, resumed)
     return RecompileCause(
         calls=tuple(dict.fromkeys(frame.call for frame in frames)),
         change=change,

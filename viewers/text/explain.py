@@ -28,7 +28,8 @@ def explain(
 ) -> list[Line]:
     """The lines of the answer for a terminal of `width` × `height` cells.
 
-    `show`: names of `SECTIONS`; `trace`: the file that the recording is in, where it is kept.
+    `show`: names of `SECTIONS`, or with a detail (`guards=all`); `trace`: the file that the
+    recording is in, where it is kept.
     """
     summary = summarise(recording)
     names = names_of(summary)
@@ -49,8 +50,9 @@ def explain(
     evidence = _evidence(summary)
     lines += [BLANK, *evidence] if evidence and summary.findings else evidence
     lines += _warnings(summary)
-    view = View(recording, summary, names, width)
-    for name in show:
+    for wanted in show:
+        name, _, detail = wanted.partition("=")
+        view = View(recording, summary, names, width, detail)
         lines += [BLANK, *section(name)(view)]
     return [*lines, BLANK, _footer(summary, show, trace)]
 
@@ -156,8 +158,8 @@ def _footer(summary: Summary, show: Sequence[str], trace: str) -> Line:
         "graphs": summary.compiles and not summary.kernels.rows,
         "fusion": summary.fusion.graphs,
     }
-    offered = [name for name, there in has.items() if there]
-    more = ",".join(name for name in offered if name not in show)
+    shown = {name.partition("=")[0] for name in show}
+    more = ",".join(name for name, there in has.items() if there and name not in shown)
     keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
     gap = "    "
     text = f"more: --show {more}" if more else ""

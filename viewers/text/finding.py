@@ -88,23 +88,24 @@ def finding_lines(
 
 
 def advice_lines(advice: Sequence[Advice], indent: int, width: int) -> list[Line]:
-    """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints say so."""
+    """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints say so.
+
+    Code comes first and looks like code; what is no code never does.
+    """
     lines = []
     for one in advice:
         label = "fix  " if one.by == "tcw" else "torch  "
         hang = indent + cell_len(label)
-        code = one.code.strip()
-        if "\n" in code:
-            lines.append(line(" " * indent, (label, "dim"), (one.text, ""), hang=hang))
-            lines += [
-                line(" " * hang, (row, "won"), fixed=True) for row in code.splitlines() if row
-            ]
-        elif code:
-            head = line(" " * indent, (label, "dim"), (code, "won"), hang=hang)
+        rows = [row for row in one.code.strip().splitlines() if row.strip()]
+        if len(rows) > 1:
+            lines.append(line(" " * indent, (label, "dim"), (rows[0], "won"), fixed=True))
+            lines += [line(" " * hang, (row, "won"), fixed=True) for row in rows[1:]]
+            lines += [line(" " * hang, (one.text, "dim"), hang=hang)] if one.text else []
+        elif rows:
+            head = line(" " * indent, (label, "dim"), (rows[0], "won"), hang=hang)
             lines += _code_and_reason(head, one, width)
         else:
-            role: Role = "won" if one.by == "tcw" else ""
-            lines.append(line(" " * indent, (label, "dim"), (one.text, role), hang=hang))
+            lines.append(line(" " * indent, (label, "dim"), one.text, hang=hang))
     return lines
 
 

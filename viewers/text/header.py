@@ -41,7 +41,7 @@ def settings_words(summary: Summary) -> list[str]:
     if settings:
         words += [_GRAD[settings.grad], settings.engine]
         words += [settings.mode] if settings.mode else []
-        words += ["fresh caches"] if settings.fresh else []
+        words += ["torch's caches"] if settings.cached else []
         words += ["fullgraph"] if settings.fullgraph else []
         if settings.dynamic is not None:
             words.append("dynamic" if settings.dynamic else "no dynamic shapes")
@@ -51,6 +51,7 @@ def settings_words(summary: Summary) -> list[str]:
         arch = settings.arch or "cuda"
         words.append(f"{'' if summary.kernels.predicted else 'no '}code for {arch} predicted")
     calls = sum(1 for call in summary.calls if call.number)
+    calls = max(calls, summary.end.calls if summary.end else 0)
     if calls:
         words.append(plural(calls, "call"))
     if settings and settings.until != "run":

@@ -26,7 +26,7 @@ from compiler.control.stages import STAGES
 from compiler.trace.records import AnyRecord, End, Settings, Stage
 from compiler.trace.records.session import GradMode
 from viewers.recording import Recording
-from viewers.text.sections import SECTIONS
+from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
@@ -50,12 +50,17 @@ class ExplainCommand(click.Command):
 
 def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     names = [name.strip() for value in values for name in value.split(",") if name.strip()]
-    for name in names:
+    for wanted in names:
+        name, equals, detail = wanted.partition("=")
+        if name in SECTIONS and equals and detail not in DETAILS.get(name, ()):
+            there = " or ".join(f"{name}={one}" for one in DETAILS.get(name, ()))
+            raise click.BadParameter(f"{wanted}: it is {there or name}")
         if name not in SECTIONS:
             close = get_close_matches(name, SECTIONS, n=1)
             hint = f"Did you mean {close[0]!r}?" if close else f"There are {', '.join(SECTIONS)}."
             raise click.BadParameter(f"there is no section {name!r}. {hint}")
-    return tuple(name for name in SECTIONS if name in names)
+    detailed = {wanted.partition("=")[0]: wanted for wanted in sorted(names)}
+    return tuple(detailed[name] for name in SECTIONS if name in detailed)
 
 
 def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -112,7 +117,7 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
     help="cuda: predict GPU code too.",
 )
 @click.option("--arch", default="", metavar="sm_90", help="The GPU to predict for.")
-@click.option("--fresh", is_flag=True, help="Use no cache of an earlier compile; keep none.")
+@click.option("--cached", is_flag=True, help="Use torch's caches; what they serve is not seen.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -125,7 +130,7 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
     multiple=True,
     callback=_show,
     metavar="SECTION,…",
-    help=f"After the answer, show: {', '.join(SECTIONS)}.",
+    help=f"After the answer, show: {', '.join(SECTIONS)}; guards=all for every single guard.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON (docs/json.md).")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -179,7 +184,7 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
         record=given["record"],
         device=device,
         arch=arch or ("sm_90" if device == "cuda" else ""),
-        fresh=given["fresh"],
+        cached=given["cached"],
         timeout=given["timeout"],
         arguments=ctx.meta.get("tcw.arguments", ()),
     )

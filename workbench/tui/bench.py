@@ -18,12 +18,13 @@ class Bench(Moving):
 
     def _kind(self, by: int) -> None:
         pane = self.focus_pane()
-        self.navigator.step(by, pane.pane if pane else "")
+        note = self.navigator.step(by, pane.pane if pane else "")
         for shown in self.panes():
             shown.update(
                 self.view.ref, self.view.lit, reset=shown.pane in ("kernel", "fusion", "causes")
             )
         self.refresh_all()
+        self.say(note)
 
     def do_next_kind(self) -> None:
         self._kind(1)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from compiler.trace import refs
-from viewers.panes import breaks, fusion, recompiles
+from viewers.panes import autograd, breaks, fusion, recompiles
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
-from viewers.panes.view import View, variant_of
+from viewers.panes.view import KernelLanguage, View, variant_of
 from viewers.summary import BreakSite, RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
@@ -34,6 +34,8 @@ class Navigator:
         self.view = view
         self.arrangement = "overview"
         self.stops: list[Stop] = []
+        self.language_chosen = False
+        """The reader has switched the language of the kernels."""
 
     def go(self, arrangement: str, focus: str = "") -> None:
         """Show another arrangement; where the reader was becomes a stop."""
@@ -45,6 +47,8 @@ class Navigator:
             self._start_reading()
         elif arrangement == "fusion":
             self._light_pair()
+        elif arrangement == "autograd":
+            self.select(autograd.first(self.view))
 
     def stop(self, focus: str) -> None:
         self.stops.append(Stop(self.arrangement, replace(self.view), focus))
@@ -221,29 +225,55 @@ class Navigator:
             self.compile(site.compile_ids[0])
             self.view.select(site.place.ref)
 
-    def step(self, by: int, focus: str) -> None:
-        """`[ ]`: the next break, recompile, pair, kernel or compile, by what is looked at."""
+    def step(self, by: int, focus: str) -> str:
+        """`[ ]`: the next break, recompile, pair, kernel or compile, by what is looked at; answers
+        which of how many it is."""
         view, summary = self.view, self.view.summary
         if self.arrangement == "break" and summary.breaks:
-            view.site = (view.site + by) % len(summary.breaks)
+            count = len(summary.breaks)
+            before, view.site = view.site, (view.site + by) % count
             self._show_site()
-        elif self.arrangement == "recompiles" and summary.recompiles:
-            view.cause = (view.cause + by) % len(summary.recompiles)
+            return _which("graph break", view.site, before, by, count)
+        if self.arrangement == "recompiles" and summary.recompiles:
+            count = len(summary.recompiles)
+            before, view.cause = view.cause, (view.cause + by) % count
             self.show_finding("recompiles", focus)
-        elif self.arrangement == "fusion":
+            return _which("cause of recompiling", view.cause, before, by, count)
+        if self.arrangement == "fusion":
             pairs = fusion.pairs_of(view)
             chosen = fusion.chosen_pair(view)
             if chosen is not None:
-                view.pair = _next(pairs, chosen, by).id
+                after = _next(pairs, chosen, by)
+                view.pair = after.id
                 self._light_pair()
+                places = pairs.index(after), pairs.index(chosen)
+                return _which("pair", *places, by, len(pairs))
         elif self.arrangement == "source" or focus == "kernel":
-            shown = view.shown_kernel()
-            if shown is not None:
-                self._kernel(_next(view.kernels(), shown, by).id)
+            return self._step_kernel(by)
         else:
             ids = list(view.facts.pieces)
             if view.compile_id in ids:
+                place = ids.index(view.compile_id)
                 self.compile(_next(ids, view.compile_id, by))
+                return _which("compile", ids.index(view.compile_id), place, by, len(ids))
+        return "there is no other here"
+
+    def _step_kernel(self, by: int) -> str:
+        """To the next kernel of the graph that is shown."""
+        view = self.view
+        kernels, shown = view.kernels_of_graph(), view.shown_kernel()
+        graph = view.graph()
+        name = graph.id.removesuffix("/lowered") if graph else view.compile_id
+        if shown is None or not kernels:
+            return f"no kernel of {name} to step to"
+        if shown not in kernels:
+            after = kernels[0] if by > 0 else kernels[-1]
+            self._kernel(after.id)
+            return _which(f"kernel of {name}", kernels.index(after), -1, by, len(kernels))
+        after = _next(kernels, shown, by)
+        self._kernel(after.id)
+        places = kernels.index(after), kernels.index(shown)
+        return _which(f"kernel of {name}", *places, by, len(kernels))
 
     def language(self, by: int, focus: str) -> bool:
         """`( )`: the next language of the kernel; with the graph in focus, the next graph.
@@ -255,7 +285,10 @@ class Navigator:
             graph = view.graph()
             if graph is not None:
                 view.variant = variant_of(_next(view.variants(), graph, by))
+                if view.shown_kernel() not in view.kernels_of_graph():
+                    view.kernel = ""
             return len(view.variants()) > 1
+        self.language_chosen = True
         shown = view.facts.languages
         before = view.language
         view.language = _next(shown, before, by) if before in shown else shown[0]
@@ -271,7 +304,24 @@ class Navigator:
         view = self.view
         if view.compile_id not in view.facts.pieces:
             view.compile_id = next(iter(view.facts.pieces), "")
+        if not self.language_chosen:
+            view.language = self._first_language()
         view.select(view.ref)
+
+    def _first_language(self) -> KernelLanguage:
+        """Triton where it is what the reader recorded for, or all that there is."""
+        start, languages = self.view.recording.start, self.view.facts.languages
+        wanted = start is not None and start.settings.device == "cuda"
+        return "triton" if "triton" in languages and (wanted or "cpp" not in languages) else "cpp"
+
+
+def _which(noun: str, index: int, before: int, by: int, count: int) -> str:
+    """`kernel of 0/0/forward 3 of 9`; says so where it went around."""
+    if count == 1:
+        return f"the only {noun}"
+    around = before >= 0 and (index < before if by > 0 else index > before)
+    first, last = ("past the last, to the first: ", "past the first, to the last: ")
+    return f"{(first if by > 0 else last) if around else ''}{noun} {index + 1} of {count}"
 
 
 def _next(items: Sequence[T], item: T, by: int) -> T:

@@ -96,7 +96,9 @@ class PaneView(Widget, can_focus=True):
             self.cursor = own if self.rows[own].key else self.cursor
         targets = [own] if own >= 0 else [i for i, q in self.lit.items() if q == "exact"]
         targets = targets or list(self.lit)
-        if targets:
+        if self.content.still:
+            pass
+        elif targets:
             if not any(self.visible_row(index) for index in targets):
                 self.top = self._clamped(targets[0] - self.page // 3)
         elif not self.visible_row(self.cursor) and self.cursor >= 0:

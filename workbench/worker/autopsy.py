@@ -43,11 +43,9 @@ class Autopsy:
         self._doing = "starting"
         self._started = False
         self._failed: Failure | None = None
-        self._records = 0
 
     def see(self, record: Record) -> None:
         """Note what a record of the worker's says about where it stands."""
-        self._records += 1
         if isinstance(record, Progress):
             self._doing = record.activity
         elif isinstance(record, CallStart):

@@ -49,6 +49,12 @@ def _front_half(settings: Settings) -> Backend:
     return backend
 
 
+def undo_compile(model: Callable[..., Any]) -> None:
+    """Take back `model.compile()`, so that the module itself runs eagerly again."""
+    if isinstance(model, torch.nn.Module):
+        model._compiled_call_impl = None
+
+
 def is_compiled(model: Callable[..., Any]) -> bool:
     """Whether the user's file has put torch.compile around it, or into it."""
     return (

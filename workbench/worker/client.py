@@ -31,6 +31,7 @@ from workbench.worker.guardian import RECORDING, kill_marked
 from workbench.worker.output import OutputStream
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
+from workbench.worker.streams import RecordStream
 
 OnRecord = Callable[[AnyRecord], None]
 Stopped = Literal["timeout", "interrupted"]
@@ -76,7 +77,8 @@ class _Recording:
         if trace is not None:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
             self.trace = os.open(trace, flags, 0o644)
-        self.writer = TraceWriter(self._append, started=self.started)
+        self.file = RecordStream(self.trace, -1)
+        self.writer = TraceWriter(self.file, started=self.started)
         self.decoder = TraceDecoder()
         self.autopsy = Autopsy(settings)
         self.selector = selectors.DefaultSelector()
@@ -109,7 +111,7 @@ class _Recording:
                 shutil.rmtree(self.caches, ignore_errors=True)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        if self.settings.fresh:
+        if not self.settings.cached:
             self.caches = Path(tempfile.mkdtemp(prefix="tcw-"))
         read_commands, self.commands = os.pipe()
         read_lifeline, self.lifeline = os.pipe()
@@ -191,6 +193,9 @@ class _Recording:
                 else:
                     self._emit(made)
         assert end is not None
+        if self.file.lost and self.file.lost not in end.reason:
+            reason = "; ".join(filter(None, (end.reason, self.file.lost)))
+            end = msgspec.structs.replace(end, reason=reason)
         self._emit(end)
         return end
 
@@ -245,17 +250,12 @@ class _Recording:
         self.writer.emit(made)
         self.on_record(made)  # type: ignore[arg-type]
 
-    def _append(self, line: bytes) -> None:
-        if self.trace >= 0:
-            os.write(self.trace, line)
-
     def _close_partial_line(self) -> None:
         """A worker that was killed while it wrote has left a line without an end."""
-        if self.trace < 0:
-            return
-        size = os.fstat(self.trace).st_size
-        if size and os.pread(self.trace, 1, size - 1) != b"\n":
-            os.write(self.trace, b"\n")
+        if self.trace >= 0:
+            size = os.fstat(self.trace).st_size
+            if size and os.pread(self.trace, 1, size - 1) != b"\n":
+                self.file(b"\n")
 
     def _let_go(self) -> None:
         """The end of the lifeline makes the guardian kill every process of the recording."""

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from typing import Literal
 
 from compiler.control.recorder import Recorder
+from compiler.graphs.lines import outside_torch
 from compiler.trace.records import Failure, Location
 from workbench.worker.describe import class_name, message_of
-from workbench.worker.places import deepest, from_summaries, source_line, traceback_frames
+from workbench.worker.places import deepest, from_summaries, ours, source_line, traceback_frames
 from workbench.worker.user_code import UserError
 
+TORCH_FRAMES = 3
+"""How many frames inside torch a traceback keeps: where it raised."""
 _TRACEBACK_LIMIT = 200_000
 Culprit = Literal["user", "torch", "tcw"]
 
@@ -59,7 +62,7 @@ def failure_of(
     place = place_of(error, recorder.user_root)
     if place is not None:
         recorder.source(place.file)
-    trace = _formatted(error)
+    trace = _formatted(error, whole=culprit == "tcw", context=compiled_error is None)
     if compiled_error is not None:
         trace = f"Compiled:\n{_formatted(compiled_error)}\nEager:\n{trace}"
     return Failure(
@@ -131,12 +134,32 @@ def hint_for(error: BaseException) -> str:
     return ""
 
 
-def _formatted(error: BaseException) -> str:
+def _formatted(error: BaseException, whole: bool = False, context: bool = True) -> str:
+    """The traceback as Python prints it: without our frames, and of torch's only the deepest.
+
+    `whole` leaves nothing out; without `context`, what was being handled meanwhile is not told.
+    """
     try:
-        text = "".join(traceback.format_exception(error, limit=-200))
+        found = traceback.TracebackException.from_exception(error, limit=-200)
+        if not context:
+            found.__context__ = None
+        if not whole:
+            _abridge(found)
+        text = "".join(found.format())
     except BaseException as second:  # the user's __str__ runs here
         return f"(the traceback could not be formatted: {class_name(second)})"
     return text if len(text) <= _TRACEBACK_LIMIT else text[-_TRACEBACK_LIMIT:]
+
+
+def _abridge(found: traceback.TracebackException, depth: int = 0) -> None:
+    """Leave out frames that tell nothing of the user's program, here and in what it came from."""
+    frames = [frame for frame in found.stack if not ours(frame.filename)]
+    theirs = [at for at, frame in enumerate(frames) if not outside_torch(frame.filename)]
+    left_out = set(theirs[:-TORCH_FRAMES])
+    found.stack[:] = [frame for at, frame in enumerate(frames) if at not in left_out]
+    for inner in (found.__cause__, found.__context__):
+        if inner is not None and depth < 20:
+            _abridge(inner, depth + 1)
 
 
 def doing_of(error: BaseException, call: int, compile_id: str) -> str:

@@ -1,4 +1,4 @@
-"""The recorder of a worker: it also remembers which frame torch could not compile."""
+"""The recorder of a worker: it also remembers failed frames and counts calls."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ class WorkerRecorder(Recorder):
 
     failed: str = ""
     """Compile id of the last frame that failed; "" for none since the call began."""
+
+    calls: int = 0
+    """Compiled calls so far."""
 
     def emit(self, record: Record) -> None:
         if isinstance(record, FrameEnd) and record.status == "failed":

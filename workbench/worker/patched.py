@@ -14,6 +14,7 @@ from compiler.control.recorder import Recorder
 from compiler.trace.records import Warned
 from workbench.worker.backends import torch_compile
 from workbench.worker.describe import describe
+from workbench.worker.notes import WorkerRecorder
 
 
 def warn_if_replaced(recorder: Recorder) -> None:
@@ -32,7 +33,7 @@ def warn_if_replaced(recorder: Recorder) -> None:
 
 
 @contextmanager
-def counting_calls(recorder: Recorder) -> Iterator[None]:
+def counting_calls(recorder: WorkerRecorder) -> Iterator[None]:
     """Number the calls of whatever a script has compiled, in `recorder.call`.
 
     Every compiled callable asks `_callback_from_stance` (torch/_dynamo/eval_frame.py) for its
@@ -47,7 +48,8 @@ def counting_calls(recorder: Recorder) -> Iterator[None]:
 
     def counted(callback: Any, *arguments: Any, **options: Any) -> Any:
         if callback is not None and callback is not False:
-            recorder.call += 1
+            recorder.calls += 1
+            recorder.call = recorder.calls
         return original(callback, *arguments, **options)
 
     undo = patch(eval_frame, "_callback_from_stance", counted)

@@ -25,12 +25,18 @@ def users_own(file: str, root: str) -> bool:
     """Whether `file` lies in the user's folder and is neither an installed package nor ours."""
     if not root or not file.startswith(os.path.join(root, "")):
         return False
-    return not _INSTALLED.search(file) and not file.startswith(_OURS) and outside_torch(file)
+    inside = os.sep + file[len(os.path.join(root, "")) :]
+    return not _INSTALLED.search(inside) and not ours(file) and outside_torch(file)
+
+
+def ours(file: str) -> bool:
+    """Whether `file` is tcw's own."""
+    return file.startswith(_OURS)
 
 
 def not_ours(file: str) -> bool:
     """Whether `file` is neither torch's, the standard library's nor ours."""
-    return outside_torch(file) and not file.startswith(_OURS) and not _TORCH.search(file)
+    return outside_torch(file) and not ours(file) and not _TORCH.search(file)
 
 
 def deepest(frames: Sequence[Location], root: str) -> Location | None:

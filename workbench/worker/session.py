@@ -12,7 +12,7 @@ from compiler.control.stages import reached
 from compiler.measure import speed
 from compiler.trace.records import CallEnd, CallStart, Progress, Status, Warned
 from workbench.worker import isolation, patched
-from workbench.worker.backends import compiled, is_compiled
+from workbench.worker.backends import compiled, is_compiled, undo_compile
 from workbench.worker.environment import environment
 from workbench.worker.failures import culprit_of, doing_of, failure_of
 from workbench.worker.inputs import (
@@ -47,7 +47,15 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
         if form_of(code, settings) == "script":
             recorder.emit(Progress(stage="load", activity=f"running {name}"))
             with patched.counting_calls(recorder):
-                return _guarded(recorder, "running the script", lambda: run_script(code))
+                ended = _guarded(recorder, "running the script", lambda: run_script(code))
+            if ended[0] == "ok" and not recorder.calls:
+                recorder.emit(
+                    Warned(
+                        message=f"{name} ran as a script and called nothing compiled; a model file "
+                        "has `model` and `example_inputs`"
+                    )
+                )
+            return ended
         recorder.emit(Progress(stage="load", activity=f"loading {name}"))
         found: list[Loaded] = []
         ended = _guarded(
@@ -128,6 +136,7 @@ class Session:
                     Warned(message="the file compiles `model` itself: its own options are used")
                 )
             return self.given
+        undo_compile(self.original)
         return compiled(self.original, self.settings)
 
     def _call(self, number: int, inputs: InputSet) -> Ended | None:
@@ -144,7 +153,8 @@ class Session:
         recorder.emit(Progress(stage="capture", activity=f"call {number} of {len(self.sets)}"))
         if reference is not None:
             reference.remember()
-        recorder.call = number
+        recorder.call = recorder.calls = number
+        recorder.arguments = named
         recorder.failed = ""
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
@@ -158,7 +168,7 @@ class Session:
         finally:
             seconds = time.perf_counter() - recorder.aside_seconds - start
             hits = self.entries.served(recorder)
-            recorder.call = 0
+            recorder.call, recorder.arguments = 0, {}
         cpu = time.process_time() - recorder.aside_cpu_seconds - cpu
         if recorder.compiled_in_call:
             cpu += self._children_since()
@@ -194,6 +204,7 @@ class Session:
         compile_id = recorder.failed
         doing = doing_of(error, number, compile_id)
         recorder.emit(Progress(stage="run", activity=f"trying call {number} in eager"))
+        undo_compile(self.original)
         try:
             with unrecorded(recorder):
                 prepare(self.original, inputs, self.settings.grad)()

@@ -40,8 +40,8 @@ _LONG = frozenset(DTYPES.values())
 _TENSOR = re.compile(r"(?P<dtype>[A-Za-z]\w*)\s*\[")
 _NAME = re.compile(r"(?P<name>[^\W\d]\w*)\s*=(?!=)\s*")
 _WORD = re.compile(r"[^\s,()\[\]=]+")
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
-_INTEGER = re.compile(r"\d[\d_]*")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
+_INTEGER = re.compile(r"\d+(?:_\d+)*")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _CONSTANTS = {"True": True, "False": False, "true": True, "false": False, "None": None}
 

@@ -1,4 +1,4 @@
-"""Where the worker's records go: the trace file and the front end's pipe."""
+"""Where records go: the trace file, and from the worker the front end's pipe."""
 
 from __future__ import annotations
 

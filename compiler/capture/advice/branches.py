@@ -19,8 +19,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if isinstance(statement, ast.While):
         return (
             Advice(
-                text="The number of rounds depends on data: run a fixed number and select with"
-                " torch.where, or leave the loop outside the compiled function"
+                text="Run a fixed number of rounds and select with torch.where, or leave the loop"
+                " outside the compiled function: its end depends on data"
             ),
         )
     if isinstance(statement, ast.If):
@@ -68,8 +68,8 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     if raised:
         return (
             Advice(
-                text="An assert stays in the graph and is checked when the graph runs (there it"
-                " raises a RuntimeError)",
+                text="Assert instead: it stays in the graph and is checked when the graph runs"
+                " (there it raises a RuntimeError)",
                 code=raised,
             ),
         )
@@ -94,8 +94,7 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
 
 def _where(code: str) -> Advice:
     return Advice(
-        text="Compute both sides and select; it holds where both have one shape and one dtype,"
-        " and neither has a side effect",
+        text="If both sides have one shape and dtype and no side effect, compute both and select",
         code=code,
     )
 
@@ -132,7 +131,7 @@ def _cond(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     operands = f"({arguments},)" if len(names) == 1 else f"({arguments})"
     return (
         Advice(
-            text="Or run only one side, inside the graph",
+            text="Or run only one side, inside the graph, if both give one shape and dtype",
             code=f"{target}torch.cond({_truth(statement.test)}, {bodies}, {operands})",
         ),
     )
@@ -204,8 +203,8 @@ def _logical(test: ast.expr) -> tuple[Advice, ...]:
     word = "and" if isinstance(test.op, ast.And) else "or"
     return (
         Advice(
-            text=f"Python's `{word}` asks each tensor for its truth; torch.logical_{word} keeps"
-            " them in the graph, if every part is a tensor"
+            text=f"If every part is a tensor, use torch.logical_{word}: Python's `{word}` asks each"
+            " tensor for its truth"
         ),
     )
 

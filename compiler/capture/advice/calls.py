@@ -24,8 +24,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if broken.type == "Attempt to trace generator":
         return (
             Advice(
-                text="A generator is not compiled by itself: compile a plain function that runs it"
-                " to its end"
+                text="Compile a plain function that runs the generator to its end: by itself it is"
+                " not compiled"
             ),
         )
     if broken.type == "Unsupported context manager":
@@ -34,8 +34,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if builtin and builtin[1] in PYTHON_ITSELF:
         return (
             Advice(
-                text=f"{builtin[1]}() works on Python itself, not on tensors: do it before the"
-                " compiled function is called"
+                text=f"Call {builtin[1]}() outside the compiled function: it works on Python"
+                " itself, not on tensors"
             ),
         )
     if builtin and "TensorVariable" in broken.context:
@@ -45,8 +45,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if _RANDOM.match(broken.context):
         return (
             Advice(
-                text="Python's random numbers come from the host: draw them with torch (with"
-                " torch's seed, so the values differ), or pass them in as an argument"
+                text="Draw with torch inside the graph (with torch's seed, so the values differ),"
+                " or pass the numbers in: Python's come from the host"
             ),
         )
     return _extension(broken)
@@ -56,15 +56,15 @@ def _builtin_on_tensor(name: str) -> tuple[Advice, ...]:
     if name == "range":
         return (
             Advice(
-                text="range needs its number on the host: pass it in as a Python int, or run a"
-                " fixed number of rounds"
+                text="Pass the number in as a Python int, or run a fixed number of rounds: range"
+                " needs it on the host"
             ),
         )
     if name in ("str", "repr", "format", "ascii"):
         return (
             Advice(
-                text=f"{name}() needs the tensor's values on the host: make the text outside the"
-                " compiled function"
+                text=f"Make the text outside the compiled function: {name}() needs the tensor's"
+                " values on the host"
             ),
         )
     return ()
@@ -74,8 +74,7 @@ def _disabled(broken: Broken) -> Advice:
     match = _FUNCTION.search(broken.context)
     name = match[1] if match else "the function"
     return Advice(
-        text=f"{name} is marked with torch.compiler.disable: remove the mark, or call it outside"
-        " the compiled function"
+        text=f"Remove torch.compiler.disable from {name}, or call it outside the compiled function"
     )
 
 
@@ -91,15 +90,15 @@ def _extension(broken: Broken) -> tuple[Advice, ...]:
     if top in sys.stdlib_module_names:
         return (
             Advice(
-                text=f"{match['name']} runs on the host: call it outside the compiled function and"
-                " pass the result in"
+                text=f"Call {match['name']} outside the compiled function and pass the result in:"
+                " it runs on the host"
             ),
         )
     name = match["name"].rpartition(".")[2]
     return (
         Advice(
-            text=f"{match['module']}.{match['name']} is compiled code that Dynamo cannot see into:"
-            " make it a custom operator, with its types",
+            text="If it only takes and returns tensors and changes none, make it a custom operator"
+            f" with its types: Dynamo cannot see into {match['module']}.{match['name']}",
             code=f'@torch.library.custom_op("mine::{name}", mutates_args=())',
         ),
     )

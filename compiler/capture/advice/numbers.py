@@ -45,7 +45,7 @@ def _stay_tensor(broken: Broken) -> Advice:
         end = broken.end_column
         code = (line[: end - len(b".item()")] + line[end:]).decode(errors="replace").strip()
     return Advice(
-        text="Keep it a tensor where it only meets tensors: one without dimensions calculates like"
+        text="If it only meets tensors, keep it one: a tensor without dimensions calculates like"
         " a number",
         code=code,
     )
@@ -59,7 +59,7 @@ def _torch_math(broken: Broken, function: str) -> tuple[Advice, ...]:
     code = start + end.replace(b"math.", b"torch.", 1)
     return (
         Advice(
-            text=f"torch.{function.removeprefix('math.')} keeps it a tensor, in the tensor's own"
+            text=f"Use torch.{function.removeprefix('math.')}: it keeps the tensor one, in its own"
             " dtype",
             code=code.decode(errors="replace").strip(),
         ),
@@ -75,8 +75,8 @@ def _dynamic_shape(broken: Broken) -> tuple[Advice, ...]:
     if broken.context.startswith("aten.nonzero") and broken.expression.endswith("]"):
         return (
             Advice(
-                text="A mask as an index makes a tensor whose size depends on data; torch.where"
-                " with the mask keeps the shape, if zeros (or another filler) do as well"
+                text="If zeros (or another filler) do as well, use torch.where with the mask: a"
+                " mask as an index makes a tensor whose size depends on data"
             ),
             shapes,
         )

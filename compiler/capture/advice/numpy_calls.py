@@ -33,18 +33,18 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     elif "randomstate" not in source and ".random" not in source:
         return (
             Advice(
-                text="torch has no counterpart of this NumPy function: use torch functions on the"
-                " tensor, or call it outside the compiled function and pass the result in"
+                text="Use torch functions on the tensor, or call it outside the compiled function"
+                " and pass the result in: torch has no counterpart of it"
             ),
         )
     match = _FUNCTION.match(broken.context)
     name = (match["name"] if match else "").rpartition(".")[2] or _last_name(broken.expression)
     counterpart = RANDOM.get(name)
-    better = f"{counterpart} draws" if counterpart else "torch's generators draw"
+    better = counterpart or "torch's generators"
     return (
         Advice(
-            text=f"NumPy's random numbers come from the host: {better} them inside the graph (with"
-            " torch's seed, so the values differ), or pass them in as an argument"
+            text=f"Draw with {better} inside the graph (with torch's seed, so the values differ),"
+            " or pass the numbers in: NumPy's come from the host"
         ),
     )
 

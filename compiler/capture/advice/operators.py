@@ -26,10 +26,11 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         return ()
     return (
         Advice(
-            text=f"{name} has no fake implementation: tell torch the shape and dtype of its result",
+            text=f"Tell torch the shape and dtype of what {name} returns: it has no fake"
+            " implementation",
             code=f'@torch.library.register_fake("{name}")\n'
             "def _(*arguments):\n"
-            "    ...  # an empty tensor of the result's shape, dtype and device",
+            "    return torch.empty(...)  # of the result's shape, dtype and device",
         ),
     )
 

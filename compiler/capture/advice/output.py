@@ -84,8 +84,8 @@ def _print(broken: Broken) -> Advice:
                 code=f"{_ALLOW.format('print')}\n{ast.unparse(call)}",
             )
     return Advice(
-        text="Print outside the compiled function, or print only tensors, numbers and strings and"
-        f" let torch do it after the graph: {_ALLOW.format('print')}"
+        text="Print outside the compiled function, or print only tensors, numbers and strings,"
+        " without keywords: those torch can print after the graph"
     )
 
 
@@ -139,7 +139,7 @@ def _skipped(broken: Broken, module: str, name: str) -> tuple[Advice, ...]:
 def _host_clock(call: str) -> tuple[Advice, ...]:
     name = call.partition("(")[0]
     return (
-        Advice(text=f"{name} runs on the host: call it outside the compiled function, around it"),
+        Advice(text=f"Call {name} outside the compiled function, around it: it runs on the host"),
     )
 
 
@@ -155,10 +155,7 @@ def _reorder(function: str, effect: str) -> Advice:
 
 
 def _outside(function: str) -> Advice:
-    return Advice(
-        text=f"{function} needs the host: return the value and call it outside the compiled"
-        " function"
-    )
+    return Advice(text=f"Call {function} outside the compiled function: it needs the host")
 
 
 def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
@@ -169,7 +166,8 @@ def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
     setting = "ignore_logger_methods" if older else "ignore_logging_functions"
     return (
         Advice(
-            text="Leave log calls out of the compiled code; they then do not log there",
+            text="If the log can do without it, leave the call out of compiled code: it then does"
+            " not log there",
             code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
         ),
     )

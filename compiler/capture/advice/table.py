@@ -1,4 +1,8 @@
-"""Which advice goes with which break: the first family that has an answer gives it."""
+"""Which advice goes with which break: the first family that has an answer gives it.
+
+A text starts with what to do, or with `If` where it holds only then, has a capital letter and no
+full stop; code is what to paste.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ def _loop(broken: Broken) -> tuple[Advice, ...]:
         return ()
     return (
         Advice(
-            text="It is inside a loop, so the whole function runs in Python: with the rest of the"
-            " loop's body in a function of its own, that function is compiled"
+            text="Put the rest of the loop's body in a function of its own, which is compiled: a"
+            " break inside a loop leaves the whole function to Python"
         ),
     )

@@ -152,9 +152,11 @@ class FailedGuard(Part):
     tested: int = 0
     """Guards that were run before it failed."""
     location: Location | None = None
-    """The line that made Dynamo depend on the value; None for a guard that carries no line."""
+    """The user's line that made Dynamo depend on the value, the argument in the signature, or the
+    function's first line: the first that is known."""
+    source_line: str = ""
     advice: tuple[Advice, ...] = ()
-    """Against this failure; that of the first is the recompile's own."""
+    """What would have let this entry serve."""
 
 
 class Recompile(Record):
@@ -165,12 +167,14 @@ class Recompile(Record):
     failed: tuple[FailedGuard, ...]
     """One per cache entry, the most recent entry first."""
     location: Location | None = None
-    """The line that made Dynamo depend on the value; else the function's first line."""
+    """That of the first failure; the function's first line where there is none."""
     source_line: str = ""
     function: str = ""
+    """The wrapped function's name, for a wrapper of a module's forward."""
     reason: str = ""
     """torch's own text, whole."""
     advice: tuple[Advice, ...] = ()
+    """That of the first failure."""
 
 
 class EagerFallback(Record):

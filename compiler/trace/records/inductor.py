@@ -146,6 +146,8 @@ class MemoryPlan(Record):
     peak_bytes: int | None = None
     """Most bytes of temporaries and outputs alive at one step, with reuse."""
     without_reuse_bytes: int | None = None
+    """The same if each buffer had memory of its own, freed after its last step. Equal to the peak
+    where all reuse is of memory that would have been free by then: that saves allocations only."""
 
 
 class KernelLine(Part):

@@ -35,8 +35,8 @@ class Settings(Part):
     device: Literal["cpu", "cuda"] = "cpu"
     arch: str = ""
     """`sm_80`, `sm_90`, `sm_100`: the GPU to predict code for, with `device="cuda"`."""
-    fresh: bool = False
-    """Compile into empty caches of this recording's own."""
+    cached: bool = False
+    """Use torch's own caches; else the recording compiles into empty ones of its own."""
     timeout: float | None = None
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()
@@ -174,6 +174,8 @@ class End(Record):
     seconds: float
     records: int = 0
     """Lines written before this one by the worker; 0 where the front end ended the trace."""
+    calls: int = 0
+    """Compiled calls that were made; a script's are counted without a record of each."""
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import textwrap
 
 import pytest
@@ -115,6 +117,75 @@ def test_any_text_is_survived(kind: str, context: str, lines: list[str], column:
                 end_column=column + 3,
             )
         )
+
+
+def cases() -> list[Broken]:
+    """What torch says of the breaks that we have advice on."""
+    branch = (
+        "if c:\n    x = x * 2\nelse:\n    x = -x",
+        "while c:\n    x = x * 2",
+        "y = x if c else z",
+    )
+    branch += ("if c:\n    raise ValueError('no')", "if c and d:\n    x = x * 2", "if c:\n    pass")
+    branch += ("if x.abs().max() > 8:\n    x = x.clamp(-8, 8)",)
+    found = [
+        Broken(gb="", type=BRANCH, lines=tuple(one.splitlines()), tensors=(("x", "float32"),))
+        for one in branch
+    ]
+
+    def one(type_: str, context: str = "", source: str = "", **more: object) -> None:
+        found.append(
+            Broken(
+                gb="", type=type_, context=context, lines=(source,) if source else (), column=0,
+                end_column=len(source), **more,
+            )  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    one("Unsupported Tensor.item() call", source="y.sum().item()")
+    one("Tensor.tolist()")
+    one("Data dependent operator", "aten._local_scalar_dense", "math.sqrt(y)")
+    one("Dynamic shape operator", "aten.nonzero.default", "x[x > 0]")
+    one("", "numpy function: <function fft at 0x1>, args: []")
+    one("", "numpy function: <method randn of numpy.random.RandomState>", "np.random.randn(4)")
+    one("", "", "np.random.weibull(4)")
+    one("x", explanation="There was no fake impl registered for CustomOpDef(mine::operator).")
+    for name in ("print", "open", "input", "exec", "globals"):
+        one("Failed to trace builtin operator", f"builtin {name} [<class 'a.ListVariable'>] False")
+    printed = "builtin print [<class 'a.TensorVariable'>] False"
+    one("Failed to trace builtin operator", printed, "print(x)")
+    one("attempted to reorder a debugging function", "<built-in function print>")
+    for name in ("range", "str"):
+        one("", f"builtin {name} [<class 'a.TensorVariable'>] False")
+    one("logging.Logger method", "<logging.Logger object at 0x1>.info", "log.info('x')")
+    for module, name in (
+        ("_warnings", "warn"), ("torch.serialization", "save"), ("time", "perf_counter"),
+    ):  # fmt: skip
+        one("", f"module: {module}, qualname: {name}, skip reason: ")
+    one("", "", "datetime.datetime.now()")
+    one("", "module: builtins, qualname: Random.gauss")
+    one("", "module: math, qualname: fsum, C extension")
+    one("", "module: fast.kernels, qualname: attend, C extension")
+    one("Skip calling `torch.compiler.disable()`d function", "<function Model.log at 0x1>")
+    one("Call to `torch._dynamo.graph_break()`", then=("graph break in loop",))
+    one("Attempt to trace generator")
+    one("Unsupported context manager")
+    return found
+
+
+@pytest.mark.parametrize("broken", cases(), ids=lambda one: one.context[:30] or one.type[:30])
+def test_one_style(broken: Broken) -> None:
+    """A sentence with a capital letter and without a full stop, two lines at most in `explain`;
+    code is code."""
+    found = advise(broken)
+    assert found
+    for advice in found:
+        assert advice.by == "tcw"
+        assert re.match(r"[A-Z]", advice.text), advice.text
+        assert not advice.text.endswith(".")
+        assert len(textwrap.wrap(advice.text, 100 - 19)) <= 2, advice.text
+        assert "torch._dynamo.config" not in advice.text
+        if advice.code and not advice.code.startswith(("@", "return")):
+            ast.parse(advice.code)
 
 
 @given(st.lists(st.text(max_size=30), max_size=6))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ from torch._dynamo import config
 from torch._dynamo.testing import CompileCounter
 
 from compiler.capture.recompile_advice import RULES, Changed, advise
+from compiler.trace.records import Advice
 
 x = torch.ones(4, 8)
 SETTINGS = {"automatic_dynamic_shapes": True}
@@ -62,6 +67,29 @@ def test_numbers_as_tensors_or_symbols() -> None:
     assert compiles(scaled, integers, lambda f, n: f(x, n), dynamic=True) == 1
 
 
+def test_one_type_of_sequence_and_one_layout() -> None:
+    def added(x, items):
+        return x + items[0]
+
+    items = ((x,), [x])
+    assert compiles(added, items, lambda f, one: f(x, one)) == 2
+    assert compiles(added, items, lambda f, one: f(x, tuple(one))) == 1
+    layouts = (x, torch.ones(8, 4).t())
+    assert compiles(scaled, layouts, lambda f, one: f(one)) == 2
+    assert compiles(scaled, layouts, lambda f, one: f(one.contiguous())) == 1
+
+
+def test_one_number_of_dimensions() -> None:
+    (down,) = advise([Changed("rank", subject="y", expected="2", seen="4")], SETTINGS)
+    (up,) = advise([Changed("rank", subject="y", expected="3", seen="2")], SETTINGS)
+    (no,) = advise([Changed("rank", subject="y", expected="4", seen="2")], SETTINGS)
+    for advice, given, wanted in ((down, (2, 3, 4, 5), 2), (up, (4, 5), 3)):
+        names = {"y": torch.ones(given)}
+        exec(advice.code, names)
+        assert names["y"].dim() == wanted
+    assert no.code == ""
+
+
 def test_dynamic_behind_a_graph_break() -> None:
     def broken(x):
         y = x.sin()
@@ -92,10 +120,15 @@ def test_attributes_of_a_module() -> None:
     assert compiles(module, (2, 3, 4), setting(module)) == 3
     with config.patch(allow_unspec_int_on_nn_module=True):
         assert compiles(module, (2, 3, 4), setting(module)) == 2
+    (advice,) = advise([Changed("value", source="L['self'].value", expected="1.0")], SETTINGS)
     module = Attribute()
-    module.register_buffer("value", torch.tensor(1.0))
-    tensors = [torch.tensor(value) for value in (1.0, 2.0, 3.0)]
-    assert compiles(module, tensors, setting(module)) == 1
+    exec(advice.code, {"self": module, "torch": torch})
+
+    def fill(compiled: Any, value: float) -> object:
+        module.value.fill_(value)
+        return compiled(x)
+
+    assert compiles(module, (1.0, 2.0, 3.0), fill) == 1
 
 
 def test_shapes_of_buffers() -> None:
@@ -107,19 +140,36 @@ def test_shapes_of_buffers() -> None:
         assert compiles(module, shapes, setting(module)) == 2
 
 
-def test_every_rule_answers_for_anything() -> None:
-    for what in RULES:
-        for expected, seen in (("", ""), ("1", "2"), ("None", "function f"), ("a tensor", "int")):
-            changed = Changed(what, source="L['x']", name="x", expected=expected, seen=seen)
-            for advice in advise([changed], SETTINGS):
-                assert advice.text
-                assert advice.text[0] != " "
-                assert "\n" not in advice.text + advice.code
+VALUES = (
+    ("", ""), ("1", "2"), ("1.5", "2.5"), ("None", "function f"), ("a tensor", "int"),
+    ("tuple", "list"), ("cpu", "meta"), ("True", "False"), ("object", "another object"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", RULES)
+def test_every_rule_answers_for_anything_in_one_style(what: str) -> None:
+    """A sentence with a capital letter and without a full stop, two lines at most in `explain`."""
+    sources = ("L['x']", "L['self'].rate", "L['self']._buffers['shift']", "G['SCALE']")
+    for source, passed, (expected, seen) in product(sources, ("", "*", "**"), VALUES):
+        changed = Changed(
+            what, source=source, subject="hidden_states", name="hidden_states",
+            expected=expected, seen=seen, index=0, passed=passed,
+        )  # fmt: skip
+        for resumed in (False, True):
+            for advice in advise([replace(changed, resumed=resumed)], SETTINGS):
+                well_written(advice)
+
+
+def well_written(advice: Advice) -> None:
+    assert re.match(r"[A-Z]", advice.text), advice.text
+    assert not advice.text.endswith(".")
+    assert "\n" not in advice.text + advice.code
+    assert len(textwrap.wrap(advice.text, 100 - 18)) <= 2, advice.text
 
 
 def test_of_several_entries_a_size_that_can_be_a_symbol_decides() -> None:
     def size(expected: str) -> Changed:
-        return Changed("size", "TENSOR_MATCH", "L['x']", "x.size(0)", expected, "5", 0)
+        return Changed("size", "TENSOR_MATCH", "L['x']", "x", "x.size(0)", expected, "5", 0)
 
     (first, *_) = advise([size("1"), size("3")], SETTINGS)
     assert first.code == "torch._dynamo.mark_dynamic(x, 0)"

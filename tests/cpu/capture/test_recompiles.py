@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 from collections.abc import Callable, Iterator
@@ -90,7 +91,7 @@ CHANGES: dict[str, tuple[Any, Any, tuple[str, str, str, str], str]] = {
     ),
     "device": (
         lambda f: f(x), lambda f: f(x.to("meta")),
-        ("TENSOR_MATCH", "x.device", "cpu", "meta"), "x = x.to(device)",
+        ("TENSOR_MATCH", "x.device", "cpu", "meta"), "x = x.to('cpu')",
     ),
     "stride": (
         lambda f: f(x), lambda f: f(torch.ones(8, 4).t()),
@@ -118,7 +119,11 @@ CHANGES: dict[str, tuple[Any, Any, tuple[str, str, str, str], str]] = {
     ),
     "length": (
         lambda f: f(x, items=[x]), lambda f: f(x, items=[x, x]),
-        ("SEQUENCE_LENGTH", "len(items)", "1", "2"), "items = torch.stack(tuple(items))",
+        ("SEQUENCE_LENGTH", "len(items)", "1", "2"), "",
+    ),
+    "no items before": (
+        lambda f: f(x), lambda f: f(x, items=(x,)),
+        ("SEQUENCE_LENGTH", "len(items)", "0", "1"), "",
     ),
     "keys": (
         lambda f: f(x, table={"a": x}), lambda f: f(x, table={"b": x}),
@@ -198,7 +203,7 @@ MODULE_CHANGES: dict[str, tuple[Callable[[Layer], object], str, str]] = {
     "training": (lambda layer: layer.eval(), "self.training", ""),
     "float attribute": (
         lambda layer: setattr(layer, "rate", 0.25), "self.rate",
-        "self.register_buffer('rate', torch.tensor(self.rate))",
+        "self.register_buffer('rate', torch.tensor(0.5))",
     ),
     "integer attribute": (
         lambda layer: setattr(layer, "steps", 3), "self.steps",
@@ -223,6 +228,139 @@ def test_module_state_that_changes(change: str, capture: Capture) -> None:
     record = second_call(capture, layer, lambda f: f(x), second)
     assert record.failed[0].name == name
     assert record.advice[0].code == code
+
+
+def passing(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(self, *args, **kwargs):
+        return function(self, *args, **kwargs)
+
+    return wrapper
+
+
+class Wrapped(torch.nn.Module):
+    @passing
+    def forward(
+        self,
+        first: torch.Tensor,
+        second: float = 1.0,
+    ) -> torch.Tensor:
+        return first.sin() * second
+
+
+PASSED: dict[str, tuple[Any, Any, str, str, str, int]] = {
+    "by position": (
+        lambda f: f(x), lambda f: f(torch.ones(6, 8)), "first.size(0)", "L['args'][0]",
+        "torch._dynamo.mark_dynamic(first, 0)", 4,
+    ),
+    "by name": (
+        lambda f: f(x, second=1.0), lambda f: f(x, second=2.0), "second", "L['kwargs']['second']",
+        "second = torch.tensor(second)", 5,
+    ),
+    "in another way": (
+        lambda f: f(x, second=1.0), lambda f: f(x, 1.0), "len(args)", "L['args']", "", -1,
+    ),
+    "other names": (
+        lambda f: f(x), lambda f: f(x, second=1.0), "len(kwargs)", "L['kwargs']", "", -1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", PASSED)
+def test_a_wrappers_arguments_are_named_as_the_caller_passes_them(
+    change: str, capture: Capture
+) -> None:
+    """The library's file is not the user's, so the argument is shown in the signature."""
+    capture.recorder.user_root = "/nowhere"
+    first, second, name, source, code, line = PASSED[change]
+    record = second_call(capture, Wrapped(), first, second)
+    (failed,) = record.failed
+    assert (failed.name, failed.source) == (name, source), "torch's source stays as it is"
+    assert record.function == "forward"
+    assert record.advice[0].code == code
+    assert record.advice == failed.advice
+    assert failed.location == record.location
+    if line >= 0:
+        start = inspect.getsourcelines(Wrapped.forward)[1]
+        assert failed.location is not None
+        assert failed.location.line == start + line - 1
+        columns = slice(failed.location.column, failed.location.end_column)
+        assert failed.source_line[columns] == name.partition(".")[0]
+    else:
+        assert record.advice[0].text.startswith("Pass the same")
+
+
+def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None:
+    """A plain wrapper has no signature to look at, but the worker knows what it passes."""
+
+    def star(*args):
+        return args[0].sin() + args[1].sin()
+
+    compiled = torch.compile(star, backend="eager")
+    shift, wider = torch.ones(4, 1), torch.ones(4, 8)
+    capture.recorder.arguments = {"image": x, "shift": shift}
+    capture.call(lambda: compiled(x, shift))
+    capture.recorder.arguments = {"image": x, "shift": wider}
+    capture.call(lambda: compiled(x, wider))
+    (record,) = capture.all(Recompile)
+    assert record.failed[0].name == "shift.size(1)"
+    capture.recorder.arguments = {"a": x, "b": x}
+    wide = torch.ones(4, 9)
+    capture.call(lambda: compiled(wide, wide))
+    assert capture.all(Recompile)[-1].failed[0].name == "args[0].size(1)", "unknown stays torch's"
+
+
+def test_every_size_that_changed_is_marked(capture: Capture) -> None:
+    """torch stops at the first: with that one marked, the next would recompile."""
+
+    def two(ids, mask, table):
+        return ids.sin() + mask.cos() + table.sum()
+
+    compiled = torch.compile(two, backend="eager")
+    capture.call(lambda: compiled(x, torch.ones(4, 8), torch.ones(3)))
+    capture.call(lambda: compiled(torch.ones(6, 8), torch.ones(6, 8), torch.ones(3)))
+    (record,) = capture.all(Recompile)
+    assert record.advice[0].code == (
+        "torch._dynamo.mark_dynamic(ids, 0)\ntorch._dynamo.mark_dynamic(mask, 0)"
+    )
+    torch._dynamo.reset()
+    for size in (4, 6):
+        names = {"torch": torch, "ids": torch.ones(size, 8), "mask": torch.ones(size, 8)}
+        exec(record.advice[0].code, names)
+        capture.call(lambda names=names: compiled(names["ids"], names["mask"], torch.ones(3)))
+    assert capture.all(Recompile) == [record]
+
+
+def test_the_users_own_line_comes_before_a_librarys(capture: Capture, tmp_path: Any) -> None:
+    library = tmp_path / "site-packages" / "library.py"
+    library.parent.mkdir()
+    library.write_text("def layer(y):\n    return y.sin()\n")
+    names: dict[str, Any] = {}
+    exec(compile(library.read_text(), str(library), "exec"), names)
+    layer = names["layer"]
+
+    def calling(y):
+        return layer(y)
+
+    record = second_call(capture, calling, lambda f: f(x), lambda f: f(torch.ones(6, 8)))
+    assert record.location is not None
+    assert record.location.file == __file__
+    assert record.source_line.strip() == "return layer(y)"
+    guard = next(g for g in capture.all(Guards)[0].guards if g.name == "y")
+    assert guard.location is not None
+    assert guard.location.file == str(library)
+
+
+def test_every_entry_has_its_own_line_and_advice(capture: Capture) -> None:
+    compiled = torch.compile(scaled, backend="eager")
+    for tensor, items in ((x, ()), (x.double(), ()), (x, [x])):
+        capture.call(lambda tensor=tensor, items=items: compiled(tensor, items=items))
+    recent, older = capture.all(Recompile)[-1].failed
+    assert (recent.name, older.name) == ("x.dtype", "items")
+    assert recent.advice[0].code == "x = x.to(torch.float64)"
+    assert older.advice[0].code == "items = tuple(items)"
+    assert older.location is not None
+    assert older.source_line.strip() == "for item in items:"
 
 
 def test_each_cache_entry_tells_why_it_did_not_serve(capture: Capture) -> None:

@@ -90,6 +90,60 @@ def test_peaks(recorded: Recorded) -> None:
         assert plan.without_reuse_bytes <= sum(sizes)
 
 
+def peaks(wrapper: str, sizes: dict[str, int], in_place: set[str]) -> tuple[int, int]:
+    """Most bytes alive as the wrapper's text has it, and if it took over no memory: each buffer
+    is then allocated where it is made and freed after the last line that names it.
+
+    `sizes`: bytes by buffer. What a call hands back counts from that call on. `in_place`: buffers
+    that are written while the one whose memory they take is still read.
+    """
+    body = wrapper.split("args.clear()", 1)[1]
+    lines = [
+        line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
+    stop = next(index for index, line in enumerate(lines) if line.lstrip().startswith("return ("))
+    lines = lines[: stop + 1]
+    owned: dict[str, int] = {}
+    peak = 0
+    made: dict[str, int] = {}
+    last: dict[str, int] = {}
+    call = 0
+    for line in lines:
+        if found := _REUSE.match(line):
+            if found[2] in owned:
+                owned[found[1]] = owned.pop(found[2])
+            made[found[1]] = call
+            if found[1] in in_place:
+                last[found[2]] = call
+            continue
+        if found := _FREE.match(line):
+            for name in found[1].split(", "):
+                owned.pop(name, None)
+            continue
+        made_here = re.match(r"^\s+(\w+) = ", line)
+        if made_here and made_here[1] in sizes and made_here[1] not in made:
+            owned[made_here[1]] = sizes[made_here[1]]
+            made[made_here[1]] = call - (0 if _ALLOCATION.match(line) or _CALL.match(line) else 1)
+        for name in re.findall(r"\w+", line):
+            if name in made:
+                last[name] = call
+        peak = max(peak, sum(owned.values()))
+        call += bool(_CALL.match(line))
+    live = [0] * (call + 2)
+    for name, first in made.items():
+        for step in range(first, max(first, last.get(name, first)) + 1):
+            live[step] += sizes.get(name, 0)
+    return peak, max(live)
+
+
+def test_peaks_are_those_of_the_wrapper(recorded: Recorded) -> None:
+    for plan, wrapper in zip(recorded.all(MemoryPlan), recorded.wrappers, strict=True):
+        sizes = {b.name: b.bytes or 0 for b in plan.buffers if b.kind != "input" and not b.alias_of}
+        in_place = {buffer.name for buffer in plan.buffers if buffer.inplace}
+        expected = peaks(wrapper, sizes, in_place)
+        assert (plan.peak_bytes, plan.without_reuse_bytes) == expected, plan.graph
+
+
 def test_reuse_in_place_is_told_from_reuse_after_the_end(recorded: Recorded) -> None:
     for plan in recorded.all(MemoryPlan):
         buffers = {buffer.name: buffer for buffer in plan.buffers}

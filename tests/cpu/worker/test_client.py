@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compiler.trace.reader import read_trace
-from compiler.trace.records import AnyRecord, End, Output, Settings, Start
+from compiler.trace.records import AnyRecord, End, Failure, Output, Settings, Start
 from tests.cpu.worker.recorded import MARK, left_behind, recorded
 from workbench.worker.client import record
 
@@ -61,6 +61,16 @@ def test_an_error_of_the_caller_comes_out_and_leaves_nothing(hanging: Settings, 
 def test_a_trace_that_cannot_be_written(hanging: Settings, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         record(hanging, trace=tmp_path / "no" / "run.tcw", on_record=lambda _: None)
+
+
+def test_a_full_disk_ends_the_trace_and_not_the_recording(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text("def broken(:\n")
+    found: list[AnyRecord] = []
+    settings = Settings(file=str(file))
+    end = record(settings, trace=Path("/dev/full"), on_record=found.append)
+    assert end.reason == "the trace could not be written: No space left on device"
+    assert [one.message for one in found if isinstance(one, Failure)] == ["invalid syntax"]
 
 
 def test_control_c(hanging: Settings, mark: str, tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["frobnicate"], "There are explain, open, doctor."),
         (["explain", "model.py", "--modle", "x"], "--model"),
         (["explain", "model.py", "--show", "brekas"], "Did you mean 'breaks'?"),
+        (["explain", "model.py", "--show", "guards=most"], "guards=most: it is guards=all"),
+        (["explain", "model.py", "--show", "fusion=all"], "fusion=all: it is fusion"),
         (["explain", "modle.py"], "Did you mean model.py?"),
         (["explain", "nowhere/model.py"], "there is no folder nowhere"),
         (["explain", "."], "is a folder"),
@@ -201,8 +203,11 @@ def test_defaults(model: Path, client: Client) -> None:
     assert client.trace is None
 
 
-def test_text_on_stdout(model: Path, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "model.py", "--show", "guards"]) == codes.OK
+@pytest.mark.parametrize("show", ["guards", "guards=all"])
+def test_text_on_stdout(
+    show: str, model: Path, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "model.py", "--show", show]) == codes.OK
     said = capsys.readouterr()
     assert "1.41x faster" in said.out
     assert "guards 0/0 forward" in said.out

@@ -153,6 +153,7 @@ def test_the_entry_that_came_nearest_says_why() -> None:
         name="extras",
         expected="tuple",
         seen="list",
+        advice=(Advice(text="give it one type"),),
     )
     needed = Guard(
         kind="SEQUENCE_LENGTH", name="extras", source="L['extras']", location=traces.at(8)
@@ -182,7 +183,12 @@ def test_the_entry_that_came_nearest_says_why() -> None:
     assert cause.change.text == "extras tuple → list"
     assert cause.place is not None
     assert cause.place.line == 8
-    assert cause.advice == ()
+    assert [one.text for one in cause.advice] == ["give it one type"]
+    own = msgspec.structs.replace(older, location=traces.at(9), source_line="def forward")
+    records[-1] = msgspec.structs.replace(record, failed=(recent, own))
+    (cause,) = summary(records).recompiles
+    assert cause.place is not None
+    assert cause.place.line == 9
 
 
 def test_a_range_that_was_left() -> None:
@@ -212,7 +218,12 @@ def test_two_breaks_of_one_line_share_no_graph() -> None:
         graph,
         traces.end(),
     ]
-    assert [site.extra_graphs for site in summary(records).breaks] == [0, 1]
+    both = summary(records)
+    assert [site.extra_graphs for site in both.breaks] == [0, 1]
+    (finding,) = both.findings
+    assert (finding.cost, finding.compile_ids) == ("+1 graph", ("1/0", "0/0"))
+    assert finding.notes[-1].startswith("also breaks there: ")
+    assert finding.notes[-1].endswith("(GB0294)")
 
 
 def test_a_number_made_from_the_batch_follows_from_it() -> None:
@@ -233,7 +244,8 @@ def test_two_sizes_of_one_frame_are_two_causes() -> None:
 
 def test_a_break_whose_rest_compiles_to_nothing_adds_no_graph() -> None:
     records = [*traces.opening(), *traces.frame(), traces.graph_break(), traces.end()]
-    assert summary(records).findings[0].cost == "+0 graphs"
+    (found,) = summary(records).findings
+    assert (found.cost, found.notes[0]) == ("cut", "no graph comes after it")
     growing = traces.without(records, End)
     assert summary(growing).findings[0].cost == "cut"
 
@@ -367,8 +379,37 @@ def test_the_seconds_of_an_unfinished_recompile_are_unknown() -> None:
     assert summary([*records, done]).recompiles[0].seconds == 2.0
 
 
+def test_a_backward_compiled_later_is_part_of_what_was_waited_for() -> None:
+    """torch compiles it at the first backward call, behind the frame."""
+    records = [
+        size_change("0/1", "x", 4, 6),
+        FrameEnd(compile_id="0/1", status="compiled", seconds=2.0),
+        Phase(id=1, name="dynamo", start=0, seconds=2, compile_id="0/1"),
+        Phase(id=2, name="entire_backward_compile", start=1, seconds=1, parent=1, compile_id="0/1"),
+        Phase(id=3, name="entire_backward_compile", start=3, seconds=7, compile_id="0/1"),
+        Phase(id=4, name="predict sm_90", start=4, seconds=3, parent=3, compile_id="0/1"),
+        Phase(id=5, name="predict sm_90", start=5, seconds=1, parent=4, compile_id="0/1"),
+        Phase(id=6, name="entire_backward_compile", start=3, seconds=9, compile_id="0/0"),
+    ]
+    assert summary(list(records)).recompiles[0].seconds == pytest.approx(2 + 7 - 3)
+
+
 def test_advice_may_be_missing() -> None:
     bare = traces.graph_break(advice=())
     assert summary([bare]).findings[0].fixes == ()
     torch_only = traces.graph_break(advice=(Advice(text="a", by="torch"),))
     assert summary([torch_only]).findings[0].code == ""
+
+
+def test_what_also_helps_behind_a_break_comes_first() -> None:
+    """The caller cannot mark what was made before a graph break."""
+
+    def advised(record: Recompile, code: str) -> Recompile:
+        return msgspec.structs.replace(record, advice=(Advice(text="Do it", code=code),))
+
+    before = advised(size_change("0/1", "x", 4, 6), "mark")
+    behind = advised(size_change("1/1", "h", 4, 6), "dynamic")
+    (cause,) = summary([*traces.opening(), before, resumed("1/1"), behind]).recompiles
+    assert [one.code for one in cause.advice] == ["dynamic", "mark"]
+    (cause,) = summary([*traces.opening(), before]).recompiles
+    assert [one.code for one in cause.advice] == ["mark"]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.worker.specification import (
@@ -80,6 +80,8 @@ def test_tensors_come_back_as_written(drawn: list[tuple[str, str, tuple[int, ...
 
 
 @given(st.text(alphabet="f32i64[](),='\"\\ x.-+e_0é\x1b", max_size=40))
+@example("0_")
+@example("f32[1_]")
 def test_any_text_is_read_or_refused(text: str) -> None:
     column = 0
     try:

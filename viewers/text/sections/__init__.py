@@ -36,7 +36,12 @@ class View:
     summary: Summary
     names: FileNames
     width: int
+    detail: str = ""
+    """What comes behind `=` in `guards=all`."""
 
+
+DETAILS = {"guards": ("all",)}
+"""What a section's name may be followed by: `guards=all`."""
 
 Section = Callable[[View], list[Line]]
 

@@ -1,17 +1,28 @@
-"""`--show guards`: the conditions under which each compiled frame may be used again."""
+"""`--show guards`: the conditions under which each compiled frame may be used again.
+
+First what a caller can change, one by one; then the others, a line a kind. `--show guards=all`
+shows each of those too.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 
-from compiler.trace.records import Guard, Guards
+from rich.cells import cell_len
+
+from compiler.trace.records import DynamicSize, Guard, Guards
+from viewers.places import keep_end
+from viewers.plain import plain
+from viewers.summary.guards import Condition, GuardGroups, condition_value, guard_groups
 from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
 from viewers.text.table import Cell, heading, table
-from viewers.words import plural
+from viewers.words import plural, seconds_text
 
-VALUES = ("TENSOR_MATCH", "SHAPE_ENV", "EQUALS_MATCH", "CONSTANT_MATCH", "SEQUENCE_LENGTH")
-"""Kinds of guard that look at sizes and values, not at the identity of code and modules."""
+PLACE = (14, 30)
+"""Least and most cells of a line's place; a longer one keeps its end."""
+LEAST = 16
+"""Cells that values keep however long the names are."""
 
 
 def section(view: View) -> list[Line]:
@@ -19,36 +30,114 @@ def section(view: View) -> list[Line]:
     if not records:
         return [heading("guards", "none recorded")]
     lines: list[Line] = []
+    last: dict[str, Guards] = {}
     for record in records:
-        lines += [*_frame(view, record), BLANK]
+        frame = record.compile_id.partition("/")[0]
+        lines += [*_compile(view, record, last.get(frame)), BLANK]
+        last[frame] = record
     return lines[:-1]
 
 
-def _frame(view: View, record: Guards) -> list[Line]:
-    kinds = Counter(guard.kind for guard in record.guards)
-    cost = f", one check {record.check_us:.1f} µs" if record.check_us is not None else ""
+def _compile(view: View, record: Guards, before: Guards | None) -> list[Line]:
+    """The guards of one compile; of a recompile, what differs from the compile before it."""
+    groups = guard_groups(view.recording, record)
+    cost = ""
+    if record.check_us is not None:
+        took = record.check_us
+        shown = f"{took:.1f} µs" if took < 1000 else seconds_text(took / 1e6)
+        cost = f", one check {shown}"
     lines = [
         heading(
             f"guards {record.compile_id} {record.function}".rstrip(),
             plural(len(record.guards), "guard") + cost,
-        ),
-        line("  ", (", ".join(f"{n} {kind}" for kind, n in kinds.most_common()), "dim"), hang=2),
+        )
     ]
-    ranked = sorted(record.guards, key=lambda one: (_rank(one.kind), kinds[one.kind], one.kind))
-    lines += table([_row(view, guard) for guard in ranked], "lefl", view.width, 2)
+    if record.dynamic:
+        sizes = ", ".join(_dynamic(size) for size in record.dynamic)
+        lines.append(line(("  left open  ", "dim"), sizes, hang=13))
+    conditions = groups.conditions
+    if before is not None and view.detail != "all":
+        earlier = guard_groups(view.recording, before)
+        known = {(one.name, one.value) for one in earlier.conditions}
+        conditions = tuple(one for one in conditions if (one.name, one.value) not in known)
+    lines += _rows(view, [(one.name, one.value, one.guards[0]) for one in conditions])
+    same = len(groups.conditions) - len(conditions)
+    if view.detail == "all":
+        lines += _all(view, groups)
+    elif before is not None:
+        rest = sum(len(group.guards) for group in groups.kinds)
+        what = f"{plural(same, 'condition')} as in {before.compile_id}"
+        lines.append(line((f"  {what}, and {plural(rest, 'guard')} by kind", "dim")))
+    elif groups.kinds:
+        lines.append(line("  and what holds unless code or modules are changed:"))
+        lines += table(_kinds(groups), "rlf", view.width, 2)
     return lines
 
 
-def _rank(kind: str) -> int:
-    """The guards on what a caller may change come first."""
-    return VALUES.index(kind) if kind in VALUES else len(VALUES)
+def _dynamic(size: DynamicSize) -> str:
+    """`x.size(0) (s77, from 2 on)`."""
+    least, most = size.lower, size.upper
+    bounds = ""
+    if least is not None and most is not None:
+        bounds = f", {least} to {most}"
+    elif least is not None:
+        bounds = f", from {least} on"
+    elif most is not None:
+        bounds = f", up to {most}"
+    return f"{size.name} ({size.symbol}{bounds})"
 
 
-def _row(view: View, guard: Guard) -> list[Cell]:
+def _kinds(groups: GuardGroups) -> list[list[Cell]]:
+    rows: list[list[Cell]] = []
+    for group in groups.kinds:
+        words = group.words or "no words for it here"
+        example = f"  {group.example}" if group.example else ""
+        rows.append([(str(len(group.guards)), "strong"), (group.kind, "dim"), words + example])
+    return rows
+
+
+def _all(view: View, groups: GuardGroups) -> list[Line]:
+    """Every guard: the flags that were shown together too."""
+    together: list[Condition] = [one for one in groups.conditions if len(one.guards) > 1]
+    lines = []
+    for one in together:
+        lines += [BLANK, line((f"  {one.name}", "dim")), *_rows(view, _each(one.guards))]
+    for group in groups.kinds:
+        head = f"  {len(group.guards)} {group.kind}"
+        lines += [BLANK, line((head, "dim"), f"  {group.words}", hang=4)]
+        lines += _rows(view, _each(group.guards))
+    return lines
+
+
+def _each(guards: Sequence[Guard]) -> list[tuple[str, str, Guard]]:
+    return [(one.name or one.source or one.kind, condition_value(one), one) for one in guards]
+
+
+def _rows(view: View, rows: Sequence[tuple[str, str, Guard]]) -> list[Line]:
+    """Name, value and place in columns: names and values are never cut, they wrap."""
+    if not rows:
+        return []
+    room = view.width - 6
+    least, most = PLACE
+    names = min(max(cell_len(plain(name)) for name, _, _ in rows), room - least - LEAST)
+    widest = max(cell_len(plain(value)) for _, value, _ in rows)
+    last = max(least, min(most, room - names - widest))
+    places = [_place(view, guard, last) for _, _, guard in rows]
+    values = min(widest, room - names - max(map(cell_len, places)))
+    lines = []
+    for (name, value, _), place in zip(rows, places, strict=True):
+        name, value = plain(name), plain(value)
+        gap = " " * max(0, names - cell_len(name))
+        if cell_len(name) > names:
+            lines.append(line("  ", name, hang=4))
+            name, gap = "", " " * names
+        pad = " " * max(0, values - cell_len(value))
+        lines.append(
+            line("  ", name, gap + "  ", value, pad + "  ", (place, "dim"), hang=names + 4)
+        )
+    return lines
+
+
+def _place(view: View, guard: Guard, width: int) -> str:
     place = guard.location
-    return [
-        (guard.kind, "dim"),
-        guard.name or guard.source or "global state",
-        guard.value or (guard.code[0] if guard.code else ""),
-        (view.names.place(place.file, place.line) if place else "", "dim"),
-    ]
+    return keep_end(view.names.place(place.file, place.line), width) if place else ""

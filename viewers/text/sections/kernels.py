@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.summary import KernelRow
 from viewers.text.lines import BLANK, Line, line
@@ -47,7 +48,7 @@ def _row(row: KernelRow, names: FileNames, mark: bool) -> list[Cell]:
     return [
         (kernel.id, "accent"),
         (language + (" predicted" if kernel.predicted and mark else ""), "dim"),
-        kernel.label or kernel.name,
+        kernel_label(kernel),
         (nests, "dim"),
         (length, "dim"),
         where,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from compiler.trace.records import Buffer
-from viewers.summary import GraphMemory
+from viewers.summary import GraphMemory, peak_words, reuse_words
 from viewers.text.lines import BLANK, Line
 from viewers.text.sections import View
 from viewers.text.table import Cell, heading, table
-from viewers.words import bytes_text, plural
+from viewers.words import bytes_text
 
 
 def section(view: View) -> list[Line]:
@@ -21,11 +21,8 @@ def section(view: View) -> list[Line]:
 
 
 def _graph(graph: GraphMemory, width: int) -> list[Line]:
-    known = graph.peak_bytes is not None
-    facts = [f"peak {bytes_text(graph.peak_bytes)}" if known else "peak unknown: symbolic sizes"]
-    if graph.without_reuse_bytes is not None:
-        facts.append(f"{bytes_text(graph.without_reuse_bytes)} without reuse")
-    facts.append(f"{plural(graph.reused, 'buffer')} reused")
+    peak = peak_words(graph.peak_bytes, graph.without_reuse_bytes, graph.reuse)
+    facts = [peak, reuse_words(graph.reuse)]
     rows = [_row(buffer) for buffer in graph.largest]
     return [heading(f"memory {graph.graph}", ", ".join(facts)), *table(rows, "lrllf", width, 2)]
 

@@ -1,0 +1,162 @@
+"""What reaches a frame through `*args` and `**kwargs`, in the terms of whoever calls it.
+
+A wrapper such as `def wrapper(self, *args, **kwargs)` is the frame that Dynamo compiles, but its
+caller passes `input_ids`, and reads about it in the signature of the function that it wraps.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from compiler.capture.code import original, resumes_at, user_name
+from compiler.trace.records import Location
+
+
+@dataclass(frozen=True)
+class Caller:
+    """How a frame's caller names what it passes; the frame itself where nothing else is known."""
+
+    code: CodeType | None = None
+    """The function whose signature the caller sees: the wrapped one, for a wrapper."""
+    keywords: str = ""
+    """Name of the frame's `**kwargs`; "" where it has none."""
+    positional: str = ""
+    """Name of its `*args`."""
+    names: tuple[str, ...] = ()
+    """Of the items of `*args`, as far as they are known; "" for those that are not."""
+
+    @property
+    def function(self) -> str:
+        return user_name(self.code.co_name) if self.code is not None else ""
+
+    def named(self, text: str) -> str:
+        """`kwargs['input_ids'].size(0)` -> `input_ids.size(0)`, in a name or condition."""
+        if self.keywords and self.keywords in text:
+            key = re.escape(self.keywords)
+            text = re.sub(rf"(?<![\w.\]]){key}\['([A-Za-z_]\w*)'\]", r"\1", text)
+        if self.positional and self.positional in text:
+            key = re.escape(self.positional)
+            text = re.sub(rf"(?<![\w.\]]){key}\[(\d+)\]", self._item, text)
+        return text
+
+    def _item(self, match: re.Match[str]) -> str:
+        index = int(match[1])
+        return (self.names[index] if index < len(self.names) else "") or match[0]
+
+    def parameter(self, name: str) -> Location | None:
+        """Where the signature says `name`; None where it does not, or cannot be read."""
+        return _parameters(self.code).get(name) if self.code is not None else None
+
+
+def caller_of(
+    code: CodeType, f_locals: Mapping[str, Any], arguments: Mapping[str, object] | None = None
+) -> Caller:
+    """Of a frame with these locals. `arguments`: what the model is being called with, by name.
+
+    An item of `*args` has a name where it is one of these arguments, the very object, or where
+    the frame is the forward of its `self`, wrapped by `functools.wraps`: then the signature says.
+    """
+    if resumes_at(code) is not None:
+        return Caller(original(code))
+    named = code.co_argcount + code.co_kwonlyargcount
+    rest = list(code.co_varnames[named:])
+    positional = rest.pop(0) if code.co_flags & inspect.CO_VARARGS else ""
+    keywords = rest.pop(0) if code.co_flags & inspect.CO_VARKEYWORDS else ""
+    wrapped = _wrapped_forward(code, f_locals)
+    names: tuple[str, ...] = ()
+    if positional:
+        items = f_locals.get(positional)
+        if isinstance(items, tuple):
+            given = _positional(wrapped)[code.co_argcount :] if wrapped is not None else []
+            names = tuple(_name_of(item, arguments or {}) for item in items)
+            names = tuple(
+                name or (given[index] if index < len(given) else "")
+                for index, name in enumerate(names)
+            )
+    return Caller(wrapped or code, keywords, positional, names)
+
+
+def _wrapped_forward(code: CodeType, f_locals: Mapping[str, Any]) -> CodeType | None:
+    """The code of the forward that the frame's `self` has, where this frame is its wrapper."""
+    owner = f_locals.get("self")
+    function = inspect.getattr_static(type(owner), "forward", None) if owner is not None else None
+    seen = 0
+    inside = False
+    while isinstance(function, FunctionType) and seen < 32:
+        inside = inside or function.__code__ is code
+        further = vars(function).get("__wrapped__")
+        if not isinstance(further, FunctionType):
+            return function.__code__ if inside else None
+        function, seen = further, seen + 1
+    return None
+
+
+def _positional(code: CodeType) -> list[str]:
+    return list(code.co_varnames[: code.co_argcount])
+
+
+def _name_of(value: object, arguments: Mapping[str, object]) -> str:
+    """The one argument that is this very object; "" where none is, or several are."""
+    found = [name for name, argument in arguments.items() if argument is value]
+    return found[0] if len(found) == 1 and found[0].isidentifier() else ""
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters(code: CodeType) -> dict[str, Location]:
+    """The parameters of a function, where its source has them."""
+    lines = linecache.getlines(code.co_filename)
+    node = _definition(lines, code.co_firstlineno, code.co_name)
+    if node is None:
+        return {}
+    groups: Sequence[Sequence[ast.arg]] = (
+        node.args.posonlyargs,
+        node.args.args,
+        node.args.kwonlyargs,
+    )
+    indent = len(lines[code.co_firstlineno - 1]) - len(lines[code.co_firstlineno - 1].lstrip())
+    found = {}
+    for one in (argument for group in groups for argument in group):
+        line = code.co_firstlineno + one.lineno - 1
+        column = one.col_offset + indent
+        found[one.arg] = Location(
+            file=code.co_filename,
+            line=line,
+            end_line=line,
+            column=column,
+            end_column=column + len(one.arg.encode()),
+            function=user_name(code.co_name),
+        )
+    return found
+
+
+def _definition(lines: list[str], first: int, name: str) -> ast.FunctionDef | None:
+    """The `def` that starts, decorators included, on line `first`; its body is not looked at."""
+    if not 0 < first <= len(lines):
+        return None
+    indent = len(lines[first - 1]) - len(lines[first - 1].lstrip())
+    block = []
+    for line in lines[first - 1 : first + 200]:
+        block.append(line[indent:] if not line[:indent].strip() else line)
+        if ":" not in line:
+            continue
+        for body in ("", " " * 200 + "pass\n"):
+            node = _first_statement("".join(block) + body)
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return node
+    return None
+
+
+def _first_statement(source: str) -> ast.stmt | None:
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return body[0] if body else None

@@ -1,0 +1,93 @@
+"""The pictures and the report of the README, from one real recording.
+
+    python docs/make_pictures.py [TRACE]
+
+Records `sample_models/troubled_block.py --train` (or reads TRACE), writes what `tcw explain` says
+of it into README.md, and screens of `tcw open` into `docs/pictures/`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+sys.path.insert(0, str(ROOT))
+
+from viewers.recording import Recording  # noqa: E402
+from viewers.text.explain import explain  # noqa: E402
+from viewers.text.lines import to_text  # noqa: E402
+from workbench.tui.app import Workbench  # noqa: E402  (the checkout's packages, not installed ones)
+from workbench.tui.picture import picture  # noqa: E402
+
+SCREENS: dict[str, tuple[str, ...]] = {
+    "overview": (),
+    "break": ("j", "j", "enter"),
+    "linked": ("1", "go to source"),
+    "fusion": ("go to fusion", "j", "j", "j"),
+    "recompiles": ("enter",),
+}
+"""Keys from the opening screen; words are a command of the palette."""
+
+LINE = "torch.softmax"
+"""The line of the source that `linked` selects."""
+
+
+MARK = "<!-- explain: written by docs/make_pictures.py -->\n"
+
+
+def record(trace: Path) -> None:
+    model = "sample_models/troubled_block.py"
+    command = [sys.executable, "-P", "tcw.py", "explain", model, "--train", "--trace", str(trace)]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+
+
+def write_report(trace: Path) -> None:
+    """What `tcw explain` said, between the fences that follow the mark in the README."""
+    report = to_text(explain(Recording.open(trace), trace="run.tcw"), width=100)
+    readme = ROOT / "README.md"
+    before, mark, after = readme.read_text().partition(MARK)
+    _, _, rest = after.removeprefix("```\n").partition("```\n")
+    readme.write_text(f"{before}{mark}```\n{report.strip()}\n```\n{rest}")
+
+
+async def draw(trace: Path, name: str, keys: tuple[str, ...]) -> None:
+    app = Workbench(trace, "dark")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause(1.0)
+        for key in keys:
+            if " " in key:
+                await pilot.press(
+                    "colon", *("space" if letter == " " else letter for letter in key)
+                )
+                await pilot.press("enter")
+            else:
+                await pilot.press(key)
+            await pilot.pause()
+        if name == "linked":
+            source = (ROOT / "sample_models" / "troubled_block.py").read_text().splitlines()
+            wanted = next(at for at, line in enumerate(source, 1) if LINE in line)
+            await pilot.press("g", "g", *("j" for _ in range(wanted - 1)))
+            await pilot.pause()
+        (PICTURES / f"{name}.svg").write_text(picture(app))
+
+
+def main() -> None:
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        if sys.argv[1:]:
+            trace = Path(sys.argv[1])
+        else:
+            trace = Path(folder) / "run.tcw"
+            record(trace)
+        write_report(trace)
+        for name, keys in SCREENS.items():
+            asyncio.run(draw(trace, name, keys))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import msgspec
+
+from compiler.trace.records import AnyRecord, Speed
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.panes import findings, overview
+from viewers.panes.view import View
+
+
+def texts(view: View, width: int = 110) -> list[str]:
+    return [row.text for row in overview.content(view, width).rows]
+
+
+def test_the_answer_stands_first(block: View) -> None:
+    lines = texts(block)
+    assert lines[1].split("   ") == [
+        " No speed-up that this run can show",
+        "eager 6.55 ms → compiled 6.16 ms",
+        "1.06x ±24% (60 pairs)",
+    ]
+    assert "20.1 s of recompiling on calls 2 and 4" in lines[2]
+    assert "One forward pass is cut into 3 graphs" in lines[4]
+    assert "✗ block.py:26  if h.abs().max() > 8:" in lines[9]
+
+
+def test_a_slower_model_says_so_in_the_colour_of_loss(block_records: list[AnyRecord]) -> None:
+    records = [
+        msgspec.structs.replace(record, speedup=0.5, compiled_ms=13.1, in_noise=False)
+        if isinstance(record, Speed)
+        else record
+        for record in block_records
+    ]
+    row = overview.content(view_of(records), 110).rows[1]
+    assert ("2.00x slower than eager", "bad") in row.body
+    assert "eager 6.55 ms → compiled 13.1 ms (±24%, 60 pairs)   compiled in 35.7 s" in row.text
+
+
+def test_while_it_records_the_answer_is_what_it_does(block_records: list[AnyRecord]) -> None:
+    view = view_of(block_records[:60])
+    view.live = True
+    assert texts(view)[1].startswith(" Recording   ")
+
+
+def test_findings_by_cost_with_line_and_fix(block: View) -> None:
+    wide = [row.text.strip() for row in findings.content(block, 110).rows]
+    assert wide[0].startswith("↻   12.8 s  call 4 recompiled 3 frames")
+    assert wide[1].startswith("block.py:22  def forward")
+    assert wide[2].startswith("fix  torch._dynamo.mark_dynamic(x, 0)")
+    narrow = [row.text for row in findings.content(block, 80).rows]
+    assert narrow[1].strip() == ":22   torch._dynamo.mark_dynamic(x, 0)"
+    assert len(narrow) == 9

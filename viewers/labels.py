@@ -1,0 +1,77 @@
+"""Kernels in few words: `softmax`, `embedding, layer norm`, `copy`.
+
+A kernel's recorded label lists all operations that torch says it comes from; here are those by
+which a reader would call it. Nothing is made up: where words are left out that say more than
+arithmetic, `…` stands for them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from compiler.trace.records import Kernel
+
+WORDS = 2
+"""As many operations as a short label names."""
+
+_MOVEMENT = frozenset({
+    "view", "unsafe view", "reshape", "permute", "transpose", "t", "expand", "expand as",
+    "select", "slice", "squeeze", "unsqueeze", "alias", "detach", "getitem", "as strided",
+    "unfold", "split", "split with sizes", "chunk", "unbind", "flatten", "clone", "contiguous",
+    "copy", "to copy", "convert element type", "select scatter", "slice scatter",
+})  # fmt: skip
+_ARITHMETIC = frozenset({
+    "add", "sub", "rsub", "mul", "div", "neg", "abs", "pow", "square", "sqrt", "rsqrt",
+    "reciprocal", "exp", "log", "eq", "ne", "lt", "le", "gt", "ge", "logical not", "logical and",
+    "logical or", "bitwise not", "bitwise and", "where", "scalar tensor", "full", "full like",
+    "zeros", "ones", "zeros like", "ones like", "new zeros", "new ones", "arange", "iota", "fill",
+    "constant pad nd", "addcmul", "addcdiv",
+})  # fmt: skip
+_PREFIXES = ("native_", "cudnn_", "prepare_", "fused_")
+_SUFFIXES = ("_for_cpu", "_online", "_data", "_forward", "_overrideable", "_input")
+_MORE = re.compile(r" \+ \d+ more$")
+
+
+def kernel_label(kernel: Kernel) -> str:
+    """What a viewer calls a kernel; its name where no operation was recorded."""
+    return short_label(kernel.label, "backward" in kernel.graph) or kernel.name
+
+
+@lru_cache(maxsize=4096)
+def short_label(label: str, backward: bool = False) -> str:
+    """`view, permute, clone` -> `copy`, `mul, _softmax` -> `softmax`, `abs, layer_norm, max, gt` ->
+    `layer norm, max`. `backward`: of a kernel of the backward, where `x_backward` is what it
+    computes and `x` only helps."""
+    full = label.removeprefix("copy for ")
+    listed = _MORE.sub("", full)
+    more = listed != full
+    words = list(dict.fromkeys(_word(name) for name in listed.split(", ") if name))
+    for word in list(words):
+        base = word.removesuffix(" backward")
+        if base != word and base in words:
+            words.remove(base if backward else word)
+    if not backward:
+        words = [word for word in words if not word.endswith(" backward")] or words
+    kept = [word for word in words if word.removesuffix(" backward") not in _MOVEMENT]
+    if full != label or (words and not kept and not more):
+        return "copy"
+    telling = [word for word in kept if word not in _ARITHMETIC]
+    chosen = telling or kept
+    if len(chosen) > WORDS:
+        return f"{chosen[0]} … {chosen[-1]}"
+    return ", ".join(chosen) + (" …" if more else "")
+
+
+def _word(name: str) -> str:
+    """`_native_layer_norm_backward` -> `layer norm backward`."""
+    name = name.strip("_ ")
+    end = "_backward" if name.endswith("_backward") or "_backward_" in name else ""
+    base = name.partition("_backward")[0] if end else name
+    if base.startswith("scaled_dot_product"):
+        base = "attention"
+    for prefix in _PREFIXES:
+        base = base.removeprefix(prefix)
+    for suffix in _SUFFIXES:
+        base = base.removesuffix(suffix)
+    return (base + end).replace("_", " ")

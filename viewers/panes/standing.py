@@ -1,0 +1,91 @@
+"""Where in the trace the reader stands: the record behind what is selected."""
+
+from __future__ import annotations
+
+from compiler.trace import refs
+from compiler.trace.records import (
+    Failure,
+    FrameStart,
+    Graph,
+    GraphBreak,
+    Guards,
+    Kernel,
+    MemoryPlan,
+    Partition,
+    Recompile,
+    Record,
+)
+from viewers.panes import autograd, breaks, fusion, recompiles
+from viewers.panes.rows import Line, Span
+from viewers.panes.view import View
+from viewers.words import number, plural
+
+STAGES: dict[type[Record], str] = {
+    FrameStart: "capture",
+    GraphBreak: "break",
+    Guards: "guards",
+    Recompile: "recompile",
+    Partition: "autograd",
+    MemoryPlan: "memory",
+    Kernel: "kernel",
+    Failure: "failure",
+}
+
+
+def record_of(view: View, arrangement: str) -> Record | None:
+    """The record that the present arrangement shows, by its selection; None where there is none."""
+    found = _shown(view, arrangement)
+    if found is not None:
+        return found
+    frames = view.recording.all(FrameStart)
+    start = next((frame for frame in frames if frame.compile_id == view.compile_id), None)
+    return start or view.recording.failure
+
+
+def _shown(view: View, arrangement: str) -> Record | None:
+    recording = view.recording
+    site, cause = breaks.site_of(view), recompiles.cause_of(view)
+    if arrangement == "break" and site is not None:
+        return next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
+    if arrangement == "recompiles" and cause is not None:
+        return cause.frames[0].record
+    if arrangement == "fusion":
+        pair = fusion.chosen_pair(view)
+        return pair.records[-1] if pair is not None else None
+    if arrangement == "memory":
+        graph = view.loop_graph()
+        return next((p for p in reversed(recording.all(MemoryPlan)) if p.graph == graph), None)
+    if arrangement == "guards":
+        found = reversed(recording.all(Guards))
+        return next((record for record in found if record.compile_id == view.compile_id), None)
+    if arrangement == "autograd":
+        return autograd.split_of(view)
+    if arrangement == "kernels":
+        return view.shown_kernel()
+    if arrangement == "source":
+        return _selected(view)
+    return None
+
+
+def _selected(view: View) -> Record | None:
+    kind = refs.kind(view.ref) if view.ref else ""
+    if kind == "k":
+        return view.shown_kernel()
+    if kind in ("fx", "ir"):
+        return view.recording.graphs.get(refs.split_node(view.ref)[0]) or view.graph()
+    return view.graph()
+
+
+def position(view: View, arrangement: str) -> Line:
+    """`kernel  record 591 / 1,634`, and what had to be left out of the trace."""
+    recording, losses = view.recording, view.recording.losses
+    spans: list[Span] = []
+    if losses.total:
+        spans.append((f"{plural(losses.total, 'line')} unreadable  ", "warn"))
+    record = record_of(view, arrangement)
+    place = recording.place(record) if record is not None else 0
+    count = number(len(recording.records))
+    if record is None or not place:
+        return (*spans, (f"{count} records ", "dim"))
+    stage = record.kind if isinstance(record, Graph) else STAGES.get(type(record), "fusion")
+    return (*spans, (f"{stage}  record {number(place)} / {count} ", "dim"))

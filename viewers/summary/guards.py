@@ -1,0 +1,241 @@
+"""The guards of one compile: those that a caller can break one by one, the others by kind.
+
+Most guards hold as long as nobody patches a class or adds a hook; a model has hundreds of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from compiler.trace.records import CallStart, Guard, Guards
+from viewers.recording import Recording
+from viewers.words import plural
+
+STATE = (
+    "SHAPE_ENV",
+    "GRAD_MODE",
+    "GLOBAL_STATE",
+    "DETERMINISTIC_ALGORITHMS",
+    "DEFAULT_DEVICE",
+    "TORCH_FUNCTION_STATE",
+    "AUTOGRAD_SAVED_TENSORS_HOOKS",
+    "FSDP_TRAINING_STATE",
+)
+"""Kinds that look at torch's settings, in the order in which they are shown."""
+
+CONSTANTS = ("CONSTANT_MATCH", "EQUALS_MATCH", "BOOL_MATCH", "NONE_MATCH", "NOT_NONE_MATCH")
+VALUES = (
+    "TENSOR_MATCH",
+    *CONSTANTS,
+    "SEQUENCE_LENGTH",
+    "DICT_KEYS_MATCH",
+    "DUPLICATE_INPUT",
+    "RANGE_ITERATOR_MATCH",
+    "TUPLE_ITERATOR_LEN",
+    "TENSOR_SUBCLASS_METADATA_MATCH",
+)
+"""Kinds that look at sizes and values, not at the identity of code and classes."""
+
+_ARGUMENT = re.compile(r"^L\['(?!self'\])(\w+)'\](?P<rest>.*)$", re.DOTALL)
+_OWN_ATTRIBUTE = re.compile(r"^L\['self'\]\.\w+$")
+_GLOBAL = re.compile(r"^G\['(?!__import_|__builtins_dict_)\w+'\]$")
+_KEYS = re.compile(r"^list\(dict\.keys\(.+\)\) == \[(?P<keys>.*)\]$", re.DOTALL)
+_PRIVATE = re.compile(r"__\w+__")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a caller can change, and the value that it must keep."""
+
+    name: str
+    value: str
+    guards: tuple[Guard, ...]
+    """The guard; for training flags, those of all modules with this value."""
+
+
+@dataclass(frozen=True)
+class KindGroup:
+    """The other guards of one kind."""
+
+    kind: str
+    guards: tuple[Guard, ...]
+    words: str
+    """What they demand; "" for a kind that is not known here."""
+    example: str
+    """The name of one of them."""
+
+
+@dataclass(frozen=True)
+class GuardGroups:
+    """All guards of one compile."""
+
+    conditions: tuple[Condition, ...]
+    """Arguments first, then attributes and globals, then torch's settings."""
+    kinds: tuple[KindGroup, ...]
+    """The commonest first."""
+
+
+def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
+    """The guards of `record`, every one in exactly one group."""
+    passed = {argument.name for start in recording.all(CallStart) for argument in start.arguments}
+    shown: list[tuple[tuple[int, int], Guard]] = []
+    training: dict[str, list[Guard]] = defaultdict(list)
+    folded: dict[str, list[Guard]] = defaultdict(list)
+    met: set[tuple[str, str]] = set()
+    valued = {guard.source for guard in record.guards if guard.kind in VALUES}
+    for guard in record.guards:
+        rank = _rank(guard, passed, valued)
+        key = (guard.source or guard.kind, condition_value(guard))
+        if guard.kind in CONSTANTS and _training(guard):
+            training[guard.value].append(guard)
+        elif rank is None or key in met:
+            folded[guard.kind].append(guard)
+        else:
+            met.add(key)
+            shown.append((rank, guard))
+    ordered = [guard for _, guard in sorted(shown, key=lambda pair: pair[0])]
+    conditions = [_condition(guard) for guard in ordered if guard.source]
+    conditions += [_flags(value, guards) for value, guards in training.items()]
+    conditions += [_condition(guard) for guard in ordered if not guard.source]
+    kinds = [
+        KindGroup(kind, tuple(guards), kind_words(kind, guards), _example(guards))
+        for kind, guards in folded.items()
+    ]
+    return GuardGroups(
+        tuple(conditions), tuple(sorted(kinds, key=lambda one: (-len(one.guards), one.kind)))
+    )
+
+
+def condition_value(guard: Guard) -> str:
+    """What the guard demands, in words where the record has them, else in torch's code."""
+    for code in guard.code:
+        keys = _KEYS.match(code)
+        if guard.kind == "DICT_KEYS_MATCH" and keys is not None:
+            return f"keys {keys['keys']}" if keys["keys"] else "no keys"
+    return guard.value or "; ".join(guard.code)
+
+
+def _rank(guard: Guard, passed: Collection[str], valued: Collection[str]) -> tuple[int, int] | None:
+    """Where a guard stands among the conditions; None for one that is folded."""
+    if guard.kind in STATE:
+        held = guard.kind != "SHAPE_ENV" or condition_value(guard)
+        return (3, STATE.index(guard.kind)) if held else None
+    argument = _ARGUMENT.match(guard.source)
+    if argument is not None:
+        if _PRIVATE.search(argument["rest"]):
+            return None
+        if guard.kind in VALUES:
+            return (0, VALUES.index(guard.kind))
+        # the class of a number, or a function that was passed
+        alone = guard.source not in valued and guard.name in passed
+        return (0, len(VALUES)) if alone else None
+    if guard.kind in CONSTANTS and _OWN_ATTRIBUTE.match(guard.source):
+        return (1, 0)
+    if guard.kind in (*CONSTANTS, "TENSOR_MATCH") and _GLOBAL.match(guard.source):
+        return (2, 0)
+    return None
+
+
+def _training(guard: Guard) -> bool:
+    return guard.source.startswith("L['self']") and guard.source.endswith(".training")
+
+
+def _condition(guard: Guard) -> Condition:
+    name = guard.name or guard.source or guard.kind.lower().replace("_", " ")
+    return Condition(name, condition_value(guard) or "unchanged", (guard,))
+
+
+def _flags(value: str, guards: list[Guard]) -> Condition:
+    modules = dict.fromkeys(guard.name.removesuffix(".training") for guard in guards)
+    name = guards[0].name
+    if len(modules) > 1:
+        name = f"training of {len(modules)} modules"
+    return Condition(name, value, tuple(guards))
+
+
+def _example(guards: Sequence[Guard]) -> str:
+    return next((guard.name for guard in guards if guard.name), "")
+
+
+Words = Callable[[Sequence[Guard]], str]
+
+
+def kind_words(kind: str, guards: Sequence[Guard]) -> str:
+    """What guards of this kind demand: `no hooks on 66 modules`; "" for an unknown kind."""
+    words = KINDS.get(kind)
+    return words(guards) if words is not None else ""
+
+
+def _names(guards: Sequence[Guard]) -> int:
+    return len({guard.source or guard.name for guard in guards})
+
+
+def _counted(noun: str, rest: str, many: str = "") -> Words:
+    return lambda guards: f"{plural(_names(guards), noun, many)} {rest}"
+
+
+def _hooks(guards: Sequence[Guard]) -> str:
+    owners = {guard.name.rpartition(".")[0] or guard.name for guard in guards}
+    return f"no hooks on {plural(len(owners), 'module')}"
+
+
+def _tensors(guards: Sequence[Guard]) -> str:
+    of_self = all(guard.source.startswith("L['self']") for guard in guards)
+    noun, many = ("parameter or buffer", "parameters and buffers") if of_self else ("tensor", "")
+    dtypes = Counter(guard.value.partition("[")[0] for guard in guards if "[" in guard.value)
+    shown = ", ".join(dtype for dtype, _ in dtypes.most_common(3))
+    text = f"{plural(_names(guards), noun, many)}{' of self' if of_self else ''}"
+    return f"{text}, {shown}" if shown else text
+
+
+def _own_attributes(guards: Sequence[Guard]) -> str:
+    pattern = re.compile(r"^no attribute (\S+) of its own$")
+    found = Counter(match[1] for one in guards if (match := pattern.match(one.value)))
+    names = ", ".join(name for name, _ in found.most_common(2)) or "overriding attribute"
+    more = f" or {len(found) - 2} more" if len(found) > 2 else ""
+    return f"no {names}{more} set on {plural(_names(guards), 'object')}"
+
+
+KINDS: dict[str, Words] = {
+    "EMPTY_NN_MODULE_HOOKS_DICT": _hooks,
+    "TENSOR_MATCH": _tensors,
+    "NOT_PRESENT_IN_GENERIC_DICT": _own_attributes,
+    "TYPE_MATCH": _counted("object", "of the same class"),
+    "CONSTANT_MATCH": _counted("value", "unchanged"),
+    "EQUALS_MATCH": _counted("value", "unchanged"),
+    "CONSTANT_SUBCLASS_MATCH": _counted("value", "unchanged"),
+    "BOOL_MATCH": _counted("flag", "unchanged"),
+    "NONE_MATCH": _counted("name", "that is None"),
+    "NOT_NONE_MATCH": _counted("name", "that is not None"),
+    "DUPLICATE_INPUT": _counted("name", "for the same object as another name"),
+    "CLOSURE_MATCH": _counted("function", "not replaced"),
+    "FUNCTION_MATCH": _counted("function", "not replaced"),
+    "BUILTIN_MATCH": _counted("built-in function", "not replaced"),
+    "MODULE_MATCH": _counted("Python module", "not replaced"),
+    "CLASS_MATCH": _counted("class", "not replaced"),
+    "ID_MATCH": _counted("name", "for the very same object"),
+    "NN_MODULE": _counted("module", "the very same"),
+    "WEAKREF_ALIVE": _counted("object", "still alive"),
+    "HASATTR": _counted("object", "with the same attributes, as far as asked"),
+    "SEQUENCE_LENGTH": _counted("sequence", "of the same length"),
+    "TUPLE_ITERATOR_LEN": _counted("iterator", "with as many items left"),
+    "RANGE_ITERATOR_MATCH": _counted("range", "at the same position"),
+    "COUNT_ITERATOR_MATCH": _counted("counter", "at the same position"),
+    "DICT_KEYS_MATCH": _counted("dictionary", "with the same keys", "dictionaries"),
+    "MAPPING_KEYS_CHECK": _counted("mapping", "with the same keys"),
+    "DICT_CONTAINS": _counted("dictionary", "with the keys looked up", "dictionaries"),
+    "DICT_NOT_CONTAINS": _counted("dictionary", "without the keys looked up", "dictionaries"),
+    "SET_CONTAINS": _counted("set", "with the items looked up"),
+    "SET_NOT_CONTAINS": _counted("set", "without the items looked up"),
+    "DICT_VERSION": _counted("dictionary", "not changed", "dictionaries"),
+    "DISPATCH_KEY_SET_MATCH": _counted("tensor", "of the same kind to the dispatcher"),
+    "DUAL_LEVEL": lambda _: "the same nesting of forward-mode differentiation",
+    "FUNCTORCH_STACK_MATCH": lambda _: "the same nesting of torch.func transforms",
+    "TENSOR_SUBCLASS_METADATA_MATCH": _counted("tensor subclass", "with the same metadata"),
+    "DTENSOR_SPEC_MATCH": _counted("distributed tensor", "with the same placement"),
+    "SHAPE_ENV": lambda _: "no condition on sizes",
+}
+"""torch's kind -> what it demands (`GuardBuilder` in torch/_dynamo/guards.py)."""
