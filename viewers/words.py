@@ -5,24 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from compiler.trace.dtypes import short_dtype
 from compiler.trace.records import Size, TensorMeta
 
 NOT_MEASURED = "not measured"
 
 _BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-_SHORT_DTYPES = {
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "complex64": "c64",
-    "complex128": "c128",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "uint8": "u8",
-}
 
 
 def bytes_text(count: int | None) -> str:
@@ -115,8 +103,8 @@ def shape_text(shape: Sequence[Size]) -> str:
 
 
 def dtype_text(dtype: str) -> str:
-    """`float32` -> `f32`."""
-    return _SHORT_DTYPES.get(dtype, dtype)
+    """`float32` -> `f32`, but `bool`, which is short."""
+    return dtype if dtype == "bool" else short_dtype(dtype)
 
 
 def tensor_text(tensor: TensorMeta) -> str:

@@ -15,7 +15,7 @@ from torch import fx
 
 from compiler.autograd.partition import output_names, partition_record
 from compiler.autograd.split import Captured, Split, current, state
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, graph_id, in_hand
@@ -158,11 +158,7 @@ def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]
         if getattr(module, "__dict__", {}).get(name) is original
     ]
 
-    def uninstall() -> None:
-        for function in undo:
-            function()
-
-    return uninstall
+    return undo_all(undo)
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -257,12 +253,7 @@ def install(recorder: Recorder) -> Uninstall:
         original = getattr(partitioners, name)
         undo.append(patch_imported(original, partitioner(original, words)))
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-        forget_lines()
-
-    return uninstall
+    return undo_all([forget_lines, *undo])
 
 
 HOOK = Hook(

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from torch import fx
 
 from compiler.autograd.split import Cut, Extraction, Split, current
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Graph, Node, Partition, SavedValue
@@ -299,11 +299,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(partitioners, "_extract_fwd_bwd_modules", extracted),
     ]
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 HOOK = Hook(

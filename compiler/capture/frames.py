@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from compiler.capture.code import function_location, resumes_at, user_name
 from compiler.capture.messages import first_line, in_short
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import FrameEnd, FrameStart, Location
@@ -159,13 +159,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(MetricsContext, "update_outer", update_outer),
     ]
 
-    def uninstall() -> None:
-        for restore in reversed(undo):
-            restore()
-        _stack.clear()
-        _finished.clear()
-
-    return uninstall
+    return undo_all([_finished.clear, _stack.clear, *undo])
 
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:

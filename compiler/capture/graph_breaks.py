@@ -19,7 +19,7 @@ from compiler.capture.frames import Frame, FrameStatus, current, on_error
 from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Advice, Crossing, GraphBreak, Location
@@ -106,12 +106,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     on_error.append(ended)
 
-    def uninstall() -> None:
-        on_error.remove(ended)
-        for restore in reversed(undo):
-            restore()
-
-    return uninstall
+    return undo_all([*undo, lambda: on_error.remove(ended)])
 
 
 def _refused(code: CodeType) -> Frame:

@@ -18,7 +18,7 @@ from compiler.capture.guard_tree import GuardTree, walk_guard_tree
 from compiler.capture.skips import users_own
 from compiler.capture.source_names import closure_name, guard_name, readable
 from compiler.capture.values import describe_value, type_name
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.lines import from_summary, outside_torch
@@ -84,11 +84,7 @@ def install(recorder: Recorder) -> Uninstall:
 
         undo.append(patch(torch_guards, "profile_guard_manager", profiling))
 
-    def uninstall() -> None:
-        for restore in reversed(undo):
-            restore()
-
-    return uninstall
+    return undo_all(undo)
 
 
 def _look_at_values(build: _Build, builder: Any, guards: Any) -> None:

@@ -20,7 +20,7 @@ from compiler.capture.failing_entry import Tried, why_not
 from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
 from compiler.capture.skips import users_own
 from compiler.capture.source_names import readable
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import FailedGuard, Location, Recompile
@@ -81,11 +81,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(torch_guards, "get_guard_fail_reason", finding_one),
     ]
 
-    def uninstall() -> None:
-        for restore in reversed(undo):
-            restore()
-
-    return uninstall
+    return undo_all(undo)
 
 
 def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from compiler.capture.code import function_location, user_name
 from compiler.capture.frames import last_finished
 from compiler.capture.messages import in_short
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.lines import outside_torch
@@ -114,15 +114,13 @@ def install(recorder: Recorder) -> Uninstall:
         patch(CatchErrorsWrapper, "__call__", catch_errors),
     ]
 
-    def uninstall() -> None:
-        for restore in reversed(undo):
-            restore()
+    def tell_of_repeated() -> None:
         with Safely(recorder, "repeated skips"):
             for entry in seen.values():
                 if entry.more:
                     recorder.emit(_repeated(entry))
 
-    return uninstall
+    return undo_all([tell_of_repeated, *undo])
 
 
 def _repeated(entry: _Seen) -> FrameSkipped:

@@ -11,23 +11,8 @@ import types
 import torch
 
 from compiler.graphs.tensors import tensor_meta
+from compiler.trace.dtypes import short_dtype
 from compiler.trace.records import TensorMeta
-
-_SHORT_DTYPES = {
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "complex64": "c64",
-    "complex128": "c128",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "uint8": "u8",
-    "bool": "b8",
-}
-"""As torch abbreviates them (torch/utils/_dtype_abbrs.py)."""
 
 _MAX_LENGTH = 200
 _MAX_ITEMS = 8
@@ -66,7 +51,7 @@ def describe_value(value: object) -> str:
 def describe_tensor(meta: TensorMeta) -> str:
     """`f32[8, 32] stride (32, 1) cpu requires_grad`."""
     shape = ", ".join(map(str, meta.shape))
-    words = [f"{_SHORT_DTYPES.get(meta.dtype, meta.dtype)}[{shape}]"]
+    words = [f"{short_dtype(meta.dtype)}[{shape}]"]
     if meta.stride is not None and meta.shape:
         comma = "," if len(meta.stride) == 1 else ""
         words.append(f"stride ({', '.join(map(str, meta.stride))}{comma})")

@@ -110,11 +110,18 @@ def install_all(hooks: Sequence[Hook], recorder: Recorder) -> tuple[list[HookSta
         if status.available:
             undo.append(hook.install(recorder))
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
+    return statuses, undo_all(undo)
 
-    return statuses, uninstall
+
+def undo_all(undo: Sequence[Callable[[], object]]) -> Uninstall:
+    """One undo for several, last first; a second call does nothing."""
+    left = list(undo)
+
+    def uninstall() -> None:
+        while left:
+            left.pop()()
+
+    return uninstall
 
 
 def patch(owner: object, name: str, replacement: object) -> Uninstall:

@@ -10,21 +10,7 @@ from torch import fx
 
 from compiler.graphs.nodes import format_argument, node_value, target_name
 from compiler.graphs.tensors import dtype_name, size
-
-_DTYPES = {
-    "float32": "f32",
-    "float64": "f64",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "uint8": "u8",
-    "bool": "b8",
-    "complex64": "c64",
-    "complex128": "c128",
-}
+from compiler.trace.dtypes import short_dtype
 
 
 class Row(NamedTuple):
@@ -85,7 +71,7 @@ def short_type(value: object) -> str:
         except Exception:  # a subclass may refuse; then nothing is known of it
             sizes = "?"
         name = dtype_name(value.dtype)
-        return f"{_DTYPES.get(name, name)}[{sizes}]"
+        return f"{short_dtype(name)}[{sizes}]"
     if isinstance(value, (list, tuple)):
         inner = ", ".join(short_type(item) or "_" for item in value)
         return f"({inner})"

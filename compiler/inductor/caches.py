@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, lowering_graph_id
@@ -196,11 +196,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(RemoteCache, "get", remote),
     ]
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 _AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache"

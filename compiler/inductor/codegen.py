@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.inductor.generation import Draft, Generation, opened
@@ -51,11 +51,7 @@ def install(recorder: Recorder) -> Uninstall:
         define = _define(backend.define_kernel, recorder, safely, language)
         undo.append(patch(backend, "define_kernel", define))
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 def _codegen(

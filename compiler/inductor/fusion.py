@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.inductor.fusion_attempts import Attempt, Fusion, fusions, running
@@ -37,11 +37,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(scheduler.WhyNoFuse, "__call__", _why(scheduler.WhyNoFuse.__call__)),
     ]
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 def _fusion(recorder: Recorder, scheduler: Any) -> Fusion:

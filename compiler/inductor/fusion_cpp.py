@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.inductor.fusion_attempts import running
 
@@ -64,11 +64,7 @@ def install(recorder: Recorder) -> Uninstall:
         ),
     ]
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 def _at_outer_loop(node1: Any, node2: Any) -> bool:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.inductor.loop_origins import KEY
 
@@ -160,12 +160,7 @@ def install(recorder: Recorder) -> Uninstall:
     if hasattr(IndentedBuffer, "get_lines_ref"):
         undo.append(patch(IndentedBuffer, "get_lines_ref", lines_ref(IndentedBuffer.get_lines_ref)))
 
-    def uninstall() -> None:
-        _maps.clear()
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all([*undo, _maps.clear])
 
 
 def _read(lines: list[Any], mark: type[Any]) -> dict[int, Origin]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 
 KEY = "lowered_node"
@@ -68,11 +68,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(LightTracer, "create_node", create_node(LightTracer.create_node)),
     ]
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 HOOK = Hook(

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
@@ -36,11 +36,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
     ]
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 _PASSES = ("_recursive_joint_graph_passes", "_recursive_post_grad_passes")

@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
@@ -303,11 +303,7 @@ def install(recorder: Recorder) -> Uninstall:
     for name in PATTERNS:
         pattern(getattr(pattern_matcher, name))
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 HOOK = Hook(

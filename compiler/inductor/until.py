@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 
@@ -74,11 +74,7 @@ def install(recorder: Recorder) -> Uninstall:
         *_settings(),
     ]
 
-    def uninstall() -> None:
-        while undo:
-            undo.pop()()
-
-    return uninstall
+    return undo_all(undo)
 
 
 def _settings() -> list[Uninstall]:

@@ -15,19 +15,10 @@ import re
 import warnings
 from dataclasses import dataclass
 
+from compiler.trace.dtypes import SHORT_NAMES
+
 DTYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "c64": "complex64",
-    "c128": "complex128",
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "u8": "uint8",
-    "b8": "bool",
+    **{short: name for name, short in SHORT_NAMES.items()},
     "double": "float64",
     "float": "float32",
     "half": "float16",
