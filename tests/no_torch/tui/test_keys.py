@@ -8,7 +8,7 @@ from compiler.trace import refs
 from tests.block_trace import FILE
 from tests.no_torch.tui.conftest import Open
 from workbench.tui.bench import Bench
-from workbench.tui.commands import BY_KEY, COMMANDS, HINTS
+from workbench.tui.commands import BY_KEY, COMMANDS, GOES, HINTS
 
 
 def test_every_command_has_a_method_and_no_key_has_two() -> None:
@@ -82,7 +82,7 @@ async def test_zoom(open_trace: Open, block_file: Path) -> None:
 
 async def test_layout_turns_columns_into_rows(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         assert reader.pane("source").region.y == reader.pane("kernel").region.y
         await reader.press("vertical_line")
         assert reader.pane("source").region.y < reader.pane("kernel").region.y
@@ -91,7 +91,7 @@ async def test_layout_turns_columns_into_rows(open_trace: Open, block_file: Path
 
 async def test_more_room(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         before = reader.pane("source").size.width
         await reader.press("plus", "plus")
         assert reader.pane("source").size.width > before
@@ -101,7 +101,7 @@ async def test_more_room(open_trace: Open, block_file: Path) -> None:
 
 async def test_search(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         await reader.press("slash")
         await reader.type("linear")
         await reader.press("enter")
@@ -118,7 +118,7 @@ async def test_search(open_trace: Open, block_file: Path) -> None:
 
 async def test_n_walks_the_counterparts(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         await reader.press("n")
         graph = reader.pane("graph")
         assert graph.spot in graph.lit
@@ -144,7 +144,7 @@ async def test_brackets_step_through_this_kind(open_trace: Open, block_file: Pat
         assert "break  2 of 2" in reader.text()
         await reader.press("right_square_bracket")
         assert "break  1 of 2" in reader.text()
-        await reader.choose("go to fusion")
+        await reader.go("fusion")
         first = reader.bench.view.pair
         await reader.press("right_square_bracket")
         assert reader.bench.view.pair != first
@@ -154,7 +154,7 @@ async def test_brackets_step_through_this_kind(open_trace: Open, block_file: Pat
 async def test_parentheses_switch_language_and_graph(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         await reader.press("1")
-        await reader.choose("go to source")
+        await reader.go("source")
         seen = []
         for _ in range(4):
             seen.append(reader.pane("kernel").content.name)
@@ -169,13 +169,13 @@ async def test_parentheses_switch_language_and_graph(open_trace: Open, block_fil
 
 async def test_raw_and_torch_text(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         assert "static_cast" not in reader.text()
         await reader.press("R")
         await reader.press("4")
         await reader.press("G")
         assert "integer_div_error" in reader.text()
-        await reader.choose("go to graph breaks")
+        await reader.go("break")
         assert "U shows all" in reader.text()
         await reader.press("U")
         assert "This graph break is fundamental" in " ".join(reader.text().split()) or (
@@ -221,7 +221,7 @@ async def test_quit(open_trace: Open, block_file: Path) -> None:
 
 async def test_memory_order(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("memory plan")
+        await reader.go("memory")
         assert reader.pane("memory").rows[1].key == "buffer:buf0"
         await reader.press("o")
         assert reader.pane("memory").rows[1].key == "buffer:buf8"
@@ -229,7 +229,7 @@ async def test_memory_order(open_trace: Open, block_file: Path) -> None:
 
 async def test_folds(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         await reader.press("3", "g", "g")
         pane = reader.pane("graph")
         before = len(pane.rows)
@@ -254,7 +254,11 @@ async def test_each_arrangement_has_hints_and_the_footer_keeps_help(
     open_trace: Open, block_file: Path
 ) -> None:
     async with open_trace(block_file, (60, 20)) as reader:
-        for words in ("overview", "source, graph", "graph breaks", "recompiles", "guards"):
-            await reader.choose(f"go to {words}")
-            assert reader.bench.navigator.arrangement in HINTS
+        for name, words in GOES:
+            if name == "recompiles":
+                await reader.choose(words)
+            else:
+                await reader.go(name)
+            assert reader.bench.navigator.arrangement == name
+            assert name in HINTS
             assert "? help  : all commands" in reader.lines()[-1]
