@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from rich.cells import cell_len
+
 from compiler.trace.records import Progress
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.findings import crossing_text
@@ -21,8 +23,8 @@ def content(view: View, width: int) -> Content:
     summary = view.summary
     rows = [
         BLANK,
-        Row(body=((" ", "text"), *_verdict(view))),
-        *([Row(body=((" ", "text"), *_totals(summary)))] if summary.calls else []),
+        *_fitted(_verdict(view), width),
+        *(_totals(summary, width) if summary.calls else []),
         BLANK,
     ]
     if summary.failure is not None:
@@ -30,6 +32,18 @@ def content(view: View, width: int) -> Content:
     if summary.cut is not None:
         rows += [*_cut(view, summary.cut), BLANK]
     return Content("overview", rows=rows, still=True)
+
+
+def _fitted(line: Line, width: int) -> list[Row]:
+    """A headline and its numbers: below it where they would be cut."""
+    head, *rest = line
+    if not rest or width_of(line) + 2 <= width:
+        return [Row(body=((" ", "text"), *line))]
+    detail = "".join(words for words, _ in rest)
+    return [
+        *(Row(body=((" ", "text"), (words, head[1]))) for words in wrap(head[0], width - 2)),
+        *(Row(body=((" ", "text"), (words, rest[0][1]))) for words in wrap(detail, width - 2)),
+    ]
 
 
 def _verdict(view: View) -> Line:
@@ -63,7 +77,7 @@ def _detail(words: str) -> str:
     return re.sub(r", (?![^(]*\))", "   ", sides)
 
 
-def _totals(summary: Summary) -> Line:
+def _totals(summary: Summary, width: int) -> list[Row]:
     parts = []
     calls = [call for call in summary.calls if call.number]
     words = plural(len(calls), "call")
@@ -80,7 +94,9 @@ def _totals(summary: Summary) -> Line:
     parts.append(
         f"{plural(summary.compiles, 'compile')}, {plural(summary.kernels.count, 'kernel')}"
     )
-    return ((" · ".join(parts).replace(" · ", "   ·   "), "dim"),)
+    words = "   ·   ".join(parts)
+    lines = [words] if cell_len(words) + 2 <= width else parts
+    return [Row(body=((f" {line}", "dim"),)) for line in lines]
 
 
 def _failure(view: View, width: int) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.trace import refs
+from compiler.trace.records import GraphBreak, Guards, MemoryPlan
 from tests.block_trace import FILE
 from tests.no_torch.tui.conftest import Open
 from workbench.tui.bench import Bench
@@ -151,6 +152,44 @@ async def test_brackets_step_through_this_kind(open_trace: Open, block_file: Pat
         assert reader.pane("fusion").row.key == f"pair:{reader.bench.view.pair}"
 
 
+async def test_brackets_stay_among_the_kernels_of_the_graph_that_is_shown(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.go("source")
+        graph = reader.bench.view.graph()
+        assert graph is not None
+        assert "backward" not in graph.id
+        kernels = [kernel.id for kernel in reader.bench.view.kernels_of_graph()]
+        seen = []
+        for _ in kernels:
+            seen.append(reader.bench.view.kernel)
+            await reader.press("right_square_bracket")
+        assert set(seen[1:]) <= set(kernels)
+        assert reader.bench.view.kernel == seen[0] or not seen[0]
+        while reader.bench.view.kernel != kernels[-1]:
+            await reader.press("right_square_bracket")
+        assert f"{len(kernels)} of {len(kernels)}" in reader.lines()[-1]
+        await reader.press("right_square_bracket")
+        assert reader.bench.view.kernel == kernels[0]
+        assert "past the last, to the first" in reader.lines()[-1]
+
+
+async def test_the_timeline_says_where_the_selection_stands(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        recording = reader.bench.recording
+        count = len(recording.records)
+        for name, kind in (("break", GraphBreak), ("memory", MemoryPlan), ("guards", Guards)):
+            await reader.go(name)
+            words = reader.lines()[-2].rpartition("record ")[2].split()
+            assert words[1:] == ["/", f"{count:,}"]
+            record = recording.records[int(words[0].replace(",", "")) - 1]
+            assert isinstance(record, kind)
+            assert reader.bench.view.compile_id in (getattr(record, "compile_id", "") or "0/0")
+
+
 async def test_parentheses_switch_language_and_graph(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         await reader.press("1")
@@ -222,9 +261,10 @@ async def test_quit(open_trace: Open, block_file: Path) -> None:
 async def test_memory_order(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         await reader.go("memory")
-        assert reader.pane("memory").rows[1].key == "buffer:buf0"
+        pane = reader.pane("memory")
+        assert next(row.key for row in pane.rows if row.key) == "buffer:buf0"
         await reader.press("o")
-        assert reader.pane("memory").rows[1].key == "buffer:buf8"
+        assert next(row.key for row in pane.rows if row.key) == "buffer:buf8"
 
 
 async def test_folds(open_trace: Open, block_file: Path) -> None:

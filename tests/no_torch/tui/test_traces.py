@@ -179,3 +179,21 @@ async def test_hostile_text_is_shown_and_does_nothing(open_trace: Open, tmp_path
 def test_what_cannot_be_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "nowhere.tcw") == 2
     assert "nowhere.tcw" in capsys.readouterr().err
+
+
+async def test_what_was_recorded_for_a_gpu_opens_in_triton(
+    open_trace: Open, tmp_path: Path
+) -> None:
+    records = block_trace()
+    start = records[0]
+    assert isinstance(start, Start)
+    settings = msgspec.structs.replace(start.settings, device="cuda", arch="sm_90")
+    path = tmp_path / "cuda.tcw"
+    path.write_bytes(encoded([msgspec.structs.replace(start, settings=settings), *records[1:]]))
+    async with open_trace(path) as reader:
+        await reader.go("source")
+        assert reader.pane("kernel").content.name == "triton"
+        await reader.press("left_parenthesis")
+        assert reader.pane("kernel").content.name == "c++"
+        reader.bench.navigator.grown()
+        assert reader.bench.view.language == "cpp"
