@@ -25,10 +25,13 @@ from compiler.graphs.provenance import (
     captured_origins,
     copied_origins,
     forget,
+    forget_lines,
+    keep_lines,
     lines_of,
     made_in,
     with_inferred_lines,
 )
+from compiler.graphs.random_operations import random_operations
 from compiler.trace.records import Graph, Location
 from compiler.trace.records.graph import GraphKind
 
@@ -85,6 +88,7 @@ class AutogradGraphs:
         )
         record = with_inferred_lines(record, captured.lines, made_in(id))
         self.recorder.emit(record)
+        keep_lines(record)
         return record
 
     def half(self, graph: fx.Graph, kind: GraphKind, joint: Graph, prefix: str) -> Graph:
@@ -100,6 +104,7 @@ class AutogradGraphs:
         )
         record = with_inferred_lines(record, lines_of(joint), {})
         self.recorder.emit(record)
+        keep_lines(record)
         return record
 
     def split(self, split: Split, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
@@ -138,6 +143,12 @@ def sub_graph_prefix(joint: Any) -> str:
     return f"sub{state.sub_graphs}/"
 
 
+def note_random(recorder: Recorder, module: fx.GraphModule) -> None:
+    """Keep what draws random numbers in a graph, before Inductor's passes rewrite it."""
+    known = recorder.random_operations
+    known += [found for found in random_operations(module) if found not in known]
+
+
 def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]) -> Uninstall:
     """Replace a function in every module that holds it under its own name."""
     name = original.__name__
@@ -161,6 +172,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     graphs = AutogradGraphs(recorder)
     safely = Safely(recorder, HOOK.name)
+    recorder.graphs_unknown = False
 
     aot_module_simplified = aot_autograd.aot_module_simplified
     aot_stage2_compile = aot_autograd.aot_stage2_compile
@@ -179,6 +191,8 @@ def install(recorder: Recorder) -> Uninstall:
         if not under_dynamo():
             return aot_stage2_compile(aot_state, aot_graph_capture, partition_fn, *args, **kwargs)
         module = getattr(aot_graph_capture, "graph_module", None)
+        if isinstance(module, fx.GraphModule):
+            safely(note_random, recorder, module)
         splits = bool(getattr(aot_state, "needs_autograd", False))
         if not splits and isinstance(module, fx.GraphModule):
             safely(graphs.traced, module.graph, "inference")
@@ -246,6 +260,7 @@ def install(recorder: Recorder) -> Uninstall:
     def uninstall() -> None:
         while undo:
             undo.pop()()
+        forget_lines()
 
     return uninstall
 

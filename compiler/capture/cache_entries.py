@@ -13,9 +13,9 @@ import types
 from typing import Any
 
 from compiler.capture import guard_book
-from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Missing, Uninstall, resolve
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 
 _CALLBACK = "torch._C._dynamo.eval_frame:set_bytecode_debugger_callback"
 _LISTS = "torch._C._dynamo.eval_frame:_debug_get_cache_entry_list"
@@ -36,7 +36,7 @@ class CacheEntries:
 
     def begin(self, recorder: Recorder) -> None:
         """Start to watch; the next `served` tells of what ran since."""
-        with safely(recorder, "what serves a call"):
+        with Safely(recorder, "what serves a call"):
             self._stop()
             self._ran = []
             self._before = {id(code): _names(_entries(code)) for code in guard_book.codes()}
@@ -49,7 +49,7 @@ class CacheEntries:
         In the order in which they first ran, each once. Empty without a `begin` before.
         """
         hits: list[str] = []
-        with safely(recorder, "what served a call"):
+        with Safely(recorder, "what served a call"):
             if self._watching:
                 exact = self._restore is not None
                 self._stop()

@@ -6,6 +6,7 @@ expressions over the frame's locals (`get_guard_fail_reason_helper` in torch/_dy
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ class Tried:
     """The guard behind the condition, as it was recorded when the entry was compiled."""
     own_line: Location | None = None
     """The line in the user's own files that made torch depend on the value."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Where a size failed: (source, dimension) of every size of a local tensor that differs."""
 
 
 class Scope:
@@ -90,6 +93,7 @@ def why_not(
         index=failure.index,
         guard=guard,
         own_line=_own_line(entry, guard, failure),
+        sizes=_sizes(guards, scope) if failure.what == "size" else (),
     )
 
 
@@ -98,6 +102,33 @@ def _own_line(
 ) -> Location | None:
     source = guard.source if guard is not None else failure.source
     return entry.own_lines.get(source) if entry is not None else None
+
+
+_SIZES = re.compile(r"^check_tensor\(.*, size=\[(?P<sizes>[^\]]*)\]", re.DOTALL)
+
+
+def _sizes(guards: Sequence[Guard], scope: Scope) -> tuple[tuple[str, int], ...]:
+    """Sizes that differ from what the guards on tensors demand, in the guards' order.
+
+    Of those of the frame's locals: torch stops at the first, but each of them would fail. Not
+    sizes 0 and 1, which torch compiles apart even where it leaves a size open.
+    """
+    found: list[tuple[str, int]] = []
+    for guard in guards:
+        matches = (_SIZES.match(code) for code in guard.code)
+        match = next(filter(None, matches), None)
+        if match is None or not guard.source.startswith("L["):
+            continue
+        try:
+            seen = [str(size) for size in scope.look_up(guard.source).shape]
+        except Exception:
+            continue
+        expected = match["sizes"].split(", ") if match["sizes"] else []
+        if len(expected) == len(seen):
+            for index, (wanted, got) in enumerate(zip(expected, seen, strict=True)):
+                if wanted not in ("None", got) and not {wanted, got} & {"0", "1"}:
+                    found.append((guard.source, index))
+    return tuple(dict.fromkeys(found))
 
 
 def _own_words(reason: str, compile_id: str) -> str:

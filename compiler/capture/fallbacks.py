@@ -7,9 +7,9 @@ import re
 from compiler.capture.frames import Frame, FrameStatus, on_error
 from compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
 from compiler.capture.messages import MESSAGES, Message, in_short
-from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.trace.records import Advice, EagerFallback, GraphBreak
 
 _FUNCTION = re.compile(r"<(?:bound method|function|built-in function) ([\w.<>]+)")
@@ -21,7 +21,7 @@ def install(recorder: Recorder) -> Uninstall:
     disabled: set[tuple[str, str, int]] = set()
 
     def ended(frame: Frame, error: BaseException, status: FrameStatus) -> None:
-        with safely(recorder, "an eager fallback"):
+        with Safely(recorder, "an eager fallback"):
             message = MESSAGES.parts(error)[0]
             if message.type in RECOMPILE_LIMITS and status == "skipped":
                 recorder.emit(_limit(recorder, frame, message))
@@ -35,7 +35,7 @@ def install(recorder: Recorder) -> Uninstall:
                 recorder.emit(_suppressed(recorder, frame, error))
 
     def broke(frame: Frame, record: GraphBreak) -> None:
-        with safely(recorder, "an eager fallback"):
+        with Safely(recorder, "an eager fallback"):
             if "torch.compiler.disable()" in record.type:
                 key = (record.context, record.location.file, record.location.line)
                 if key not in disabled:

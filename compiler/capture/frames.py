@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from compiler.capture.code import function_location, resumes_at, user_name
 from compiler.capture.messages import first_line, in_short
-from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.trace.records import FrameEnd, FrameStart, Location
 
 FrameStatus = Literal["compiled", "empty", "skipped", "failed"]
@@ -99,7 +99,7 @@ def install(recorder: Recorder) -> Uninstall:
         outer = (recorder.compile_id, recorder.attempt)
         frame: Frame | None = None
         box = None
-        with safely(recorder, "the start of a frame"):
+        with Safely(recorder, "the start of a frame"):
             bound = signature.bind_partial(*args, **kwargs).arguments
             frame = _start(recorder, bound)
             box = bound.get("convert_frame_box")
@@ -109,7 +109,7 @@ def install(recorder: Recorder) -> Uninstall:
         try:
             result = original_compile(*args, **kwargs)
         except BaseException as error:
-            with safely(recorder, "the end of a frame"):
+            with Safely(recorder, "the end of a frame"):
                 frame.raises_on_break = bool(getattr(box, "error_on_graph_break", None))
                 status, reason = _failed(frame, error)
                 for listener in on_error:
@@ -117,7 +117,7 @@ def install(recorder: Recorder) -> Uninstall:
                 _end(recorder, frame, status, reason)
             raise
         else:
-            with safely(recorder, "the end of a frame"):
+            with Safely(recorder, "the end of a frame"):
                 guarded = getattr(result, "guarded_code", None) is not None
                 _end(recorder, frame, *_returned(frame, result, guarded))
                 if guarded:
@@ -132,7 +132,7 @@ def install(recorder: Recorder) -> Uninstall:
     def trace_frame(*args: Any, **kwargs: Any) -> Any:
         frame = current()
         if frame is not None and not recorder.quiet:
-            with safely(recorder, "an attempt at a frame"):
+            with Safely(recorder, "an attempt at a frame"):
                 frame.attempts += 1
                 frame.skip_reason = ""
                 recorder.attempt = frame.attempts - 1

@@ -17,11 +17,11 @@ from compiler.capture.code import function_location, source_line, source_lines, 
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
 from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
-from compiler.capture.safely import safely
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.trace.records import Advice, Crossing, GraphBreak, Location
 
 Outcome = Literal["break", "skip-frame", "error"]
@@ -50,7 +50,7 @@ def install(recorder: Recorder) -> Uninstall:
         hints = list(hints)
         text: str = original_format(gb_type, context, explanation, hints, *args, **kwargs)
         if not recorder.quiet:
-            with safely(recorder, "a break's message"):
+            with Safely(recorder, "a break's message"):
                 MESSAGES.keep(text, gb_type, context, explanation, hints)
         return text
 
@@ -62,11 +62,11 @@ def install(recorder: Recorder) -> Uninstall:
         if frame is not None and not recorder.quiet and not getattr(exc, "logged", False):
             # `run`: the frame is given up; `step`: the rest of it is left to Python
             caller = sys._getframe(1).f_code.co_name
-            with safely(recorder, "a graph break"):
+            with Safely(recorder, "a graph break"):
                 outcome: Outcome = "skip-frame" if caller == "run" else "break"
                 values: tuple[Crossing, ...] = ()
                 if caller not in ("run", "step"):
-                    with safely(recorder, "what crosses a graph break"):
+                    with Safely(recorder, "what crosses a graph break"):
                         values = crossings(self, _condition(sys._getframe(1)))
                 _record(recorder, frame, self, exc, reason, outcome, values)
                 exc._recorded = True
@@ -80,7 +80,7 @@ def install(recorder: Recorder) -> Uninstall:
             return
         if MESSAGES.parts(error)[0].type in RECOMPILE_LIMITS:
             return
-        with safely(recorder, "a graph break"):
+        with Safely(recorder, "a graph break"):
             reason = str(getattr(error, "msg", error))
             outcome: Outcome = "error" if status == "failed" else "skip-frame"
             _record(recorder, frame, None, error, reason, outcome, ())
@@ -92,7 +92,7 @@ def install(recorder: Recorder) -> Uninstall:
             return original_assert(self, frame, *args, **kwargs)
         except Unsupported as error:
             if not recorder.quiet and not hasattr(error, "_recorded"):
-                with safely(recorder, "a graph break"):
+                with Safely(recorder, "a graph break"):
                     if getattr(self, "_one_graph", False):
                         refused = _refused(frame.f_code)
                         _record(recorder, refused, None, error, in_short(error), "error", ())
@@ -198,7 +198,7 @@ def _advice(
     translators: list[Any],
 ) -> tuple[Advice, ...]:
     cause = parts[0]
-    with safely(recorder, "advice on a graph break"):
+    with Safely(recorder, "advice on a graph break"):
         whole = location.end_line in (None, location.line)
         return advise(
             Broken(

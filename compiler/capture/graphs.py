@@ -6,9 +6,9 @@ import functools
 from typing import Any
 
 from compiler.capture.frames import current
-from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.graphs.nodes import describe_graph
 
 
@@ -23,7 +23,7 @@ def install(recorder: Recorder) -> Uninstall:
         # a graph that torch specialises is handed over again, once per specialisation
         if frame is not None and not recorder.quiet and recorder.attempt not in frame.graphs:
             frame.graphs.add(recorder.attempt)
-            with safely(recorder, "a captured graph"):
+            with Safely(recorder, "a captured graph"):
                 recorder.emit(
                     describe_graph(
                         gm.graph,

@@ -15,12 +15,12 @@ from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import user_name
 from compiler.capture.failing_entry import function_modes
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
-from compiler.capture.safely import safely
 from compiler.capture.skips import users_own
 from compiler.capture.source_names import closure_name, guard_name, readable
 from compiler.capture.values import describe_value, type_name
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.graphs.lines import from_summary, outside_torch
 from compiler.trace.records import DynamicSize, Guard, Guards, Location
 
@@ -58,14 +58,14 @@ def install(recorder: Recorder) -> Uninstall:
             builds.pop()
         code = args[0] if args else kwargs.get("f_code")
         output_graph = args[1] if len(args) > 1 else kwargs.get("output_graph")
-        with safely(recorder, "a compile's guards"):
+        with Safely(recorder, "a compile's guards"):
             _record(recorder, build, code, output_graph, self.guard_manager)
 
     @functools.wraps(compile_check)
     def compiling_check(self: Any, builder: Any, guards: Any, *args: Any, **kwargs: Any) -> Any:
         result = compile_check(self, builder, guards, *args, **kwargs)
         if builds:
-            with safely(recorder, "the values of guards"):
+            with Safely(recorder, "the values of guards"):
                 _look_at_values(builds[-1], builder, guards)
         return result
 

@@ -35,6 +35,8 @@ class Changed:
     """The guarded value of the first compile, described."""
     resumed: bool = False
     """The frame goes on after a graph break: its locals are no arguments of the caller."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Where a size failed: each argument and dimension whose size is another one now."""
     passed: Literal["", "*", "**"] = ""
     """The source is all that the frame takes as `*args` or as `**kwargs`."""
 
@@ -42,7 +44,8 @@ class Changed:
 Settings = Mapping[str, object]
 Rule = Callable[[Changed, Settings], tuple[Advice, ...]]
 
-_ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
+ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
+"""A source that is an argument of the frame, or an item of one."""
 _MODULE_STATE = re.compile(r"\._(parameters|buffers)\[")
 _FLOAT = re.compile(r"^-?(\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)$")
 _INT = re.compile(r"^-?\d+$")
@@ -98,11 +101,12 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
                 code="torch._dynamo.config.force_parameter_static_shapes = False",
             ),
         )
+    sizes = dict.fromkeys([(tensor, index), *changed.sizes])
     advice = [
         Advice(
             text="Do it before the first call, or compile with dynamic=True; torch raises an error "
             "if the code needs one fixed size",
-            code=f"torch._dynamo.mark_dynamic({tensor}, {index})",
+            code="\n".join(f"torch._dynamo.mark_dynamic({name}, {dim})" for name, dim in sizes),
         )
     ]
     if settings.get("automatic_dynamic_shapes"):
@@ -202,7 +206,7 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
                 "are compiled once and kept"
             ),
         )
-    argument = _ARGUMENT.match(changed.source) is not None
+    argument = ARGUMENT.match(changed.source) is not None
     if _FLOAT.match(changed.expected):
         return _float(changed, settings, argument)
     if _INT.match(changed.expected):

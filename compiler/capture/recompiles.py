@@ -17,12 +17,12 @@ import msgspec
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line, user_name
 from compiler.capture.failing_entry import Tried, why_not
-from compiler.capture.recompile_advice import Changed, advise
-from compiler.capture.safely import safely
+from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
 from compiler.capture.skips import users_own
 from compiler.capture.source_names import readable
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.trace.records import FailedGuard, Location, Recompile
 
 
@@ -51,7 +51,7 @@ def install(recorder: Recorder) -> Uninstall:
         if recorder.quiet or unlogged or frame is None:
             return find_reasons(*args, **kwargs)
         search = _Search()
-        with safely(recorder, "what a call passes"):
+        with Safely(recorder, "what a call passes"):
             search.caller = caller_of(frame.f_code, frame.f_locals, recorder.arguments)
         searches.append(search)
         reasons: Any = None
@@ -60,7 +60,7 @@ def install(recorder: Recorder) -> Uninstall:
             return reasons
         finally:
             searches.pop()
-            with safely(recorder, "a recompile"):
+            with Safely(recorder, "a recompile"):
                 _record(recorder, search, frame.f_code, reasons)
 
     @functools.wraps(find_reason)
@@ -69,7 +69,7 @@ def install(recorder: Recorder) -> Uninstall:
     ) -> Any:
         reason = find_reason(guard_manager, code, f_locals, compile_id, *args, **kwargs)
         if searches:
-            with safely(recorder, "the guard that failed"):
+            with Safely(recorder, "the guard that failed"):
                 search = searches[-1]
                 search.tried.append(
                     why_not(guard_manager, f_locals, str(compile_id), reason, search.caller)
@@ -136,6 +136,11 @@ def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        sizes=tuple(
+            (caller.named(readable(source)), index)
+            for source, index in tried.sizes
+            if ARGUMENT.match(source)
+        ),
         passed=_passed(failed.source, caller),
     )
 

@@ -16,9 +16,9 @@ from typing import Any
 from compiler.capture.code import function_location, user_name
 from compiler.capture.frames import last_finished
 from compiler.capture.messages import in_short
-from compiler.capture.safely import safely
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.graphs.lines import outside_torch
 from compiler.trace.records import FrameSkipped
 
@@ -78,7 +78,7 @@ def install(recorder: Recorder) -> Uninstall:
         before = last_finished()
         result = original(self, frame, *args, **kwargs)
         if not recorder.quiet and getattr(result, "guarded_code", None) is None:
-            with safely(recorder, "a skipped frame"):
+            with Safely(recorder, "a skipped frame"):
                 _skipped(frame.f_code, result, before)
         return result
 
@@ -117,7 +117,7 @@ def install(recorder: Recorder) -> Uninstall:
     def uninstall() -> None:
         for restore in reversed(undo):
             restore()
-        with safely(recorder, "repeated skips"):
+        with Safely(recorder, "repeated skips"):
             for entry in seen.values():
                 if entry.more:
                     recorder.emit(_repeated(entry))

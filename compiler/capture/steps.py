@@ -13,10 +13,10 @@ from typing import Any
 
 from compiler.capture.code import function_location, instruction_location, user_name
 from compiler.capture.frames import nesting
-from compiler.capture.safely import report
 from compiler.capture.variables import fx_node, stack_value
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
 from compiler.trace.records import Bytecode, StackValue, Step
 
 SETS_LOCALS = ("STORE_", "DELETE_", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "COPY_FREE_VARS")
@@ -195,14 +195,13 @@ def install(recorder: Recorder) -> Uninstall:
 
     original = InstructionTranslatorBase.step
     stepper = Stepper(recorder)
+    safely = Safely(recorder, "an instruction step")
 
     @functools.wraps(original)
     def step(self: Any) -> Any:
         if not recorder.quiet and recorder.compile_id:
-            try:
+            with safely:
                 stepper.before(self)
-            except Exception as error:
-                report(recorder, "an instruction step", error)
         return original(self)
 
     return patch(InstructionTranslatorBase, "step", step)

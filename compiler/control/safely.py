@@ -6,24 +6,28 @@ ours costs a record and not the compile.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
+from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from compiler.control.recorder import Recorder
-from compiler.trace.records import Warned
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Safely:
-    """Calls recording code of one hook; an exception becomes a `Warned`, once per kind."""
+    """Guards recording code; an exception becomes a `Warned`, once per kind and place.
 
-    def __init__(self, recorder: Recorder, hook: str) -> None:
+    `with Safely(recorder, "a graph break"):` guards a block. A hook that is called often makes one
+    and calls functions through it. It keeps nothing between uses: nesting and threads are fine.
+    """
+
+    __slots__ = ("doing", "recorder")
+
+    def __init__(self, recorder: Recorder, doing: str) -> None:
         self.recorder = recorder
-        self.hook = hook
-        self._said: set[str] = set()
+        self.doing = doing
 
     def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
         """The function's result; None where it raised, or while the recorder is quiet."""
@@ -32,19 +36,40 @@ class Safely:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            self._say(error)
+            self.lost(error)
             return None
 
-    def _say(self, error: Exception) -> None:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        message = (
-            f"the hook `{self.hook}` lost a record: {type(error).__name__} at "
-            f"{frame.filename.rpartition('/')[2]}:{frame.lineno}: {str(error)[:200]}"
-        )
-        if message in self._said:
-            return
-        self._said.add(message)
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.lost(error)
+        return True
+
+    def lost(self, error: Exception) -> None:
+        """Say what was lost, and at which line of ours."""
+        kind, place = type(error).__name__, _place(error)
         try:
-            self.recorder.emit(Warned(message=message))
+            self.recorder.warn_once(
+                f"lost a record of {self.doing}: {kind} at {place}: {str(error)[:200]}",
+                key=(self.doing, kind, place),
+            )
         except Exception:
             return  # the trace cannot be written any more: there is no place left to say it
+
+
+def _place(error: Exception) -> str:
+    """`fusion.py:71`, where it was raised."""
+    frame = error.__traceback__
+    if frame is None:
+        return "?"
+    while frame.tb_next is not None:
+        frame = frame.tb_next
+    return f"{frame.tb_frame.f_code.co_filename.rpartition('/')[2]}:{frame.tb_lineno}"

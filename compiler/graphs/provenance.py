@@ -53,6 +53,25 @@ def forget(graph: str) -> None:
         del _made[known]
 
 
+_lines: dict[str, dict[str, Location]] = {}
+
+
+def keep_lines(graph: Graph) -> None:
+    """Keep the lines of AOTAutograd's graph until one with the same id is recorded: its backward
+    may be lowered much later."""
+    _lines[graph.id] = lines_of(graph)
+
+
+def kept_lines(graph: str) -> dict[str, Location]:
+    """By name of node: the lines of AOTAutograd's graph with that id."""
+    return _lines.get(graph, {})
+
+
+def forget_lines() -> None:
+    """A recording is over."""
+    _lines.clear()
+
+
 def roots(node: fx.Node, names: frozenset[str]) -> tuple[str, ...]:
     """The ends of a node's `from_node` chains that are among `names`, each once."""
     found: dict[str, None] = {}

@@ -9,6 +9,7 @@ from compiler.inductor import (
     codegen,
     fusion,
     fusion_cpp,
+    kernel_builds,
     kernel_lines,
     loop_origins,
     lowering,
@@ -34,5 +35,6 @@ HOOKS: tuple[Hook, ...] = (
     kernel_lines.HOOK,
     codegen.HOOK,
     cached.HOOK,
+    kernel_builds.HOOK,
     shadow.HOOK,
 )

@@ -15,9 +15,10 @@ from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
+from compiler.inductor.caches import SEE_ALL, autograd_lookup_running
 from compiler.inductor.codegen import loop_nests
 from compiler.inductor.predicted import predicting
-from compiler.trace.records import Kernel, Warned, Wrapper
+from compiler.trace.records import Kernel, Wrapper
 
 NO_LINE = "its code came from the FX graph cache, which keeps no nodes and no lines"
 
@@ -27,7 +28,7 @@ _DEFINITION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _LIBRARY = re.compile(
-    r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops)\.[\w.]+)\(", re.MULTILINE
+    r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops|aten)\.[\w.]+)\(", re.MULTILINE
 )
 
 
@@ -73,12 +74,12 @@ def _record(recorder: Recorder, compiled: Any) -> None:
             predicted=bool(arch),
         )
     )
-    recorder.emit(
-        Warned(
-            message=f"{parent}: the code came from the FX graph cache; it was not lowered or fused "
-            "again, so no lowering, fusion or memory plan was recorded"
+    if not autograd_lookup_running():  # else that lookup says what its hit left out
+        recorder.warn_once(
+            "served from the FX graph cache: graphs found there were not lowered or fused again, "
+            "so their lowering, fusion and memory plan are not known; their kernels are read from "
+            f"the cached code, without user lines. {SEE_ALL}"
         )
-    )
 
 
 def kernels_in(source: str) -> Iterator[tuple[str, Literal["cpp", "triton", "aten"], str]]:

@@ -19,6 +19,7 @@ from compiler.trace.records import CacheLookup
 
 Verdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
+SEE_ALL = "without `--cached` everything is compiled anew and recorded"
 _REMEMBERED = 64
 
 
@@ -30,12 +31,20 @@ class _Asked(threading.local):
         """What torch says of the AOTAutograd lookups that are running."""
 
 
+_asked = _Asked()
+
+
+def autograd_lookup_running() -> bool:
+    """Whether this thread loads what an entry of AOTAutograd's cache points to."""
+    return bool(_asked.autograd)
+
+
 class Caches:
     """Writes the lookups of one recording; remembers keys, to say what a miss missed."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self.asked = _Asked()
+        self.asked = _asked
         self._known: dict[tuple[str, str], list[Key]] = {}
 
     def lookup(
@@ -101,6 +110,14 @@ class Caches:
             self.lookup(AUTOGRAD, state, info)
         else:
             self.lookup(AUTOGRAD, "hit" if hit else "miss", info)
+        if hit:
+            self.recorder.graphs_unknown = True
+            self.recorder.warn_once(
+                "served from the AOTAutograd cache: compiles found there were not traced, split, "
+                "lowered or fused again, so their autograd graphs, passes, fusion and memory plan "
+                "are not known; their kernels are read from the cached code, without user lines. "
+                f"{SEE_ALL}"
+            )
 
     def remote_asked(self, cache: str, key: str, found: bool) -> None:
         self.lookup(f"remote: {cache}", "hit" if found else "miss", {"key": key})

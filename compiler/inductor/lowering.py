@@ -17,10 +17,10 @@ from torch import fx
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.graphs.nodes import describe_graph, node_stack, target_name
-from compiler.graphs.provenance import Made, made_in, replaced_names, replaced_node
+from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
+from compiler.graphs.provenance import Made, kept_lines, made_in, replaced_names, replaced_node
 from compiler.inductor.lowerings import Lowering, lowering_of
-from compiler.trace.records import Graph, Lowered, Node
+from compiler.trace.records import Graph, Location, Lowered, Node
 
 _MAX_NAMES = 8
 
@@ -103,8 +103,9 @@ def record_graph(recorder: Recorder, graph: Any) -> Lowering:
     )
     known = _parents.get(graph.module)
     made = {**made_in(f"{lowering.compile_id}/joint"), **made_in(lowering.parent)}
+    lines = {} if lowering.inner else kept_lines(lowering.parent)
     nodes = tuple(
-        with_origins(node, part, known, made, lowering)
+        with_parents_line(with_origins(node, part, known, made, lowering), lines)
         for node, part in zip(graph.module.graph.nodes, described.nodes, strict=True)
     )
     for part in nodes:
@@ -154,6 +155,14 @@ def with_origins(
                 "inferred": True,
             }
     return msgspec.structs.replace(described, **changes)
+
+
+def with_parents_line(node: Node, lines: dict[str, Location]) -> Node:
+    """The node with the line of what it comes from in the parent graph, where it has none."""
+    if node.location is not None or node.op not in COMPUTING:
+        return node
+    line = next((lines[name] for name in reversed(node.origins) if name in lines), None)
+    return node if line is None else msgspec.structs.replace(node, location=line, inferred=True)
 
 
 def _record_lowered(

@@ -30,6 +30,8 @@ class Lowering:
     """`0/0/forward@sm_90/lowered`."""
     compile_id: str
     predicted: bool
+    inner: str
+    """Name of the sub-graph of `parent` that it is, `constants` for folded ones; "" for neither."""
     positions: dict[fx.Node, int]
     """Place of each node in the lowered graph."""
     described: dict[str, Node] = field(default_factory=dict)
@@ -107,5 +109,6 @@ def _new(lowerings: Lowerings, graph: object) -> Lowering:
         id=id,
         compile_id=current_compile_id(),
         predicted=bool(arch),
+        inner=inner,
         positions={node: place for place, node in enumerate(nodes)},
     )

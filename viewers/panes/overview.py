@@ -11,7 +11,8 @@ from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text,
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.findings import crossing_text
-from viewers.words import error_text, numbers_text, plural, seconds_text
+from viewers.summary.numerics import numerics_words
+from viewers.words import numbers_text, plural, seconds_text
 
 BAR = 18
 MESSAGE_LINES = 6
@@ -90,7 +91,7 @@ def _totals(summary: Summary, width: int) -> list[Row]:
         )
     parts.append(words)
     if summary.numerics is not None:
-        parts.append(f"max error {error_text(summary.numerics.max_abs)}")
+        parts.append(numerics_words(summary.numerics))
     parts.append(
         f"{plural(summary.compiles, 'compile')}, {plural(summary.kernels.count, 'kernel')}"
     )

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from compiler.trace.records import CacheLookup
 from viewers.recording import Recording
+
+_ORDER = ("aot autograd", "fx graph", "kernel build")
+"""As a compile asks them; any other comes after."""
+
+Served = Literal["", "some", "all"]
 
 
 @dataclass(frozen=True)
@@ -22,12 +28,14 @@ class CacheUse:
 
 
 def cache_uses(recording: Recording) -> tuple[CacheUse, ...]:
-    """One entry a cache, in the order in which they were first asked."""
-    by_cache: dict[str, list[CacheLookup]] = {}
+    """One entry a cache, in the order in which a compile asks them."""
+    by_cache: dict[str, list[CacheLookup]] = {name: [] for name in _ORDER}
     for lookup in recording.all(CacheLookup):
         by_cache.setdefault(lookup.cache, []).append(lookup)
     uses = []
     for cache, lookups in by_cache.items():
+        if not lookups:
+            continue
         saved = [one.saved_seconds for one in lookups if one.saved_seconds is not None]
         uses.append(
             CacheUse(
@@ -40,3 +48,15 @@ def cache_uses(recording: Recording) -> tuple[CacheUse, ...]:
             )
         )
     return tuple(uses)
+
+
+def served_from_caches(recording: Recording) -> Served:
+    """How many of the compiled graphs a cache served: their code was not generated anew."""
+    verdicts = {
+        lookup.verdict
+        for lookup in recording.all(CacheLookup)
+        if lookup.cache in ("aot autograd", "fx graph")
+    }
+    if "hit" not in verdicts:
+        return ""
+    return "all" if verdicts == {"hit"} else "some"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from compiler.trace.records import (
@@ -109,7 +110,7 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
                 break
         else:
             groups.append([frame])
-    causes = [_cause(group) for group in _merge_calls(groups)]
+    causes = [_cause(group, resumed) for group in _merge_calls(groups)]
     return tuple(sorted(causes, key=lambda cause: -(cause.seconds or 0.0)))
 
 
@@ -172,6 +173,18 @@ def _frame(
     )
 
 
+def _whole_advice(frames: list[RecompiledFrame], resumed: Collection[str]) -> tuple[Advice, ...]:
+    """That of the first frame; but against a size that recompiles resumed frames too, first what
+    helps there, since the caller can mark nothing that was made before a graph break."""
+    given = [frame.advice for frame in frames if frame.advice]
+    if frames[0].change.is_size and frames[0].compile_id not in resumed:
+        behind = [frame.advice for frame in frames if frame.compile_id in resumed and frame.advice]
+        given = behind[:1] + given
+    first = given[0] if given else ()
+    rest = [one for one in (given[1] if len(given) > 1 else ()) if one not in first]
+    return (*first, *rest)
+
+
 def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
     """That of the failure; the record's own is that of its first failure."""
     if why is not None and (why.advice or why != record.failed[0]):
@@ -213,7 +226,7 @@ def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFra
     return list(merged.values())
 
 
-def _cause(frames: list[RecompiledFrame]) -> RecompileCause:
+def _cause(frames: list[RecompiledFrame], resumed: Collection[str]) -> RecompileCause:
     first = frames[0]
     known = [frame.seconds for frame in frames if frame.seconds is not None]
     values = [first.change.expected]
@@ -221,7 +234,7 @@ def _cause(frames: list[RecompiledFrame]) -> RecompileCause:
         if frame.change.name == first.change.name and frame.change.seen != values[-1]:
             values.append(frame.change.seen)
     change = replace(first.change, seen=values[-1]) if len(values) > 1 else first.change
-    advice = next((frame.advice for frame in frames if frame.advice), ())
+    advice = _whole_advice(frames, resumed)
     return RecompileCause(
         calls=tuple(dict.fromkeys(frame.call for frame in frames)),
         change=change,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from compiler.trace.records import CallStart, Speed
 from viewers.recording import Recording
+from viewers.summary.caches import Served, served_from_caches
 from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
 
 Tone = Literal["won", "lost", "neutral", "failed"]
@@ -40,7 +41,7 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
         }[status]
         return Verdict(words, end.reason, "failed")
     if recording.speed is not None:
-        return _speed(recording.speed)
+        return _speed(recording.speed, served_from_caches(recording))
     if end is None:
         return Verdict("Still recording, or cut off", "what follows is what was written", "neutral")
     if not graphs:
@@ -55,13 +56,16 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
 
 
+_CACHED = {"": "", "some": ", partly from caches", "all": " from caches"}
+
+
 def during(doing: str) -> str:
     """`in call 1, capture of 0/0`; `while loading`."""
     first = doing.partition(" ")[0]
     return f"while {doing}" if first.endswith("ing") else f"in {doing}"
 
 
-def _speed(speed: Speed) -> Verdict:
+def _speed(speed: Speed, served: Served) -> Verdict:
     eager, compiled = milliseconds_text(speed.eager_ms), milliseconds_text(speed.compiled_ms)
     noise, pairs = f"±{percent(speed.noise)}", plural(speed.pairs, "pair")
     sides = f"eager {eager}, compiled {compiled}"
@@ -73,7 +77,7 @@ def _speed(speed: Speed) -> Verdict:
             f"{sides}, {ratio} {noise} ({pairs})",
             "neutral",
         )
-    cost = f", compiled in {seconds_text(speed.compile_seconds)}"
+    cost = f", compiled in {seconds_text(speed.compile_seconds)}{_CACHED[served]}"
     detail = f"{sides} ({noise}, {pairs}){cost}"
     if speed.speedup >= 1:
         return Verdict(f"{ratio_text(speed.speedup)} faster", detail, "won")

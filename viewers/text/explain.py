@@ -90,6 +90,8 @@ def _evidence(summary: Summary) -> list[Line]:
     asked = [cache for cache in summary.caches if cache.hits or cache.misses]
     if asked:
         parts = [f"{one.cache} {one.hits} of {one.hits + one.misses} hit" for one in asked]
+        saved = max((one.saved_seconds or 0.0 for one in asked), default=0.0)
+        parts += [f"{seconds_text(saved)} of compiling saved"] if saved else []
         lines.append(line(("caches   ", "dim"), " · ".join(parts), hang=9))
     return lines
 

@@ -117,6 +117,7 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
     help="cuda: predict GPU code too.",
 )
 @click.option("--arch", default="", metavar="sm_90", help="The GPU to predict for.")
+@click.option("--cached", is_flag=True, help="Use torch's caches; what they serve is not seen.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -183,6 +184,7 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
         record=given["record"],
         device=device,
         arch=arch or ("sm_90" if device == "cuda" else ""),
+        cached=given["cached"],
         timeout=given["timeout"],
         arguments=ctx.meta.get("tcw.arguments", ()),
     )

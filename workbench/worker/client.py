@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -81,6 +83,7 @@ class _Recording:
         self.autopsy = Autopsy(settings)
         self.selector = selectors.DefaultSelector()
         self.mark = uuid.uuid4().hex
+        self.caches: Path | None = None
         self.worker = 0
         self.lifeline = -1
         self.end: End | None = None
@@ -104,8 +107,12 @@ class _Recording:
             self.selector.close()
             if self.trace >= 0:
                 os.close(self.trace)
+            if self.caches is not None:
+                shutil.rmtree(self.caches, ignore_errors=True)
 
     def _start(self) -> subprocess.Popen[bytes]:
+        if not self.settings.cached:
+            self.caches = Path(tempfile.mkdtemp(prefix="tcw-"))
         read_commands, self.commands = os.pipe()
         read_lifeline, self.lifeline = os.pipe()
         records, write_records = os.pipe()
@@ -121,7 +128,7 @@ class _Recording:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, RECORDING: self.mark},
+                env={**os.environ, RECORDING: self.mark, **_fresh_caches(self.caches)},
                 pass_fds=pipes.inherited(),
                 start_new_session=True,
             )
@@ -272,6 +279,16 @@ class _Recording:
             with contextlib.suppress(OSError):
                 os.killpg(self.worker, signal.SIGKILL)
             kill_marked(self.mark)
+
+
+def _fresh_caches(folder: Path | None) -> dict[str, str]:
+    """Where torch and Triton shall keep what they compile, in their own variables."""
+    if folder is None:
+        return {}
+    return {
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+    }
 
 
 def _enlarge(number: int) -> None:

@@ -47,7 +47,15 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
         if form_of(code, settings) == "script":
             recorder.emit(Progress(stage="load", activity=f"running {name}"))
             with patched.counting_calls(recorder):
-                return _guarded(recorder, "running the script", lambda: run_script(code))
+                ended = _guarded(recorder, "running the script", lambda: run_script(code))
+            if ended[0] == "ok" and not recorder.calls:
+                recorder.emit(
+                    Warned(
+                        message=f"{name} ran as a script and called nothing compiled; a model file "
+                        "has `model` and `example_inputs`"
+                    )
+                )
+            return ended
         recorder.emit(Progress(stage="load", activity=f"loading {name}"))
         found: list[Loaded] = []
         ended = _guarded(

@@ -44,6 +44,7 @@ HOOK = Hook(
         "torch._inductor.runtime.triton_helpers:set_driver_to_gpu",
         "torch._inductor.runtime.autotune_cache:AutotuneCache.create",
         "torch._subclasses.fake_tensor:FakeTensorMode.avoid_device_init",
+        "torch._subclasses.fake_tensor:init_gpu_context",
     ),
     install=install,
     stage="codegen",

@@ -31,7 +31,7 @@ from compiler.inductor.shadow.guard import NoGuard
 from compiler.inductor.shadow.kernels import kernel_sources
 from compiler.inductor.shadow.retarget import retarget
 from compiler.inductor.shadow.undisturbed import undisturbed
-from compiler.trace.records import Kernel, KernelBinary, Progress, Record, Warned
+from compiler.trace.records import Kernel, KernelBinary, Progress, Record
 
 WITHOUT_TIMING: dict[str, object] = {
     "fx_graph_cache": False,
@@ -66,7 +66,6 @@ class Shadow:
         self.recorder = recorder
         self.architecture = architecture
         self._binaries: dict[str, Binary] = {}
-        self._warned: set[str] = set()
 
     def predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
         """Record the GPU code of the graph that `compile_graph(*args, **kwargs)` compiles.
@@ -78,9 +77,9 @@ class Shadow:
         try:
             self._predict(compile_graph, args, kwargs)
         except (NoGuard, CacheRefused) as error:
-            self._warn(f"no {self.architecture.name} code is predicted: {error}")
+            self.recorder.warn_once(f"no {self.architecture.name} code is predicted: {error}")
         except Exception as error:
-            self._warn(
+            self.recorder.warn_once(
                 f"the {self.architecture.name} code of {self._graph(kwargs)} is not predicted"
                 f"{_operation(error)}: {_first_line(error)}"
             )
@@ -96,7 +95,7 @@ class Shadow:
         module, inputs, *rest = args
         for name in TIMED:
             if _setting(name):
-                self._warn(
+                self.recorder.warn_once(
                     f"{name} makes Inductor time candidates on the GPU; "
                     f"the predicted {arch} code is what it generates without"
                 )
@@ -145,7 +144,7 @@ class Shadow:
         """Name the library calls that AOTAutograd chose because the tensors are on the CPU."""
         for node in module.graph.nodes:
             if node.op == "call_function" and "_for_cpu" in str(node.target):
-                self._warn(
+                self.recorder.warn_once(
                     f"{node.target} is the CPU's kernel: on a GPU PyTorch calls another one there; "
                     f"the {self.architecture.name} kernels around it are predicted with its strides"
                 )
@@ -153,11 +152,6 @@ class Shadow:
     def _graph(self, kwargs: Any) -> str:
         half = "backward" if kwargs.get("is_backward") else "forward"
         return f"{self.recorder.compile_id or 'a graph'} ({half})"
-
-    def _warn(self, message: str) -> None:
-        if message not in self._warned:
-            self._warned.add(message)
-            self.recorder.emit(Warned(message=message))
 
 
 def _generated(

@@ -59,7 +59,7 @@ def _here(answer: object, real: Callable[..., Any]) -> Callable[..., Any]:
 def _replacements(architecture: Architecture) -> Iterator[tuple[object, str, object]]:
     from torch._inductor.async_compile import AsyncCompile
     from torch._inductor.runtime import triton_helpers
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._subclasses import fake_tensor
 
     answers: dict[str, object] = {
         "is_available": True,
@@ -84,7 +84,10 @@ def _replacements(architecture: Architecture) -> Iterator[tuple[object, str, obj
     for name, answer in answers.items():
         yield torch.cuda, name, _here(answer, getattr(torch.cuda, name))
     # As without a GPU: constants stay on the CPU until a node of the graph moves them.
-    yield FakeTensorMode, "avoid_device_init", property(lambda self: True)
+    yield fake_tensor.FakeTensorMode, "avoid_device_init", property(lambda self: True)
+    # A fake tensor wakes the GPU that torch says is there, and there is none.
+    wake = fake_tensor.init_gpu_context
+    yield fake_tensor, "init_gpu_context", _here(None, wake)
     # Inductor would send each kernel to its pool of compilers, whose processes see no GPU.
     yield AsyncCompile, "use_process_pool", classmethod(lambda cls: False)
     yield triton_helpers, "set_driver_to_gpu", _constant(None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import inspect
 import os
 import re
 import subprocess
@@ -34,6 +36,31 @@ def tool(name: str) -> Path:
     if not path.exists():
         raise ToolFailed(f"Triton {triton.__version__} carries no {name}")
     return path
+
+
+def assembler(arch: str) -> Path:
+    """The `ptxas` that Triton itself runs for `sm_90a`.
+
+    Triton carries two, and which of them an architecture needs changes with its version.
+    """
+    number = re.search(r"\d+", arch)
+    try:
+        from triton.backends.nvidia.compiler import get_ptxas
+    except ImportError:
+        return tool("ptxas")
+    return Path(get_ptxas(int(number[0]) if number else 0).path)
+
+
+@functools.cache
+def _allocation() -> tuple[str, ...]:
+    """The option about registers that this Triton passes to ptxas; Triton 3.6 passes none."""
+    try:
+        from triton.backends.nvidia.compiler import CUDABackend
+
+        found = re.search(r"--regAllocOptLevel=\d", inspect.getsource(CUDABackend.make_cubin))
+    except (ImportError, AttributeError, OSError):
+        return ()
+    return (found[0],) if found else ()
 
 
 def resource_usage(cubin: bytes) -> Usage:
@@ -77,20 +104,21 @@ def spills(ptx: str, arch: str) -> int | None:
 
     `ptx` is assembled again, with the options that Triton uses, to read what ptxas says.
     """
-    text = _run_on(
-        ptx.encode(), ".ptx", "ptxas", "-v", "-lineinfo", f"--gpu-name={arch}", "-o", os.devnull
-    )
+    options = ("-v", "-lineinfo", *_allocation(), f"--gpu-name={arch}", "-o", os.devnull)
+    text = _run_on(ptx.encode(), ".ptx", "ptxas", *options, program=assembler(arch))
     found = re.findall(r"(\d+) bytes spill stores", text)
     return max(map(int, found)) if found else None
 
 
-def _run_on(content: bytes, suffix: str, name: str, *options: str) -> str:
+def _run_on(
+    content: bytes, suffix: str, name: str, *options: str, program: Path | None = None
+) -> str:
     with tempfile.NamedTemporaryFile(suffix=suffix) as file:
         file.write(content)
         file.flush()
         try:
             done = subprocess.run(
-                [str(tool(name)), *options, file.name],
+                [str(program or tool(name)), *options, file.name],
                 capture_output=True,
                 text=True,
                 errors="replace",

@@ -35,6 +35,8 @@ class Settings(Part):
     device: Literal["cpu", "cuda"] = "cpu"
     arch: str = ""
     """`sm_80`, `sm_90`, `sm_100`: the GPU to predict code for, with `device="cuda"`."""
+    cached: bool = False
+    """Use torch's own caches; else the recording compiles into empty ones of its own."""
     timeout: float | None = None
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ def broken(x, factor=1.0):
 
 tells = pytest.mark.skipif(
     not hasattr(eval_frame, "set_bytecode_debugger_callback"),
-    reason="this torch does not tell which entry it runs",
+    reason=f"torch {torch.__version__} has no set_bytecode_debugger_callback",
 )
 
 CALLS = [(2, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (2, 1.0), (5, 2.0), (5, 1.0), (5, 3.0)]

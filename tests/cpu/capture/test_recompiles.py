@@ -310,6 +310,27 @@ def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None
     assert capture.all(Recompile)[-1].failed[0].name == "args[0].size(1)", "unknown stays torch's"
 
 
+def test_every_size_that_changed_is_marked(capture: Capture) -> None:
+    """torch stops at the first: with that one marked, the next would recompile."""
+
+    def two(ids, mask, table):
+        return ids.sin() + mask.cos() + table.sum()
+
+    compiled = torch.compile(two, backend="eager")
+    capture.call(lambda: compiled(x, torch.ones(4, 8), torch.ones(3)))
+    capture.call(lambda: compiled(torch.ones(6, 8), torch.ones(6, 8), torch.ones(3)))
+    (record,) = capture.all(Recompile)
+    assert record.advice[0].code == (
+        "torch._dynamo.mark_dynamic(ids, 0)\ntorch._dynamo.mark_dynamic(mask, 0)"
+    )
+    torch._dynamo.reset()
+    for size in (4, 6):
+        names = {"torch": torch, "ids": torch.ones(size, 8), "mask": torch.ones(size, 8)}
+        exec(record.advice[0].code, names)
+        capture.call(lambda names=names: compiled(names["ids"], names["mask"], torch.ones(3)))
+    assert capture.all(Recompile) == [record]
+
+
 def test_the_users_own_line_comes_before_a_librarys(capture: Capture, tmp_path: Any) -> None:
     library = tmp_path / "site-packages" / "library.py"
     library.parent.mkdir()

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
 import torch
 
 from compiler.trace.records import Graph, Lowered, SchedulerNode
 from tests.cpu.inductor import models
 from tests.cpu.inductor.conftest import Watched
-from tests.cpu.inductor.recorded import Recorded, record
+from tests.cpu.inductor.recorded import Recorded, record, recording
 
 
 def line_of(mark: str) -> int:
     """Number of the line of models.py that ends in this comment."""
     lines = inspect.getsource(models).splitlines()
     return next(n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}"))
+
+
+@pytest.fixture(scope="module")
+def one_hot_loss() -> Recorded:
+    """A cross entropy, whose backward a pass of Inductor's rewrites into nodes without a line."""
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(16, 4)
+
+    def loss(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(layer(x), target)
+
+    with recording("lowering") as recorded:
+        torch.compile(loss)(torch.randn(8, 16), torch.randint(0, 4, (8,))).backward()
+    return recorded
 
 
 def lowered(recorded: Recorded) -> Graph:
@@ -53,6 +68,20 @@ def test_nodes_of_a_replacement_take_the_lines_of_what_they_replaced(softmax: Re
         assert node.location.line in places
         assert node.location.file == models.__file__
         assert node.made_by
+
+
+def test_a_node_takes_the_line_that_its_parent_was_given(one_hot_loss: Recorded) -> None:
+    graphs = {graph.id: graph for graph in one_hot_loss.all(Graph)}
+    parent = {node.name: node for node in graphs["0/0/backward"].nodes}
+    taken = 0
+    for node in graphs["0/0/backward/lowered"].nodes:
+        if node.op == "call_function":
+            assert node.location is not None, node
+            (origin,) = node.origins
+            assert node.location == parent[origin].location
+            assert node.inferred >= parent[origin].inferred
+            taken += node.inferred
+    assert taken, "this torch gives every node a line: take a loss that a pass rewrites"
 
 
 def test_computing_nodes_have_a_line(softmax: Recorded, transformer: Watched) -> None:

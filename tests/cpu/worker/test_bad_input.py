@@ -87,20 +87,14 @@ def test_a_class_in_place_of_an_instance(tmp_path: Path) -> None:
     assert found.failure.source_line == "model = Net"
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ("[torch.ones(2, 4)]", "example_inputs[0] is a Tensor"),
-        ("torch.ones(2, 4)", "example_inputs is a Tensor"),
-        ("[]", "example_inputs is an empty list"),
-        ("(torch.ones(2, 4), torch.ones(2))", "the inputs do not fit Net.forward(x)"),
-    ],
-)
-def test_bad_inputs(tmp_path: Path, inputs: str, message: str) -> None:
-    found = recorded(tmp_path, net(tail=f"model = Net()\nexample_inputs = {inputs}"))
-    assert message in found.failure.message
+def test_inputs_that_do_not_fit(tmp_path: Path) -> None:
+    tail = "model = Net()\nexample_inputs = (torch.ones(2, 4), torch.ones(2))"
+    found = recorded(tmp_path, net(tail=tail))
+    assert found.failure.message == (
+        "the inputs do not fit Net.forward(x): too many positional arguments"
+    )
     assert found.failure.doing == "reading inputs"
-    assert found.line in (8, 13)
+    assert found.line == 8
 
 
 def test_wrong_shapes_are_not_blamed_on_compiling(tmp_path: Path) -> None:
@@ -168,9 +162,8 @@ def test_sys_exit_in_forward(tmp_path: Path) -> None:
     assert found.line == FORWARD
 
 
-@pytest.mark.parametrize("text", ["import os\nos._exit(9)\n", net("import os; os._exit(9)")])
-def test_os_exit(tmp_path: Path, text: str) -> None:
-    found = recorded(tmp_path, text)
+def test_os_exit(tmp_path: Path) -> None:
+    found = recorded(tmp_path, net("import os; os._exit(9)"))
     assert (found.end.status, found.end.exit_code) == ("exited", 9)
     assert "os._exit(9)" in found.failure.source_line
 
@@ -315,20 +308,27 @@ def test_terminal_escapes_stay_data(tmp_path: Path) -> None:
     assert b"\x1b" not in (tmp_path / "run.tcw").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "lie",
-    ["raise SystemExit(3)", "return 7", "import time; time.sleep(1000)", "return 'x' * 10**7"],
-)
-def test_a_lying_repr(tmp_path: Path, lie: str) -> None:
-    head = f"class Liar:\n    def __repr__(self):\n        {lie}\n\n"
+def test_lying_reprs(tmp_path: Path) -> None:
+    lies = (
+        "raise SystemExit(3)",
+        "return 7",
+        "import time; time.sleep(1000)",
+        "return 'x' * 10**9",
+    )
+    head = "".join(
+        f"class Liar{number}:\n    def __repr__(self):\n        {lie}\n\n"
+        for number, lie in enumerate(lies)
+    )
+    liars = ", ".join(f"Liar{number}()" for number in range(len(lies)))
     text = NET.format(
-        body="x = x * 2",
-        tail="model = Net()\nexample_inputs = (torch.ones(2, 4), Liar())",
-    ).replace("forward(self, x)", "forward(self, x, liar)")
+        body="x = x * 2", tail=f"model = Net()\nexample_inputs = (torch.ones(2, 4), {liars})"
+    ).replace("forward(self, x)", "forward(self, x, *liars)")
     found = recorded(tmp_path, head + text)
     assert found.end.status == "ok"
     (call,) = found.all(CallStart)
-    assert call.arguments[1].value == "<Liar>"
+    assert [argument.value for argument in call.arguments[1:]] == [
+        f"<Liar{number}>" for number in range(len(lies))
+    ]
 
 
 def test_an_exception_that_cannot_be_read(tmp_path: Path) -> None:
@@ -340,7 +340,6 @@ def test_an_exception_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="run")
     assert found.failure.type == "InvalidCxxCompiler"
     assert found.failure.eager_fails is False

@@ -93,21 +93,7 @@ def test_marked_dynamic_is_compiled_once(tmp_path: Path) -> None:
             assert [end.hits for end in found.all(CallEnd)] == [(), ("0/0",), ("0/0",)]
 
 
-@pytest.mark.parametrize("mark", ["x", "y:0", "x:7", "scale:0"])
-def test_a_mark_that_fits_nothing(tmp_path: Path, mark: str) -> None:
-    found = recorded(
-        tmp_path, NET, model="Net()", inputs=("f32[3,4], scale=2.0",), mark_dynamic=(mark,)
-    )
-    assert found.failure.message.startswith(
-        f"--mark-dynamic {mark!r}" if mark == "x" else f"--mark-dynamic {mark}"
-    )
-    assert found.failure.doing == "reading inputs"
-
-
-def test_a_training_run_compares_gradients_state_and_changed_inputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+def test_a_training_run_compares_gradients_state_and_changed_inputs(tmp_path: Path) -> None:
     tail = "model = Net()\nexample_inputs = [(torch.randn(6, 4),), (torch.randn(6, 4),)]\n"
     found = recorded(tmp_path, NET + tail, until="run", grad="train")
     assert found.end.status == "ok"
@@ -136,22 +122,45 @@ def test_random_models_are_not_called_wrong(tmp_path: Path) -> None:
     found = recorded(tmp_path, textwrap.dedent(text), until="run")
     (numerics,) = found.all(Numerics)
     assert numerics.within is None
-    assert "random numbers" in numerics.note
-    assert "".join(output.text for output in found.all(Output)) == "called\n"
+    assert numerics.note.startswith("random: not comparable (dropout at model.py:5); ")
+    assert [(one.name, one.location.line) for one in numerics.random if one.location] == [
+        ("dropout", 5)
+    ]
+    printed = {"stdout": "", "stderr": ""}
+    for output in found.all(Output):
+        printed[output.stream] += output.text
+    # A torch that is built for CUDA says on stderr that there is none, where there is none.
+    logged = [line for line in printed["stderr"].splitlines() if "No CUDA runtime" not in line]
+    assert (printed["stdout"], logged) == ("called\n", [])
 
 
-@pytest.mark.parametrize("grad", ["grad", "no-grad", "inference"])
-def test_grad_modes(tmp_path: Path, grad: str) -> None:
-    tail = """
-    net = Net().eval()
-    def model(x):
-        print(torch.is_grad_enabled(), torch.is_inference_mode_enabled())
-        return net(x)
-    example_inputs = (torch.ones(2, 4),)
+def test_random_numbers_outside_of_graphs_excuse_no_difference(tmp_path: Path) -> None:
+    text = """
+        import torch
+        @torch.compiler.disable
+        def noise(x):
+            return torch.rand_like(x)
+        def model(x):
+            wrong = 1.0 if torch.compiler.is_compiling() else 0.0
+            return noise(x) + wrong * x
+        example_inputs = (torch.ones(8, 8),)
     """
-    found = recorded(tmp_path, NET + textwrap.dedent(tail), grad=grad)
-    printed = "".join(output.text for output in found.all(Output))
-    assert printed == f"{grad == 'grad'} {grad == 'inference'}\n"
+    found = recorded(tmp_path, textwrap.dedent(text), until="run")
+    (numerics,) = found.all(Numerics)
+    assert numerics.within is False
+    assert numerics.random == ()
+
+
+def test_inference_mode(tmp_path: Path) -> None:
+    text = """
+        import torch
+        def model(x):
+            print(torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+            return torch.sin(x)
+        example_inputs = (torch.ones(2),)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), grad="inference")
+    assert "".join(output.text for output in found.all(Output)) == "False True\n"
 
 
 def test_until_autograd_makes_the_graphs_and_no_kernel(tmp_path: Path) -> None:
@@ -229,8 +238,84 @@ def test_a_script_runs_as_it_is(tmp_path: Path) -> None:
     assert found.end.calls == 3
 
 
+def test_a_script_that_compiles_nothing(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import torch\nf = torch.compile(torch.sin)\n")
+    assert found.end.status == "ok"
+    (warned,) = found.all(Warned)
+    assert "called nothing compiled" in warned.message
+
+
 def test_a_script_that_fails(tmp_path: Path) -> None:
     text = "import sys, torch\ntorch.compile\nsys.exit('no')\n"
     found = recorded(tmp_path, text)
     assert (found.end.status, found.end.exit_code) == ("exited", 1)
     assert found.line == 3
+
+
+def test_caches_are_of_this_recording_alone(tmp_path: Path) -> None:
+    text = (
+        "import os, torch\n"
+        "from torch._inductor.runtime.cache_dir_utils import cache_dir\n"
+        "os.makedirs(cache_dir() + '/kept')\n"
+        "print(cache_dir())\n"
+        "print(os.environ['TRITON_CACHE_DIR'])\n"
+        "model, example_inputs = torch.sin, (torch.ones(2),)\n"
+    )
+    run = recorded(tmp_path, text)
+    printed = "".join(found.text for found in run.all(Output)).split()
+    assert len(printed) == 2
+    for folder in printed:
+        assert Path(folder).parent.name.startswith("tcw-")
+        assert not Path(folder).parent.exists()
+
+
+SCRIPT = """
+import subprocess, torch
+start = subprocess.Popen.__init__
+def counted(self, arguments, *rest, **options):
+    print("started", arguments)
+    start(self, arguments, *rest, **options)
+subprocess.Popen.__init__ = counted
+
+def step(x):
+    return torch.sin(x) * 2
+
+x = torch.ones(4, requires_grad=True)
+ways = [
+    torch.compile(step),
+    torch.compile(step, mode="max-autotune-no-cudagraphs"),
+    torch.compile(step, backend="inductor", options={"max_autotune": True}),
+]
+for compiled in ways:
+    torch._dynamo.reset()
+    out = compiled(x)
+    out.sum().backward()
+    assert torch.allclose(out, step(x))
+"""
+
+
+@pytest.mark.parametrize("until", ["capture", "autograd"])
+def test_a_script_of_its_own_stops_early_too(tmp_path: Path, until: str) -> None:
+    found = recorded(tmp_path, SCRIPT, until=until)
+    assert found.end.status == "ok", found.records
+    assert [output.text for output in found.all(Output)] == []
+    kinds = {graph.kind for graph in found.all(Graph)}
+    traced = {"joint", "forward", "backward"} if until == "autograd" else set()
+    assert kinds == {"captured"} | traced
+    assert sum(graph.kind == "captured" for graph in found.all(Graph)) == 3
+    assert [warned.message for warned in found.all(Warned)] == []
+
+
+def test_inductor_in_a_backend_of_the_script_is_told(tmp_path: Path) -> None:
+    text = """
+        import torch
+        from torch._inductor.compile_fx import compile_fx
+        def mine(graph, inputs):
+            return compile_fx(graph, inputs, inner_compile=lambda graph, *a, **k: graph)
+        torch.compile(lambda x: x.sin().cos(), backend=mine)(torch.ones(2))
+        torch._dynamo.utils.counters["inductor"]["counted"] += 1
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), until="capture")
+    assert found.end.status == "ok"
+    (warned,) = found.all(Warned)
+    assert "a backend of its own" in warned.message

@@ -109,3 +109,21 @@ def test_marks_count_from_the_end_too() -> None:
     x = torch.ones(2, 3)
     mark_dynamic(("x:-1",), {"x": x})
     assert x._dynamo_dynamic_indices == {1}
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        ("x", "expected NAME:DIM"),
+        ("x:y", "expected NAME:DIM"),
+        ("z:0", "no argument 'z'"),
+        ("x:2", "x has 2 dimensions (2, 3)"),
+        ("x:-3", "x has 2 dimensions (2, 3)"),
+        ("scale:0", "scale is a float, no tensor"),
+    ],
+)
+def test_marks_that_fit_nothing(mark: str, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        mark_dynamic((mark,), {"x": torch.ones(2, 3), "scale": 2.0})
+    assert caught.value.message.startswith("--mark-dynamic")
+    assert words in caught.value.message

@@ -399,3 +399,17 @@ def test_advice_may_be_missing() -> None:
     assert summary([bare]).findings[0].fixes == ()
     torch_only = traces.graph_break(advice=(Advice(text="a", by="torch"),))
     assert summary([torch_only]).findings[0].code == ""
+
+
+def test_what_also_helps_behind_a_break_comes_first() -> None:
+    """The caller cannot mark what was made before a graph break."""
+
+    def advised(record: Recompile, code: str) -> Recompile:
+        return msgspec.structs.replace(record, advice=(Advice(text="Do it", code=code),))
+
+    before = advised(size_change("0/1", "x", 4, 6), "mark")
+    behind = advised(size_change("1/1", "h", 4, 6), "dynamic")
+    (cause,) = summary([*traces.opening(), before, resumed("1/1"), behind]).recompiles
+    assert [one.code for one in cause.advice] == ["dynamic", "mark"]
+    (cause,) = summary([*traces.opening(), before]).recompiles
+    assert [one.code for one in cause.advice] == ["mark"]

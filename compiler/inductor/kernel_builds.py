@@ -1,0 +1,77 @@
+"""Builds of C++ kernels: whether the library was there before, or a compiler had to be started.
+
+`CppCodeCache.load_async` (torch/_inductor/codecache.py) answers with the function that will load a
+library. A library that this process knows keeps its function; for any other, torch looks for the
+file under a lock and hands a build to its workers where there is none: the function holds the
+file's path and the future of that build. A torch whose function holds no path is not asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id
+from compiler.trace.records import CacheLookup
+
+CACHE = "kernel build"
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.codecache import CppCodeCache
+
+    safely = Safely(recorder, HOOK.name)
+    original = CppCodeCache.load_async.__func__
+
+    def load_async(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        known = set(cls.cache)
+        load = original(cls, *args, **kwargs)
+        safely(_record, recorder, cls.cache, known, load)
+        return load
+
+    return patch(CppCodeCache, "load_async", classmethod(load_async))
+
+
+def _record(recorder: Recorder, cache: dict[str, Any], known: set[str], load: Any) -> None:
+    key = next((key for key, value in cache.items() if value is load), "")
+    found = True if key in known else library_found(load)
+    if not key or found is None:
+        return
+    recorder.emit(
+        CacheLookup(
+            cache=CACHE,
+            verdict="hit" if found else "miss",
+            compile_id=current_compile_id(),
+            key=key,
+            missed="" if found else "the library has to be built",
+        )
+    )
+
+
+def library_found(load: Callable[[], object]) -> bool | None:
+    """Whether the file that `load` will load was there; None where that cannot be told."""
+    code, cells = getattr(load, "__code__", None), getattr(load, "__closure__", None)
+    if code is None or cells is None:
+        return None
+    held = dict(zip(code.co_freevars, cells, strict=False))
+    if "binary_path" not in held or "future" not in held:
+        return None
+    building, path = held["future"].cell_contents, held["binary_path"].cell_contents
+    return building is None and isinstance(path, str) and os.path.exists(path)
+
+
+HOOK = Hook(
+    name="kernel builds",
+    offers="which C++ kernels had to be built, and which libraries were there",
+    needs=(
+        "torch._inductor.codecache:CppCodeCache.load_async",
+        "torch._inductor.codecache:CppCodeCache.cache",
+    ),
+    install=install,
+    stage="build",
+    tried_on=("2.13.0",),
+)

@@ -1,0 +1,85 @@
+"""Recording changes no cache key: what either side compiled, the other finds in another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import contextlib, json, sys
+import torch
+from torch._dynamo.utils import counters
+from compiler.control.recorder import Recorder
+from compiler.pipeline import recording
+from compiler.trace.records import Settings
+from compiler.trace.writer import TraceWriter
+
+def plain(x, w):
+    return x @ w
+
+def watched(x, w):
+    return (x @ w).t() @ x
+
+lines = []
+recorder = Recorder(TraceWriter(lines.append), Settings(file=""))
+
+def counts(function, hooks):
+    counters.clear()
+    with recording(recorder) if hooks else contextlib.nullcontext():
+        x, w = torch.ones(4, 4), torch.ones(4, 4, requires_grad=True)
+        torch.compile(function)(x, w).sum().backward()
+    found = {**counters["aot_autograd"], **counters["inductor"]}
+    return {key: found[key] for key in sorted(found) if key.endswith(("_hit", "_miss", "_bypass"))}
+
+first = sys.argv[1] == "first"
+result = {
+    "recorded second": counts(plain, hooks=not first),
+    "recorded first": counts(watched, hooks=first),
+    "records": [json.loads(line) for line in lines],
+}
+print(json.dumps(result))
+"""
+
+
+def run(cache: Path, which: str) -> dict:
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, which],
+        env=environment, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
+    """Each compiles two functions, one recorded; the other one is recorded in the second."""
+    cache = tmp_path_factory.mktemp("cache")
+    return run(cache, "first"), run(cache, "second")
+
+
+@pytest.mark.parametrize("order", ["recorded first", "recorded second"])
+def test_the_second_process_hits_all_that_the_first_missed(two_processes, order: str) -> None:
+    first, second = two_processes
+    missed = {key.removesuffix("_miss"): count for key, count in first[order].items()}
+    found = {key.removesuffix("_hit"): count for key, count in second[order].items()}
+    assert all(key.endswith("_miss") for key in first[order]), first
+    assert missed == found
+    assert missed["autograd_cache"] == 1
+
+
+def test_a_hit_of_autograds_cache_says_what_is_not_known(two_processes) -> None:
+    said = [
+        [record["message"] for record in process["records"] if record["record"] == "warned"]
+        for process in two_processes
+    ]
+    assert said[0] == []
+    (message,) = said[1]
+    assert message.startswith("served from the AOTAutograd cache: ")
+    assert "without `--cached`" in message
