@@ -73,7 +73,7 @@ def test_after_a_failure_nothing_is_said_to_be_in_order(block_records: list[AnyR
     failure = Failure(doing="reading inputs", type="NoInputs", message="long " * 60)
     view = view_of([block_records[0], failure, End(status="failed", seconds=1.0)], "")
     lines = [row.text for row in overview.content(view, 60).rows]
-    assert lines[1].strip() == "failed while reading inputs"
+    assert lines[0].strip() == "failed while reading inputs"
     assert all(cell_len(line) <= 60 for line in lines)
     found = [row.text for row in findings.content(view, 110).rows]
     assert not any("nothing needs attention" in line for line in found)
