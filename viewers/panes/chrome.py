@@ -153,11 +153,7 @@ def _counterparts(view: View) -> Line:
     if graph is not None:
         wanted = {refs.node(graph.id, node.name) for node in graph.nodes}
         nodes = [ref for ref in view.lit if ref in wanted]
-    kernels = [
-        kernel
-        for kernel in view.facts.kernels_of.get(view.compile_id, [])
-        if refs.kernel(kernel.id) in view.lit and not kernel.predicted
-    ]
+    kernels = [kernel for kernel in view.kernels() if refs.kernel(kernel.id) in view.lit]
     spans: list[Span] = []
     if refs.kind(view.ref) != "src":
         places = sorted(refs.split_source(ref) for ref in view.lit if refs.kind(ref) == "src")

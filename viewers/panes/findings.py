@@ -89,7 +89,7 @@ def _rest(view: View, any_finding: bool) -> Row:
     elif summary.verdict.tone == "failed":
         words = "no finding in what was recorded before"
     elif view.recording.end is None:
-        words = "nothing needs attention so far"
+        words = "nothing needs attention so far" if view.live else "no finding in what was recorded"
     else:
         compiles = plural(summary.compiles, "compile")
         words = f"nothing needs attention: no break, no recompile in {compiles}"

@@ -224,11 +224,11 @@ def verdict(view: View, width: int) -> list[Row]:
     score: list[Span] = [("score    ", "dim")]
     if pair.shared_bytes is not None:
         score += [("shared bytes ", "text"), (number(pair.shared_bytes), "strong")]
+    score.append((f"   {tests}", "faint"))
     if pair.score_text:
         score.append(text(f"   {pair.score_text}", "dim"))
     elif not pair.score:
         score.append(("   not scored: only a pair that may fuse is", "dim"))
-    score.append((f"   {tests}", "faint"))
     return [
         Row(
             body=(text(title, "title"),), right=(text(pair.id, "dim"), (" ", "text")), heading=True

@@ -9,9 +9,10 @@ from functools import lru_cache
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
 from viewers.labels import kernel_label
+from viewers.panes.assembly import code_lines
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.names import line_text
-from viewers.panes.rows import BLANK, Content, Line, Row, Rows, Span, empty, text
+from viewers.panes.rows import BLANK, Content, Line, Row, Rows, Span, empty, text, width_of
 from viewers.panes.view import LANGUAGES, View
 from viewers.words import bytes_text, plural
 
@@ -73,18 +74,6 @@ def without_decorators(body: str) -> tuple[tuple[int, str], ...]:
     return lines[first:]
 
 
-_PLACE = re.compile(r" loc\((?:#loc\d*|unknown)\)")
-
-
-def without_places(body: str) -> tuple[tuple[int, str], ...]:
-    """(line number, text) of MLIR without the table of Python lines that it ends each line with."""
-    return tuple(
-        (number, _PLACE.sub("", line))
-        for number, line in enumerate(body.split("\n"), start=1)
-        if not line.startswith("#loc")
-    )
-
-
 def content(view: View, width: int) -> Content:
     kernel = view.shown_kernel()
     name = LANGUAGES[view.language].lower()
@@ -109,10 +98,17 @@ def content(view: View, width: int) -> Content:
     return Content(
         name,
         subject,
-        ((" · ".join(words), "dim"),),
+        _fitting(words, width - len(name) - width_of((text(subject),)) - 6),
         Rows(len(numbered), rows, row_refs),
         refs.kernel(kernel.id, start),
     )
+
+
+def _fitting(words: list[str], room: int) -> Line:
+    """Facts for the right of a title, the last left out first; the first always stays."""
+    while len(words) > 1 and len(" · ".join(words)) > room:
+        words = words[:-1]
+    return ((" · ".join(words), "dim"),)
 
 
 def _facts(view: View, kernel: Kernel) -> list[str]:
@@ -183,21 +179,28 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
         facts.append(f"{binary.registers} registers")
     if binary.spill_bytes is not None:
         facts.append(f"{bytes_text(binary.spill_bytes)} spilled")
-    body = view.recording.text(key)
-    whole = tuple(enumerate(body.split("\n"), start=1))
-    mlir = view.language in ("ttir", "ttgir") and not view.raw
-    shown = without_places(body) if mlir else whole
-    if shown != whole:
-        facts.append("tidied")
-    right: Line = ((" · ".join(facts), "dim"),)
+    whole = code_lines(view.recording.text(key), view.language, kernel.name)
+    shown = whole if view.raw else tuple(line for line in whole if not line.only_places)
+    if view.raw:
+        facts.append("raw")
+    right = _fitting(facts, width - len(name) - width_of((text(subject),)) - 6)
+    source = {line.line: line for line in kernel.lines}
+    raw = view.recording.text(key).split("\n") if view.raw else []
+    row_refs = [refs.kernel(kernel.id, line.origin) if line.origin else "" for line in shown]
 
     def make(index: int) -> Row:
-        number, line = shown[index][0], shown[index][1].expandtabs(4)
-        code = line.strip()
-        role: Span = text(line, "faint" if code.startswith((".", "//")) else "text")
-        return Row(gutter=((f"{number:>5} ", "faint"),), body=(role,), key=f"asm:{number}")
+        line = shown[index]
+        words = (raw[line.number - 1] if raw else line.text).expandtabs(4)
+        quiet = words.strip().startswith((".", "//", "!"))
+        return Row(
+            gutter=(gutter_of(source.get(line.origin)),),
+            body=(text(words, "faint" if quiet else "text"),),
+            ref=row_refs[index],
+            key=f"asm:{line.number}",
+        )
 
-    return Content(name.lower(), subject, right, Rows(len(shown), make, [""] * len(shown)))
+    start = next((f"asm:{line.number}" for line in shown if line.origin in source), "")
+    return Content(name.lower(), subject, right, Rows(len(shown), make, row_refs), start)
 
 
 def _nothing(view: View) -> tuple[str, str]:

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rich.cells import cell_len
+
 from compiler.trace.records import Buffer, MemoryPlan
 from viewers.labels import kernel_label, short_label
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
+from viewers.panes.rows import (
+    BLANK,
+    Content,
+    Line,
+    Role,
+    Row,
+    Span,
+    empty,
+    pad,
+    pad_left,
+    text,
+    wrap,
+)
 from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.plain import plain
@@ -16,6 +30,8 @@ from viewers.words import bytes_text, plural
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
 LEVELS = " ▁▂▃▄▅▆▇█"
 NAME, SIZE, TAIL = 12, 8, 24
+NAMED = 5
+"""Cells of a step from which on it is named by what runs, not by its kernel's id."""
 
 
 def content(view: View, width: int) -> Content:
@@ -33,7 +49,8 @@ def content(view: View, width: int) -> Content:
     largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
     inputs = [buffer for buffer in buffers if buffer.kind == "input"]
     names = [_step_name(view, step) for step in plan.steps]
-    rows = [_head(names, cell, shown)]
+    live = _alive(plan)
+    rows = [*_peak(plan, live, names, width), BLANK, _head(names, cell, shown)]
     if inputs:
         key = f"{graph}:inputs"
         opened = key in view.unfolded
@@ -41,7 +58,7 @@ def content(view: View, width: int) -> Content:
         rows.extend(_buffer(buffer, largest, cell, shown) for buffer in inputs if opened)
     own = (buffer for buffer in buffers if buffer.kind != "input")
     rows.extend(_buffer(buffer, largest, cell, shown) for buffer in own)
-    rows += [BLANK, *_live(plan, names, cell, shown)]
+    rows += [BLANK, *_live(live, cell, shown)]
     words: list[Span] = [("■ ", "hot"), ("kept for backward or output  ", "dim")]
     words += [("■ ", "accent"), ("takes over another's memory", "dim")]
     if shown < steps:
@@ -77,7 +94,8 @@ def _step_name(view: View, step: str) -> str:
 def _head(names: list[str], cell: int, shown: int) -> Row:
     spans: list[Span] = [(pad(" buffer", NAME + 1), "dim"), (pad_left("size ", SIZE + 1), "dim")]
     for name in names[:shown]:
-        words = plain(name.partition(" ")[2] or name)
+        kernel, _, label = name.partition(" ")
+        words = plain(label if label and cell >= NAMED else kernel)
         spans.append((pad(cut(words, cell - 1), cell), "dim"))
     return Row(body=tuple(spans))
 
@@ -111,20 +129,38 @@ def _buffer(buffer: Buffer, largest: int, cell: int, shown: int) -> Row:
     )
 
 
-def _live(plan: MemoryPlan, names: list[str], cell: int, shown: int) -> list[Row]:
+def _alive(plan: MemoryPlan) -> list[int]:
     """Bytes alive at each step; a buffer whose memory is taken over counts until it is."""
     live = [0] * max(1, len(plan.steps))
-    known = True
     for buffer in plan.buffers:
         if buffer.kind == "input":
             continue
-        known = known and buffer.bytes is not None
         for step in range(buffer.first, min(buffer.last + 1, len(live))):
             live[step] += buffer.bytes or 0
     for buffer in plan.buffers:
         taken = next((b for b in plan.buffers if b.name == buffer.reuses), None)
         if taken is not None and taken.last >= buffer.first:
             live[buffer.first] -= taken.bytes or 0
+    return live
+
+
+def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:
+    """The answer: how much at most, where, and what reuse saves."""
+    known = all(buffer.bytes is not None for buffer in plan.buffers if buffer.kind != "input")
+    note = "" if known else "   sizes that are symbolic count as nothing here"
+    at = plain(names[live.index(max(live))]) if names else ""
+    reuse = reuse_of(plan)
+    peak = peak_words(plan.peak_bytes, plan.without_reuse_bytes, reuse)
+    rest = wrap(f"as Inductor plans it   most alive at {at}{note}", width - cell_len(peak) - 5)
+    first: Line = ((" ", "text"), (peak, "strong"), ("   " + rest[0], "dim"))
+    return [
+        Row(body=first),
+        *(Row(body=((f" {line}", "dim"),)) for line in [*rest[1:], reuse_words(reuse)]),
+    ]
+
+
+def _live(live: list[int], cell: int, shown: int) -> list[Row]:
+    """A chart of what is alive, three lines high."""
     most = max(live) or 1
     rows = []
     for level in (3, 2, 1):
@@ -140,13 +176,4 @@ def _live(plan: MemoryPlan, names: list[str], cell: int, shown: int) -> list[Row
             (pad_left(bytes_text(int(most * level / 3)), SIZE) + " ", "dim"),
         )
         rows.append(Row(body=(*lead, *spans)))
-    note = "" if known else "   sizes that are symbolic count as nothing here"
-    at = names[live.index(max(live))] if names else ""
-    reuse = reuse_of(plan)
-    peak = peak_words(plan.peak_bytes, plan.without_reuse_bytes, reuse)
-    lines = [f"{peak}, as Inductor plans it   most alive at {at}{note}", reuse_words(reuse)]
-    return [
-        *rows,
-        BLANK,
-        *(Row(gutter=((" ", "text"),), body=(text(words, "dim"),)) for words in lines),
-    ]
+    return rows

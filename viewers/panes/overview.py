@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from rich.cells import cell_len
+
 from compiler.trace.records import Progress
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.findings import crossing_text
@@ -13,6 +15,8 @@ from viewers.summary.numerics import numerics_words
 from viewers.words import numbers_text, plural, seconds_text
 
 BAR = 18
+NARROW = 90
+"""Below this width no row is left blank that need not be."""
 MESSAGE_LINES = 6
 """Lines of a failure's message that are shown here; its place is what matters."""
 TONES: dict[str, Role] = {"won": "good", "lost": "bad", "failed": "bad", "neutral": "strong"}
@@ -22,15 +26,36 @@ def content(view: View, width: int) -> Content:
     summary = view.summary
     rows = [
         BLANK,
-        Row(body=((" ", "text"), *_verdict(view))),
-        *([Row(body=((" ", "text"), *_totals(summary)))] if summary.calls else []),
+        *_fitted(_verdict(view), width),
+        *(_totals(summary, width) if summary.calls else []),
         BLANK,
     ]
     if summary.failure is not None:
         rows[-1:] = _failure(view, width)
     if summary.cut is not None:
         rows += [*_cut(view, summary.cut), BLANK]
+    if width < NARROW:
+        rows = _dense(rows)
     return Content("overview", rows=rows, still=True)
+
+
+def _dense(rows: list[Row]) -> list[Row]:
+    """Only one blank row, before how the model is cut: a narrow screen is a low one."""
+    kept = [row for row in rows if row is not BLANK]
+    place = next((i for i, row in enumerate(kept) if row.heading), len(kept))
+    return [*kept[:place], *([BLANK] if 0 < place < len(kept) else []), *kept[place:]]
+
+
+def _fitted(line: Line, width: int) -> list[Row]:
+    """A headline and its numbers: below it where they would be cut."""
+    head, *rest = line
+    if not rest or width_of(line) + 2 <= width:
+        return [Row(body=((" ", "text"), *line))]
+    detail = "".join(words for words, _ in rest).strip().replace("   ", " · ")
+    return [
+        *(Row(body=((" ", "text"), (words, head[1]))) for words in wrap(head[0], width - 2)),
+        *(Row(body=((" ", "text"), (words, rest[0][1]))) for words in wrap(detail, width - 2)),
+    ]
 
 
 def _verdict(view: View) -> Line:
@@ -64,7 +89,7 @@ def _detail(words: str) -> str:
     return re.sub(r", (?![^(]*\))", "   ", sides)
 
 
-def _totals(summary: Summary) -> Line:
+def _totals(summary: Summary, width: int) -> list[Row]:
     parts = []
     calls = [call for call in summary.calls if call.number]
     words = plural(len(calls), "call")
@@ -81,7 +106,16 @@ def _totals(summary: Summary) -> Line:
     parts.append(
         f"{plural(summary.compiles, 'compile')}, {plural(summary.kernels.count, 'kernel')}"
     )
-    return ((" · ".join(parts).replace(" · ", "   ·   "), "dim"),)
+    lines = ["   ·   ".join(parts)]
+    if cell_len(lines[0]) + 2 > width:
+        lines = parts[:1]
+        for part in parts[1:]:
+            joined = f"{lines[-1]} · {part}"
+            if cell_len(joined) + 2 <= width:
+                lines[-1] = joined
+            else:
+                lines.append(part)
+    return [Row(body=((f" {line}", "dim"),)) for line in lines]
 
 
 def _failure(view: View, width: int) -> list[Row]:
@@ -122,7 +156,7 @@ def _cut(view: View, call: Call) -> list[Row]:
         if count > 1
         else "One forward pass is one graph"
     )
-    rows = [Row(body=((" ", "text"), (headline, "strong"))), BLANK]
+    rows = [Row(body=((" ", "text"), (headline, "strong")), heading=True), BLANK]
     most = max((piece.ops for piece in pieces), default=1) or 1
     label = max((len(_label(piece)) for piece in pieces), default=8)
     for piece in pieces:

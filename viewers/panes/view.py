@@ -216,10 +216,12 @@ class View:
         return self.language != "cpp"
 
     def kernels(self) -> list[Kernel]:
-        """Kernels of this compile in the language that is shown (library calls with C++)."""
-        wanted = ("cpp", "aten") if self.language == "cpp" else ("triton",)
+        """Kernels of this compile in the language that is shown, with the library calls between."""
         found = self.facts.kernels_of.get(self.compile_id, [])
-        return [kernel for kernel in found if kernel.language in wanted]
+        wanted = "cpp" if self.language == "cpp" else "triton"
+        predicted = {kernel.predicted for kernel in found if kernel.language == wanted} or {False}
+        wanted_too = ("aten", wanted)
+        return [k for k in found if k.language in wanted_too and k.predicted in predicted]
 
     def kernels_of_graph(self) -> list[Kernel]:
         """Those of the graph that is shown; of a captured or joint graph, all."""

@@ -6,6 +6,7 @@ from the file alone, so a trace from another machine opens as well.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -24,8 +25,11 @@ def command(file: Path) -> int:
     check(file)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
+    gc.disable()  # modules live as long as we do: the collector would go through them in vain
     from workbench.tui.app import run
 
+    gc.freeze()
+    gc.enable()
     return run(file)
 
 

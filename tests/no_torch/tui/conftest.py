@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
+from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from compiler.trace.records import AnyRecord
@@ -14,6 +14,7 @@ from tests.block_trace import block_trace
 from workbench.tui.app import Workbench
 from workbench.tui.bench import Bench
 from workbench.tui.pane import PaneView
+from workbench.tui.picture import picture
 from workbench.tui.theme import ThemeName
 
 KEYS = {" ": "space", ":": "colon", "/": "slash"}
@@ -56,6 +57,12 @@ class Reader:
         await self.type(words)
         await self.press("enter")
 
+    async def go(self, arrangement: str) -> None:
+        """As by the palette, without its typing."""
+        self.bench.navigator.go(arrangement, self.focus())
+        await self.bench.rebuild()
+        await self.pilot.pause()
+
     async def until(self, holds: Callable[[], bool]) -> None:
         for _ in range(200):
             if holds():
@@ -72,19 +79,19 @@ class Reader:
         return pane.pane if pane else ""
 
     def lines(self) -> list[str]:
-        """The screen as text."""
-        width = self.app.size.width
-        strips = self.app.screen._compositor.render_strips()
-        return [strip.text.ljust(width) for strip in strips]
+        """The screen as text, as it would be sent to the terminal."""
+        return [strip.text for strip in self.app.screen._compositor.render_strips()]
+
+    def cells(self) -> list[int]:
+        """How many cells each line of the screen takes."""
+        return [cell_len(line) for line in self.lines()]
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.lines()) + "\n"
 
     def svg(self) -> str:
-        """The screen as a picture whose ids do not change."""
-        picture = self.app.export_screenshot(title="tcw", simplify=True)
-        picture = re.sub(r"terminal-\d+", "terminal", picture)
-        return "\n".join(line.rstrip() for line in picture.splitlines()) + "\n"
+        """The screen as a picture."""
+        return picture(self.app)
 
 
 Open = Callable[..., AbstractAsyncContextManager[Reader]]

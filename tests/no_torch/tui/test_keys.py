@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.trace import refs
+from compiler.trace.records import GraphBreak, Guards, MemoryPlan
 from tests.block_trace import FILE
 from tests.no_torch.tui.conftest import Open
 from workbench.tui.bench import Bench
-from workbench.tui.commands import BY_KEY, COMMANDS, HINTS
+from workbench.tui.commands import BY_KEY, COMMANDS, GOES, HINTS
 
 
 def test_every_command_has_a_method_and_no_key_has_two() -> None:
@@ -82,7 +83,7 @@ async def test_zoom(open_trace: Open, block_file: Path) -> None:
 
 async def test_layout_turns_columns_into_rows(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         assert reader.pane("source").region.y == reader.pane("kernel").region.y
         await reader.press("vertical_line")
         assert reader.pane("source").region.y < reader.pane("kernel").region.y
@@ -91,7 +92,7 @@ async def test_layout_turns_columns_into_rows(open_trace: Open, block_file: Path
 
 async def test_more_room(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         before = reader.pane("source").size.width
         await reader.press("plus", "plus")
         assert reader.pane("source").size.width > before
@@ -101,7 +102,7 @@ async def test_more_room(open_trace: Open, block_file: Path) -> None:
 
 async def test_search(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         await reader.press("slash")
         await reader.type("linear")
         await reader.press("enter")
@@ -118,7 +119,7 @@ async def test_search(open_trace: Open, block_file: Path) -> None:
 
 async def test_n_walks_the_counterparts(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         await reader.press("n")
         graph = reader.pane("graph")
         assert graph.spot in graph.lit
@@ -144,17 +145,55 @@ async def test_brackets_step_through_this_kind(open_trace: Open, block_file: Pat
         assert "break  2 of 2" in reader.text()
         await reader.press("right_square_bracket")
         assert "break  1 of 2" in reader.text()
-        await reader.choose("go to fusion")
+        await reader.go("fusion")
         first = reader.bench.view.pair
         await reader.press("right_square_bracket")
         assert reader.bench.view.pair != first
         assert reader.pane("fusion").row.key == f"pair:{reader.bench.view.pair}"
 
 
+async def test_brackets_stay_among_the_kernels_of_the_graph_that_is_shown(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.go("source")
+        graph = reader.bench.view.graph()
+        assert graph is not None
+        assert "backward" not in graph.id
+        kernels = [kernel.id for kernel in reader.bench.view.kernels_of_graph()]
+        seen = []
+        for _ in kernels:
+            seen.append(reader.bench.view.kernel)
+            await reader.press("right_square_bracket")
+        assert set(seen[1:]) <= set(kernels)
+        assert reader.bench.view.kernel == seen[0] or not seen[0]
+        while reader.bench.view.kernel != kernels[-1]:
+            await reader.press("right_square_bracket")
+        assert f"{len(kernels)} of {len(kernels)}" in reader.lines()[-1]
+        await reader.press("right_square_bracket")
+        assert reader.bench.view.kernel == kernels[0]
+        assert "past the last, to the first" in reader.lines()[-1]
+
+
+async def test_the_timeline_says_where_the_selection_stands(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        recording = reader.bench.recording
+        count = len(recording.records)
+        for name, kind in (("break", GraphBreak), ("memory", MemoryPlan), ("guards", Guards)):
+            await reader.go(name)
+            words = reader.lines()[-2].rpartition("record ")[2].split()
+            assert words[1:] == ["/", f"{count:,}"]
+            record = recording.records[int(words[0].replace(",", "")) - 1]
+            assert isinstance(record, kind)
+            assert reader.bench.view.compile_id in (getattr(record, "compile_id", "") or "0/0")
+
+
 async def test_parentheses_switch_language_and_graph(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         await reader.press("1")
-        await reader.choose("go to source")
+        await reader.go("source")
         seen = []
         for _ in range(4):
             seen.append(reader.pane("kernel").content.name)
@@ -169,13 +208,13 @@ async def test_parentheses_switch_language_and_graph(open_trace: Open, block_fil
 
 async def test_raw_and_torch_text(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         assert "static_cast" not in reader.text()
         await reader.press("R")
         await reader.press("4")
         await reader.press("G")
         assert "integer_div_error" in reader.text()
-        await reader.choose("go to graph breaks")
+        await reader.go("break")
         assert "U shows all" in reader.text()
         await reader.press("U")
         assert "This graph break is fundamental" in " ".join(reader.text().split()) or (
@@ -221,15 +260,16 @@ async def test_quit(open_trace: Open, block_file: Path) -> None:
 
 async def test_memory_order(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("memory plan")
-        assert reader.pane("memory").rows[1].key == "buffer:buf0"
+        await reader.go("memory")
+        pane = reader.pane("memory")
+        assert next(row.key for row in pane.rows if row.key) == "buffer:buf0"
         await reader.press("o")
-        assert reader.pane("memory").rows[1].key == "buffer:buf8"
+        assert next(row.key for row in pane.rows if row.key) == "buffer:buf8"
 
 
 async def test_folds(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("go to source")
+        await reader.go("source")
         await reader.press("3", "g", "g")
         pane = reader.pane("graph")
         before = len(pane.rows)
@@ -254,7 +294,11 @@ async def test_each_arrangement_has_hints_and_the_footer_keeps_help(
     open_trace: Open, block_file: Path
 ) -> None:
     async with open_trace(block_file, (60, 20)) as reader:
-        for words in ("overview", "source, graph", "graph breaks", "recompiles", "guards"):
-            await reader.choose(f"go to {words}")
-            assert reader.bench.navigator.arrangement in HINTS
+        for name, words in GOES:
+            if name == "recompiles":
+                await reader.choose(words)
+            else:
+                await reader.go(name)
+            assert reader.bench.navigator.arrangement == name
+            assert name in HINTS
             assert "? help  : all commands" in reader.lines()[-1]

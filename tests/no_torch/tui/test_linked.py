@@ -11,7 +11,7 @@ from tests.no_torch.tui.conftest import Open, Reader
 
 async def select_line(reader: Reader, line: int) -> None:
     await reader.press("1")
-    await reader.choose("go to source")
+    await reader.go("source")
     pane = reader.pane("source")
     index = list(pane.content.refs).index(refs.source(FILE, line))
     pane.go(index)
@@ -74,7 +74,7 @@ async def test_a_pane_does_not_scroll_while_a_counterpart_is_visible(
 async def test_a_pair_lights_the_lines_of_both_halves(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file, (200, 55)) as reader:
         await reader.press("1")
-        await reader.choose("go to fusion")
+        await reader.go("fusion")
         await reader.press("j", "j", "j", "j", "j")
         source = reader.pane("source")
         assert {refs.split_source(source.rows[i].ref)[1] for i in source.lit} == {18, 19}

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import Golden
 from tests.no_torch.tui.conftest import Open, Reader
+from workbench.tui.commands import GOES
 
 SIZES = [(80, 24), (120, 40), (200, 55)]
 
@@ -22,14 +23,14 @@ async def _break(reader: Reader) -> None:
 
 async def _linked(reader: Reader) -> None:
     await reader.press("1")
-    await reader.choose("go to source")
+    await reader.go("source")
     while reader.bench.view.ref.rpartition(":")[2] != "19":
         before = reader.bench.view.ref
         await reader.press("k" if int(before.rpartition(":")[2]) > 19 else "j")
 
 
 async def _fusion(reader: Reader) -> None:
-    await reader.choose("go to fusion")
+    await reader.go("fusion")
     await reader.press("j", "j", "j", "j", "j")
 
 
@@ -67,16 +68,15 @@ async def test_theme(theme: str, open_trace: Open, block_file: Path, golden: Gol
 
 async def test_memory(open_trace: Open, block_file: Path, golden: Golden) -> None:
     async with open_trace(block_file) as reader:
-        await reader.choose("memory plan")
+        await reader.go("memory")
         golden("tui/s7-memory-120x40.svg", reader.svg())
 
 
-@pytest.mark.parametrize("width", [40, 77, 99, 100, 149, 150, 180])
-async def test_no_line_is_too_long_or_too_short(
-    width: int, open_trace: Open, block_file: Path
-) -> None:
-    async with open_trace(block_file, (width, 30)) as reader:
-        for name in SCREENS:
-            await reader.press("escape", "escape", "escape")
-            await SCREENS[name](reader)
-            assert {len(line) for line in reader.lines()} == {width}
+async def test_no_line_is_too_long_or_too_short(open_trace: Open, block_file: Path) -> None:
+    """Nor while the terminal is resized."""
+    async with open_trace(block_file, (40, 30)) as reader:
+        for name, _ in GOES:
+            await reader.go(name)
+            for width in (40, 77, 99, 100, 149, 150, 180, 300):
+                await reader.pilot.resize_terminal(width, 30)
+                assert reader.cells() == [width] * 30, name

@@ -30,6 +30,7 @@ from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 from tests.no_torch.tui.conftest import Open, encoded
 from workbench.tui.app import run
+from workbench.tui.commands import GOES
 
 ESCAPES = "\x1b[2J\x1b]0;pwned\x07[/nope][@click=app.quit]x[/]\u202etxt\u200b\x9b31m"
 LONG = "n" * 10_000
@@ -105,21 +106,19 @@ async def test_a_failure_is_the_answer(open_trace: Open, tmp_path: Path) -> None
         assert "Eager fails too: torch.compile is not the cause" in shown
 
 
-@pytest.mark.parametrize("words", ["", "go to source", "go to graph breaks", "go to recompiles",
-                                   "go to guards", "kept for the backward", "go to fusion",
-                                   "memory plan", "program's output"])  # fmt: skip
+@pytest.mark.parametrize("name", [name for name, _ in GOES])
 async def test_an_empty_recording_says_so_everywhere(
-    words: str, open_trace: Open, tmp_path: Path
+    name: str, open_trace: Open, tmp_path: Path
 ) -> None:
     path = tmp_path / "empty.tcw"
     path.write_bytes(encoded([block_trace()[0], End(status="ok", seconds=0.1)]))
     async with open_trace(path) as reader:
-        if words:
-            await reader.choose(words)
-        for key in ("j", "k", "G", "enter", "n", "e", "right_square_bracket", "right_parenthesis",
-                    "o", "R", "U", "y", "z", "z", "vertical_line", "tab", "enter"):  # fmt: skip
-            await reader.press(key)
-        assert "Traceback" not in reader.text()
+        await reader.go(name)
+        await reader.press("j", "G", "enter", "n", "e", "right_square_bracket",
+                           "right_parenthesis", "o", "R", "U", "y", "z", "z", "vertical_line",
+                           "tab", "enter")  # fmt: skip
+        assert reader.app.is_running
+        assert reader.cells() == [120] * 40
 
 
 def hostile() -> list[object]:
@@ -160,27 +159,41 @@ def hostile() -> list[object]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 55)], ids=["narrow", "wide"])
-async def test_hostile_text_is_shown_and_does_nothing(
-    size: tuple[int, int], open_trace: Open, tmp_path: Path
-) -> None:
+async def test_hostile_text_is_shown_and_does_nothing(open_trace: Open, tmp_path: Path) -> None:
     path = tmp_path / "hostile.tcw"
     path.write_bytes(encoded(hostile()))  # type: ignore[arg-type]
-    async with open_trace(path, size) as reader:
-        views = ("overview", "source, graph", "graph breaks", "recompiles", "guards", "output")
-        for words in views:
-            await reader.choose(f"go to {words}")
-            for key in ("tab", "j", "enter", "l", "l", "tab", "enter"):
-                await reader.press(key)
-                shown = "".join(reader.lines())
-                assert shown.isprintable(), words
-                assert {len(line) >= 0 for line in reader.lines()} == {True}
-            await reader.press("escape")
+    async with open_trace(path, (80, 24)) as reader:
+        for name in ("overview", "source", "break", "recompiles", "guards", "kernels", "output"):
+            await reader.go(name)
+            for width, height in ((80, 24), (200, 55)):
+                await reader.pilot.resize_terminal(width, height)
+                await reader.press("tab", "j", "l", "enter")
+                assert "".join(reader.lines()).isprintable(), name
+                assert reader.cells() == [width] * height, name
+                await reader.press("escape")
         assert reader.app.is_running
-        await reader.choose("go to the overview")
+        await reader.go("overview")
         assert "[/nope]" in reader.text()
 
 
 def test_what_cannot_be_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "nowhere.tcw") == 2
     assert "nowhere.tcw" in capsys.readouterr().err
+
+
+async def test_what_was_recorded_for_a_gpu_opens_in_triton(
+    open_trace: Open, tmp_path: Path
+) -> None:
+    records = block_trace()
+    start = records[0]
+    assert isinstance(start, Start)
+    settings = msgspec.structs.replace(start.settings, device="cuda", arch="sm_90")
+    path = tmp_path / "cuda.tcw"
+    path.write_bytes(encoded([msgspec.structs.replace(start, settings=settings), *records[1:]]))
+    async with open_trace(path) as reader:
+        await reader.go("source")
+        assert reader.pane("kernel").content.name == "triton"
+        await reader.press("left_parenthesis")
+        assert reader.pane("kernel").content.name == "c++"
+        reader.bench.navigator.grown()
+        assert reader.bench.view.language == "cpp"

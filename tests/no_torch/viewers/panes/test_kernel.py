@@ -66,3 +66,9 @@ def test_binaries(block: View) -> None:
     assert "predicted sm_90 · 22 registers" in shown.right[0][0]
     block.language = "ttir"
     assert "the trace holds no TTIR" in kernel.content(block, 80).rows[1].text
+
+
+def test_a_triton_kernel_starts_at_its_def() -> None:
+    body = "import triton\n\n@triton.jit\ndef triton_(x):\n    tmp0 = x\n"
+    assert kernel.without_decorators(body)[0] == (4, "def triton_(x):")
+    assert len(kernel.without_decorators("no def at all\n")) == 2

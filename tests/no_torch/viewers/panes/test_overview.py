@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import msgspec
+from rich.cells import cell_len
 
-from compiler.trace.records import AnyRecord, Speed
+from compiler.trace.records import AnyRecord, End, Failure, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import findings, overview
 from viewers.panes.view import View
@@ -50,3 +51,36 @@ def test_findings_by_cost_with_line_and_fix(block: View) -> None:
     narrow = [row.text for row in findings.content(block, 80).rows]
     assert narrow[1].strip() == ":22   torch._dynamo.mark_dynamic(x, 0)"
     assert len(narrow) == 9
+
+
+def test_numbers_are_never_cut_on_a_narrow_screen(block: View) -> None:
+    for width in (40, 60, 80):
+        rows = overview.content(block, width).rows
+        assert "".join(row.text for row in rows).count("±24%") == 1
+        head = [row.text for row in rows[:8]]
+        assert any("60 pairs" in line and cell_len(line) <= width for line in head)
+
+
+def test_a_recording_that_was_cut_off_says_where(block_records: list[AnyRecord]) -> None:
+    view = view_of(block_records[:60])
+    assert overview.content(view, 110).rows[1].text.startswith(" Cut off in autograd after 2.0 s")
+    assert overview.content(view_of([], ""), 110).rows[1].text.startswith(" Nothing was recorded")
+    guards = [row.text for row in overview.content(view, 110).rows if "guard" in row.text]
+    assert not any("no guards" in line for line in guards)
+
+
+def test_after_a_failure_nothing_is_said_to_be_in_order(block_records: list[AnyRecord]) -> None:
+    failure = Failure(doing="reading inputs", type="NoInputs", message="long " * 60)
+    view = view_of([block_records[0], failure, End(status="failed", seconds=1.0)], "")
+    lines = [row.text for row in overview.content(view, 60).rows]
+    assert lines[0].strip() == "failed while reading inputs"
+    assert all(cell_len(line) <= 60 for line in lines)
+    found = [row.text for row in findings.content(view, 110).rows]
+    assert not any("nothing needs attention" in line for line in found)
+
+
+def test_a_fix_is_told_in_full(block: View) -> None:
+    words = " ".join(row.text for row in findings.content(block, 102).rows)
+    told = " ".join(words.split())
+    for finding in block.summary.findings:
+        assert " ".join(finding.fixes[0].text.split()) in told

@@ -1,9 +1,10 @@
-"""How fast the terminal workbench opens: first paint, and a large trace whole.
+"""How fast tcw starts: `tcw --help`, the first frame of `tcw open`, and a large trace whole.
 
-    python benchmarks/tui_open.py [megabytes]
+    python benchmarks/start_up.py [megabytes]
 
-Each row is a fresh process in a pseudo-terminal, timed from its start: until the first frame is on
-the terminal, and until the whole trace is read and shown. Medians of five.
+Each row is a fresh process, `tcw open` in a pseudo-terminal, timed from its start: until the first
+frame is on the terminal, and until the whole trace is read and shown. Wall-clock and CPU seconds,
+medians of five.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import resource
 import select
 import statistics
 import struct
@@ -29,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 from tests.block_trace import block_trace, large_trace  # noqa: E402
 
 RUNS = 5
+TCW = [sys.executable, "-P", str(ROOT / "tcw.py")]
 
 
 def write(path: Path, megabytes: float) -> None:
@@ -50,12 +53,11 @@ def opened(path: Path, count: int) -> tuple[float, float, float, float]:
     seconds, which a busy machine changes less."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    code = f"from pathlib import Path; from workbench.tui.app import run; run(Path({str(path)!r}))"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    environment = {**os.environ, "TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
     start = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=child, stdout=child, stderr=child, env=environment
+        [*TCW, "open", str(path)], stdin=child, stdout=child, stderr=child, env=environment
     )
     first = whole = first_cpu = whole_cpu = 0.0
     seen = b""
@@ -64,7 +66,7 @@ def opened(path: Path, count: int) -> tuple[float, float, float, float]:
             continue
         seen += os.read(parent, 1 << 16)
         now = time.monotonic() - start
-        read = f"{count:,} records".encode() in seen
+        read = f"/ {count:,} ".encode() in seen
         if not first and (read or b"help" in seen):
             first, first_cpu = now, cpu_seconds(process.pid)
         if read:
@@ -76,8 +78,20 @@ def opened(path: Path, count: int) -> tuple[float, float, float, float]:
     return first, whole, first_cpu, whole_cpu
 
 
+def helped() -> tuple[float, float]:
+    """Seconds and CPU seconds of `tcw --help`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.monotonic()
+    subprocess.run([*TCW, "--help"], stdout=subprocess.DEVNULL, check=True)
+    seconds = time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def main() -> None:
     large = float(sys.argv[1]) if len(sys.argv) > 1 else 50
+    wall, cpu = map(statistics.median, zip(*(helped() for _ in range(RUNS)), strict=True))
+    print(f"tcw --help  {wall:.2f} s ({cpu:.2f} CPU)\n\ntcw open")
     print(f"{'trace':>10} {'records':>9} {'first frame':>20} {'whole trace':>20}")
     with tempfile.TemporaryDirectory() as folder:
         for megabytes in (0.0, large):
