@@ -31,12 +31,17 @@ class _Asked(threading.local):
         """What torch says of the AOTAutograd lookups that are running."""
 
 
-_asked = _Asked()
+class _Running(threading.local):
+    lookups = 0
+    """Lookups in AOTAutograd's cache that this thread is in."""
+
+
+_running = _Running()
 
 
 def autograd_lookup_running() -> bool:
     """Whether this thread loads what an entry of AOTAutograd's cache points to."""
-    return bool(_asked.autograd)
+    return _running.lookups > 0
 
 
 class Caches:
@@ -44,7 +49,7 @@ class Caches:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self.asked = _asked
+        self.asked = _Asked()
         self._known: dict[tuple[str, str], list[Key]] = {}
 
     def lookup(
@@ -160,12 +165,14 @@ def install(recorder: Recorder) -> Uninstall:
     def autograd_loaded(*args: Any, **kwargs: Any) -> Any:
         info: dict[str, Any] = {}
         caches.asked.autograd.append(info)
+        _running.lookups += 1
         hit = False
         try:
             answer = try_load(*args, **kwargs)
             hit = (answer[0] if isinstance(answer, tuple) else answer) is not None
             return answer
         finally:
+            _running.lookups -= 1
             caches.asked.autograd.pop()
             safely(caches.autograd_loaded, info, hit)
 
