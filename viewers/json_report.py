@@ -134,6 +134,7 @@ class SpeedItem(Item):
 class NumericsItem(Item):
     max_abs: float | None
     max_rel: float | None
+    note: str = ""
 
 
 class ErrorItem(Item):
@@ -315,7 +316,7 @@ def _speed(speed: Speed) -> SpeedItem:
 
 
 def _numerics(numerics: Numerics) -> NumericsItem:
-    return NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel)
+    return NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel, note=numerics.note)
 
 
 def _fix(advice: tuple[Advice, ...]) -> str:

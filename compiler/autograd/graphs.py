@@ -31,6 +31,7 @@ from compiler.graphs.provenance import (
     made_in,
     with_inferred_lines,
 )
+from compiler.graphs.random_operations import random_operations
 from compiler.trace.records import Graph, Location
 from compiler.trace.records.graph import GraphKind
 
@@ -142,6 +143,12 @@ def sub_graph_prefix(joint: Any) -> str:
     return f"sub{state.sub_graphs}/"
 
 
+def note_random(recorder: Recorder, module: fx.GraphModule) -> None:
+    """Keep what draws random numbers in a graph, before Inductor's passes rewrite it."""
+    known = recorder.random_operations
+    known += [found for found in random_operations(module) if found not in known]
+
+
 def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]) -> Uninstall:
     """Replace a function in every module that holds it under its own name."""
     name = original.__name__
@@ -165,6 +172,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     graphs = AutogradGraphs(recorder)
     safely = Safely(recorder, HOOK.name)
+    recorder.graphs_unknown = False
 
     aot_module_simplified = aot_autograd.aot_module_simplified
     aot_stage2_compile = aot_autograd.aot_stage2_compile
@@ -183,6 +191,8 @@ def install(recorder: Recorder) -> Uninstall:
         if not under_dynamo():
             return aot_stage2_compile(aot_state, aot_graph_capture, partition_fn, *args, **kwargs)
         module = getattr(aot_graph_capture, "graph_module", None)
+        if isinstance(module, fx.GraphModule):
+            safely(note_random, recorder, module)
         splits = bool(getattr(aot_state, "needs_autograd", False))
         if not splits and isinstance(module, fx.GraphModule):
             safely(graphs.traced, module.graph, "inference")

@@ -12,6 +12,7 @@ from compiler.capture import (
     recompiles,
     skips,
     steps,
+    stopping,
 )
 from compiler.control.hooks import Hook
 
@@ -25,5 +26,6 @@ HOOKS: tuple[Hook, ...] = (
     skips.HOOK,
     fallbacks.HOOK,
     steps.HOOK,
+    stopping.HOOK,
 )
 """In this order: `frames` says which compile the others are in."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.trace.records import Record, Settings, Source, TextHash, Warned
+from compiler.trace.records import RandomOperation, Record, Settings, Source, TextHash, Warned
 from compiler.trace.writer import TraceWriter
 
 
@@ -31,6 +31,11 @@ class Recorder:
     have done (predicting GPU code). A clock that starts and ends around them takes them off."""
     aside_cpu_seconds: float = 0.0
     """The same in CPU seconds, of the children that were waited for too."""
+    random_operations: list[RandomOperation] = field(default_factory=list)
+    """Those of all graphs that AOTAutograd traced, set by its hook."""
+    graphs_unknown: bool = True
+    """Whether there may be compiled graphs that no hook of ours has seen: AOTAutograd's hook is
+    not there, or its cache has served some."""
     user_root: str = ""
     """Folder of the user's file: its files, and those they import from it, are the user's own."""
     _sources: set[str] = field(default_factory=set)

@@ -28,7 +28,7 @@ _DEFINITION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _LIBRARY = re.compile(
-    r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops)\.[\w.]+)\(", re.MULTILINE
+    r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops|aten)\.[\w.]+)\(", re.MULTILINE
 )
 
 

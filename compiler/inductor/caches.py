@@ -116,6 +116,7 @@ class Caches:
         else:
             self.lookup(AUTOGRAD, "hit" if hit else "miss", info)
         if hit:
+            self.recorder.graphs_unknown = True
             self.recorder.warn_once(
                 "served from the AOTAutograd cache: compiles found there were not traced, split, "
                 "lowered or fused again, so their autograd graphs, passes, fusion and memory plan "

@@ -23,7 +23,7 @@ def explanation(view: View, width: int) -> Content:
     """The pane below the source: what happened here, and each fix."""
     site = site_of(view)
     if site is None:
-        return Content("break", rows=_none(view))
+        return Content("break", rows=_none(view, width))
     count = len(view.summary.breaks)
     rows = [BLANK, _headline(site), BLANK]
     first = site.records[0]
@@ -96,18 +96,18 @@ def _labelled(
     ]
 
 
-def _none(view: View) -> list[Row]:
+def _none(view: View, width: int) -> list[Row]:
     count = plural(view.summary.compiles, "compile")
     if view.recording.end is None:
-        return empty(f"no graph break in {count} so far")
-    return empty(f"no graph breaks in {count}")
+        return empty(width, f"no graph break in {count} so far")
+    return empty(width, f"no graph breaks in {count}")
 
 
 def sides(view: View, width: int) -> Content:
     """The graph before the break, what crosses, the graph that resumes after it."""
     site = site_of(view)
     if site is None:
-        return Content("graph", "either side of the break", rows=_none(view))
+        return Content("graph", "either side of the break", rows=_none(view, width))
     record = next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
     before = view.facts.pieces.get(record.compile_id)
     after = _resumed(view, site, record)

@@ -6,7 +6,7 @@ from compiler.trace.records import CallStart, Recompile
 from viewers.panes.recompiles import cause_of
 from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, pad, text, width_of
 from viewers.panes.view import View
-from viewers.places import cut
+from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary import Call
 from viewers.summary.recompiles import change_of
@@ -30,7 +30,7 @@ def content(view: View, width: int) -> Content:
     entries = [cid for cid in view.facts.pieces if cid.partition("/")[0] == frame]
     calls = [call for call in view.summary.calls if call.number]
     if not entries:
-        return Content("cache", f"of frame {frame}", rows=empty("no cache entry yet"))
+        return Content("cache", f"of frame {frame}", rows=empty(width, "no cache entry yet"))
     recompiles = {record.compile_id: record for record in view.recording.all(Recompile)}
     inputs = _inputs(view, recompiles)
     columns = {
@@ -77,8 +77,11 @@ def _cell(call: Call, entry: str, failed: dict[str, str], column: int) -> Line:
         fits = len("● compiled") + len(took) < column
         return (("● compiled", "accent"), (took, "dim")) if fits else (("● compiled", "accent"),)
     if entry in failed:
-        return (text(f"✗ {cut(failed[entry], column - 3)}", "bad"),)
-    return (("✓ hit", "good"),) if entry in call.hits else ()
+        return ((f"✗ {keep_end(plain(failed[entry]), column - 3)}", "bad"),)
+    if entry in call.hits:
+        return (("✓ hit", "good"),)
+    unknown = call.seconds is not None and not call.hits and not call.pieces
+    return (("?", "faint"),) if unknown else ()
 
 
 def _failures(call: int, frame: str, recompiles: dict[str, Recompile]) -> dict[str, str]:
@@ -120,5 +123,5 @@ def _demands(entries: list[str], recompiles: dict[str, Recompile], column: int) 
     for entry in entries:
         known = demanded.get(entry, {})
         words = " ".join(f"{name}={value}" for name, value in known.items() if value)
-        spans.append(text(pad(cut(words, column - 2), column), "faint"))
+        spans.append((pad(keep_end(plain(words), column - 2), column), "faint"))
     return tuple(spans) if any(words.strip() for words, _ in spans) else ()

@@ -141,6 +141,9 @@ def _title(view: View) -> str:
     if refs.kind(ref) == "src":
         file, line = refs.split_source(ref)
         return f"src:{names.place(file, line)}"
+    if refs.kind(ref) == "k":
+        kernel = view.recording.kernels.get(refs.split_kernel(ref)[0])
+        return f"{ref}   {kernel.label}" if kernel is not None else ref
     return ref
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Role, Row, Span, pad_left, text
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad_left, text, width_of, wrap
 from viewers.panes.view import View
+from viewers.plain import plain
 from viewers.summary.findings import Finding
 from viewers.words import plural
 
@@ -17,7 +20,7 @@ def content(view: View, width: int) -> Content:
     rows: list[Row] = []
     narrow = width < NARROW
     for index, finding in enumerate(view.summary.findings):
-        rows.extend(_finding(view, index, finding, narrow))
+        rows.extend(_finding(view, index, finding, width))
         if not narrow:
             rows.append(BLANK)
     rows.append(_rest(view, bool(rows)))
@@ -25,7 +28,7 @@ def content(view: View, width: int) -> Content:
     return Content("findings", right=right, rows=rows, start=f"finding:{view.finding}", tracks=True)
 
 
-def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row]:
+def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
     role = ROLES.get(finding.kind, "bad")
     key = f"finding:{index}"
     rows = [
@@ -46,7 +49,7 @@ def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row
     place = finding.place
     indent: Span = (" " * (COST + 4), "text")
     fix = finding.fixes[0] if finding.fixes else None
-    if narrow:
+    if width < NARROW:
         spans: list[Span] = [("   ", "text")]
         if place is not None:
             spans.append(text(f":{place.line}".ljust(6), "dim"))
@@ -61,10 +64,21 @@ def _finding(view: View, index: int, finding: Finding, narrow: bool) -> list[Row
     if fix is not None:
         words = fix.code.split("\n")[0] or fix.text
         words += " …" if "\n" in fix.code else ""
-        note = f"   {fix.text}" if fix.code else ""
-        shown = text(words, "good" if fix.code else "text")
-        rows.append(Row(body=(indent, ("fix  ", "dim"), shown, text(note, "faint"))))
+        shown: Span = text(words, "good" if fix.code else "text")
+        rows += _fix(shown, fix.text if fix.code else "", width)
     return rows
+
+
+def _fix(shown: Span, note: str, width: int) -> list[Row]:
+    """The fix, and what it does: on its line where that has room, else below it."""
+    start = COST + 9
+    head: Line = ((" " * (start - 5), "text"), ("fix  ", "dim"), shown)
+    if not note:
+        return [Row(body=head)]
+    if width_of(head) + 3 + cell_len(plain(note)) < width:
+        return [Row(body=(*head, text(f"   {note}", "faint")))]
+    lines = wrap(note, width - start - 1)
+    return [Row(body=head), *(Row(body=((" " * start, "text"), (line, "faint"))) for line in lines)]
 
 
 def _rest(view: View, any_finding: bool) -> Row:
@@ -72,6 +86,8 @@ def _rest(view: View, any_finding: bool) -> Row:
     lead = " ·" + " " * (COST + 2)
     if any_finding:
         words = "no other finding"
+    elif summary.verdict.tone == "failed":
+        words = "no finding in what was recorded before"
     elif view.recording.end is None:
         words = "nothing needs attention so far"
     else:

@@ -75,8 +75,10 @@ def decisions(view: View, width: int) -> Content:
     subject = graph.removesuffix("/lowered")
     if not pairs:
         nodes = sum(node.graph == graph for node in view.facts.operations.values())
-        why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {view.compile_id}"
-        return Content("fusion", subject, rows=empty(why))
+        name = subject or view.compile_id or "this recording"
+        why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {name}"
+        why = why if nodes else f"no fusion decision of {name} was recorded"
+        return Content("fusion", subject, rows=empty(width, why, view.not_reached("fusion")))
     rows: list[Row] = []
     column = min(34, max(18, width - 44))
     for pair in pairs:
@@ -159,7 +161,7 @@ def loops(view: View, width: int, side: str) -> Content:
     """The loop nests of one half of the pair, `side` A or B."""
     pair = chosen_pair(view)
     if pair is None:
-        return Content(side, rows=empty("no pair to show"))
+        return Content(side, rows=empty(width, "no pair to show"))
     name = pair.first if side == "A" else pair.second
     other = pair.second if side == "A" else pair.first
     nodes = _nodes(view, pair.graph, name)
@@ -174,7 +176,7 @@ def became(view: View, width: int) -> Content:
     pair = chosen_pair(view)
     groups = [g for g in view.recording.all(FusionGroups) if pair and g.graph == pair.graph]
     if pair is None or not groups:
-        return Content("became", rows=empty("the final groups were not recorded"))
+        return Content("became", rows=empty(width, "the final groups were not recorded"))
     found = {node: group for group in groups[-1].groups for node in group.nodes}
     first, second = (found.get(_parts(name)[0]) for name in (pair.first, pair.second))
     rows: list[Row] = []

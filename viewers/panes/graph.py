@@ -33,7 +33,7 @@ def content(view: View, width: int) -> Content:
     if graph is None:
         status = view.piece.status if view.piece else ""
         why = f"{view.compile_id} captured no graph" if view.compile_id else "no graph yet"
-        return Content("graph", view.compile_id, rows=empty(why, status))
+        return Content("graph", view.compile_id, rows=empty(width, why, status))
     entries = entries_of(graph, view.unfolded)
     name_column = _column(graph, width)
 

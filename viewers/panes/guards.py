@@ -21,7 +21,7 @@ def content(view: View, width: int) -> Content:
         (one for one in reversed(view.recording.all(Guards)) if one.compile_id == name), None
     )
     if record is None:
-        return Content("guards", name, rows=empty(f"no guards of {name} were recorded"))
+        return Content("guards", name, rows=empty(width, f"no guards of {name} were recorded"))
     groups = guard_groups(view.recording, record)
     longest = max((len(one.name) for one in groups.conditions), default=0)
     column = min(longest, max(14, width // 2)) + 2

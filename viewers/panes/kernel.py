@@ -65,22 +65,43 @@ def tidy(body: str) -> tuple[tuple[int, str], ...]:
     return tuple(tidied)
 
 
+def without_decorators(body: str) -> tuple[tuple[int, str], ...]:
+    """(line number, text) of a Triton kernel from its `def` on: imports and what the launcher needs
+    to know come before."""
+    lines = tuple(enumerate(body.split("\n"), start=1))
+    first = next((i for i, (_, line) in enumerate(lines) if line.startswith("def ")), 0)
+    return lines[first:]
+
+
+_PLACE = re.compile(r" loc\((?:#loc\d*|unknown)\)")
+
+
+def without_places(body: str) -> tuple[tuple[int, str], ...]:
+    """(line number, text) of MLIR without the table of Python lines that it ends each line with."""
+    return tuple(
+        (number, _PLACE.sub("", line))
+        for number, line in enumerate(body.split("\n"), start=1)
+        if not line.startswith("#loc")
+    )
+
+
 def content(view: View, width: int) -> Content:
     kernel = view.shown_kernel()
     name = LANGUAGES[view.language].lower()
     if kernel is None:
-        return Content(name, rows=empty(*_nothing(view)))
+        return Content(name, rows=empty(width, *_nothing(view)))
     subject = f"{kernel.id} {kernel_label(kernel)}"
     if not kernel.text:
         return Content(name, subject, (("library call", "dim"),), _call(view, kernel))
     if view.language not in ("cpp", "triton"):
-        return _assembly(view, kernel, subject)
+        return _assembly(view, kernel, subject, width)
     body = view.recording.text(kernel.text)
-    tidied = kernel.language == "cpp" and not view.raw
-    numbered = tidy(body) if tidied else tuple(enumerate(body.split("\n"), start=1))
+    shorten = tidy if kernel.language == "cpp" else without_decorators
+    whole = tuple(enumerate(body.split("\n"), start=1))
+    numbered = whole if view.raw else shorten(body)
     rows = _code(view, kernel, numbered)
     words = _facts(view, kernel) + (
-        ["tidied"] if tidied else ["raw"] if kernel.language == "cpp" else []
+        ["raw"] if view.raw else ["tidied"] if numbered != whole else []
     )
     row_refs = [refs.kernel(kernel.id, number) for number, _ in numbered]
     linked = {line.line for line in kernel.lines}
@@ -147,36 +168,43 @@ def _call(view: View, kernel: Kernel) -> list[Row]:
     return rows
 
 
-def _assembly(view: View, kernel: Kernel, subject: str) -> Content:
+def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
     binary = view.facts.binaries.get(kernel.id)
     name = LANGUAGES[view.language]
     if binary is None:
-        return Content(name.lower(), subject, rows=empty(f"{kernel.id} was not compiled to {name}"))
+        why = f"{kernel.id} was not compiled to {name}"
+        return Content(name.lower(), subject, rows=empty(width, why))
     key = getattr(binary, view.language)
     if not key:
         why = binary.error or f"the trace holds no {name} of {kernel.id}"
-        return Content(name.lower(), subject, rows=empty(why))
+        return Content(name.lower(), subject, rows=empty(width, why))
     facts = [f"predicted {binary.arch}" if binary.predicted else binary.arch]
     if binary.registers is not None:
         facts.append(f"{binary.registers} registers")
     if binary.spill_bytes is not None:
         facts.append(f"{bytes_text(binary.spill_bytes)} spilled")
-    body = view.recording.text(key).split("\n")
+    body = view.recording.text(key)
+    whole = tuple(enumerate(body.split("\n"), start=1))
+    mlir = view.language in ("ttir", "ttgir") and not view.raw
+    shown = without_places(body) if mlir else whole
+    if shown != whole:
+        facts.append("tidied")
     right: Line = ((" · ".join(facts), "dim"),)
 
     def make(index: int) -> Row:
-        line = body[index].expandtabs(4)
+        number, line = shown[index][0], shown[index][1].expandtabs(4)
         code = line.strip()
         role: Span = text(line, "faint" if code.startswith((".", "//")) else "text")
-        return Row(gutter=((f"{index + 1:>5} ", "faint"),), body=(role,), key=f"asm:{index}")
+        return Row(gutter=((f"{number:>5} ", "faint"),), body=(role,), key=f"asm:{number}")
 
-    return Content(name.lower(), subject, right, Rows(len(body), make, [""] * len(body)))
+    return Content(name.lower(), subject, right, Rows(len(shown), make, [""] * len(shown)))
 
 
 def _nothing(view: View) -> tuple[str, str]:
     kernels = view.facts.kernels_of.get(view.compile_id, [])
     if not kernels:
-        return f"no kernel was generated for {view.compile_id or 'this compile'}", ""
+        name = view.compile_id or "this compile"
+        return f"no kernel was generated for {name}", view.not_reached("codegen")
     if view.language == "cpp":
         return f"no C++ in {plural(len(kernels), 'kernel')}", "( ) shows the other languages"
     return "no Triton was recorded", "--device cuda --arch sm_90 predicts it without a GPU"

@@ -20,8 +20,9 @@ def content(view: View, width: int) -> Content:
     real = [kernel for kernel in kernels if not kernel.predicted]
     predicted = [kernel for kernel in kernels if kernel.predicted]
     if not kernels:
-        name = view.compile_id or "this recording"
-        return Content("kernels", view.compile_id, rows=empty(f"no kernel of {name} was recorded"))
+        why = f"no kernel of {view.compile_id or 'this recording'} was recorded"
+        next_step = view.not_reached("codegen")
+        return Content("kernels", view.compile_id, rows=empty(width, why, next_step))
     wide = width >= WIDE
     column = max(10, width - (34 if wide else 21))
     column = min(max(len(kernel_label(kernel)) for kernel in kernels) + 1, column)

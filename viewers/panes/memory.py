@@ -23,7 +23,8 @@ def content(view: View, width: int) -> Content:
     plan = next((p for p in reversed(view.recording.all(MemoryPlan)) if p.graph == graph), None)
     subject = graph.removesuffix("/lowered") or view.compile_id
     if plan is None:
-        return Content("memory", subject, rows=empty(f"no memory plan of {subject} was recorded"))
+        why = f"no memory plan of {subject or 'this recording'} was recorded"
+        return Content("memory", subject, rows=empty(width, why, view.not_reached("memory")))
     steps = len(plan.steps) or 1
     room = width - NAME - SIZE - TAIL - 2
     cell = max(1, min(8, room // steps))

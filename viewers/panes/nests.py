@@ -177,7 +177,8 @@ def content(view: View, width: int) -> Content:
     nodes = [node for (name, _), node in view.facts.operations.items() if name == graph]
     subject = graph.removesuffix("/lowered") or view.compile_id
     if not nodes:
-        return Content("loops", subject, rows=empty(f"no scheduler node of {subject} was recorded"))
+        why = f"no scheduler node of {subject or 'this recording'} was recorded"
+        return Content("loops", subject, rows=empty(width, why, view.not_reached("fusion")))
     rows: list[Row] = []
     for node in nodes:
         head: Line = ((f" {node.name} ", "faint"), text(node.label, "strong"))

@@ -26,7 +26,7 @@ def content(view: View, width: int) -> Content:
     if not lines:
         ended = view.recording.end is not None
         words = "the program printed nothing" if ended else "nothing printed yet"
-        return Content("output", rows=empty(words))
+        return Content("output", rows=empty(width, words))
 
     def make(index: int) -> Row:
         words, error = lines[index]

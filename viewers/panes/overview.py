@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 
 from compiler.trace.records import Progress
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, wrap
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.findings import crossing_text
-from viewers.words import error_text, numbers_text, plural, seconds_text
+from viewers.summary.numerics import numerics_words
+from viewers.words import numbers_text, plural, seconds_text
 
 BAR = 18
+MESSAGE_LINES = 6
+"""Lines of a failure's message that are shown here; its place is what matters."""
 TONES: dict[str, Role] = {"won": "good", "lost": "bad", "failed": "bad", "neutral": "strong"}
 
 
@@ -20,11 +23,11 @@ def content(view: View, width: int) -> Content:
     rows = [
         BLANK,
         Row(body=((" ", "text"), *_verdict(view))),
-        Row(body=((" ", "text"), *_totals(summary))),
+        *([Row(body=((" ", "text"), *_totals(summary)))] if summary.calls else []),
         BLANK,
     ]
     if summary.failure is not None:
-        rows[3:] = _failure(view)
+        rows[-1:] = _failure(view, width)
     if summary.cut is not None:
         rows += [*_cut(view, summary.cut), BLANK]
     return Content("overview", rows=rows, still=True)
@@ -34,11 +37,26 @@ def _verdict(view: View) -> Line:
     """The answer; while the recording is being made, what it is about."""
     verdict = view.summary.verdict
     progress = view.recording.last(Progress)
+    if view.live and not view.recording.records:
+        return (("Reading", "accent"), ("   no record yet", "dim"))
     if view.live and view.summary.speed is None and verdict.tone == "neutral":
         doing = f"{progress.stage}: {progress.activity}" if progress else "starting"
         return (("Recording", "accent"), text(f"   {doing}", "dim"))
+    if view.recording.end is None and not view.live and view.summary.speed is None:
+        return _unfinished(view)
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
+
+
+def _unfinished(view: View) -> Line:
+    """What a recording that was cut off was doing."""
+    if not view.recording.records:
+        return (("Nothing was recorded", "strong"), ("   the file has no record", "dim"))
+    progress = view.recording.last(Progress)
+    seconds = seconds_text(view.recording.records[-1].at)
+    doing = f" in {progress.stage}" if progress else ""
+    note = "   what follows is what was written until then"
+    return (text(f"Cut off{doing} after {seconds}", "strong"), (note, "dim"))
 
 
 def _detail(words: str) -> str:
@@ -59,14 +77,14 @@ def _totals(summary: Summary) -> Line:
         )
     parts.append(words)
     if summary.numerics is not None:
-        parts.append(f"max error {error_text(summary.numerics.max_abs)}")
+        parts.append(numerics_words(summary.numerics))
     parts.append(
         f"{plural(summary.compiles, 'compile')}, {plural(summary.kernels.count, 'kernel')}"
     )
     return ((" · ".join(parts).replace(" · ", "   ·   "), "dim"),)
 
 
-def _failure(view: View) -> list[Row]:
+def _failure(view: View, width: int) -> list[Row]:
     failure = view.summary.failure
     assert failure is not None
     blame = {
@@ -85,9 +103,10 @@ def _failure(view: View) -> list[Row]:
                 key="failure",
             )
         )
-    rows.append(
-        Row(body=((" ", "text"), text(failure.type, "bad"), text(f": {failure.message}", "text")))
-    )
+    said = f"{failure.type}: {failure.message}" if failure.message else failure.type
+    first, *rest = wrap(said, width - 2)[:MESSAGE_LINES]
+    rows.append(Row(body=((" ", "text"), (first, "bad"))))
+    rows.extend(Row(body=((" ", "text"), (line, "text"))) for line in rest)
     rows.extend(
         Row(body=((" ", "text"), text(words, "dim"))) for words in (blame, failure.hint) if words
     )
@@ -119,7 +138,9 @@ def _label(piece: Piece) -> str:
 def _bar(piece: Piece, most: int, label: int) -> Row:
     size = max(1, round(BAR * piece.ops / most)) if piece.ops else 0
     name = _label(piece)
-    facts = f" {plural(piece.ops, 'op')} · {plural(piece.guards, 'guard')}"
+    facts = f" {plural(piece.ops, 'op')}"
+    if piece.guards or piece.status != "open":
+        facts += f" · {plural(piece.guards, 'guard')}"
     if piece.status not in ("compiled", "open"):
         facts += f" · {piece.status}"
     return Row(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text, width_of, wrap
 from viewers.panes.view import View
+from viewers.places import keep_end
+from viewers.plain import plain
 from viewers.summary import RecompileCause
 from viewers.words import plural, seconds_text
 
@@ -22,7 +24,7 @@ def causes(view: View, width: int) -> Content:
     rows: list[Row] = []
     if not found:
         words = plural(view.summary.compiles, "compile")
-        rows = empty(f"no recompile in {words}")
+        rows = empty(width, f"no recompile in {words}")
     for index, cause in enumerate(found):
         if index:
             rows.append(BLANK)
@@ -30,10 +32,13 @@ def causes(view: View, width: int) -> Content:
         calls = " ".join(str(call) for call in cause.calls)
         frames = plural(len(cause.frames), "frame")
         took = seconds_text(cause.seconds) if cause.seconds is not None else "unfinished"
+        right_side: Line = ((f"{frames}  ", "dim"), (took + " ", "warn"))
+        lead = f"call {calls}   "
+        change = keep_end(plain(cause.change.text), width - len(lead) - 4 - width_of(right_side))
         rows.append(
             Row(
-                body=((" ↻ ", "warn"), text(f"call {calls}   {cause.change.text}", "strong")),
-                right=((f"{frames}  ", "dim"), (took + " ", "warn")),
+                body=((" ↻ ", "warn"), (lead + change, "strong")),
+                right=right_side,
                 selects=cause.place.ref if cause.place else "",
                 key=key,
                 opens=key,
@@ -44,16 +49,17 @@ def causes(view: View, width: int) -> Content:
             path = (
                 f"{frame.instead_of} → {frame.compile_id}" if frame.instead_of else frame.compile_id
             )
+            values: Line = (
+                (" expected ", "dim"),
+                text(frame.change.expected or "?", "strong"),
+                (" seen ", "dim"),
+                text(frame.change.seen or "?", "strong"),
+            )
+            room = max(14, width - len(path) - 7 - width_of(values))
+            name = pad(keep_end(plain(frame.change.name), room), 14)
             rows.append(
                 Row(
-                    body=(
-                        text(f"     {path}  ", "dim"),
-                        text(pad(frame.change.name, 14)),
-                        (" expected ", "dim"),
-                        text(frame.change.expected or "?", "strong"),
-                        (" seen ", "dim"),
-                        text(frame.change.seen or "?", "strong"),
-                    ),
+                    body=(text(f"     {path}  ", "dim"), (name, "text"), *values),
                     key=f"frame:{frame.compile_id}",
                     opens=f"compile:{frame.compile_id}",
                 )
@@ -68,7 +74,7 @@ def why(view: View, width: int) -> Content:
     """The chosen cause: the guard, both values, the line that made it, the fix."""
     cause = cause_of(view)
     if cause is None:
-        return Content("why", rows=empty("no recompile to explain"))
+        return Content("why", rows=empty(width, "no recompile to explain"))
     record = cause.frames[0].record
     failed = cause.frames[0].why
     room = width - LABEL - 3

@@ -122,12 +122,18 @@ def pad_left(words: str, width: int) -> str:
     return " " * max(0, width - cell_len(words)) + words
 
 
-def empty(looked_for: str, next_step: str = "") -> list[Row]:
+def empty(width: int, looked_for: str, next_step: str = "") -> list[Row]:
     """An empty pane says what was looked for and what to do next."""
-    rows = [BLANK, Row(body=((" ", "text"), text(looked_for, "dim")))]
-    if next_step:
-        rows.append(Row(body=((" ", "text"), text(next_step, "faint"))))
-    return rows
+    said: tuple[tuple[str, Role], ...] = ((looked_for, "dim"), (next_step, "faint"))
+    return [
+        BLANK,
+        *(
+            Row(body=((" ", "text"), (line, role)))
+            for words, role in said
+            if words
+            for line in wrap(words, width - 2)
+        ),
+    ]
 
 
 def wrap(words: str, width: int) -> list[str]:

@@ -32,7 +32,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     name = view.facts.names.short(file)
     if not lines:
         why = f"the trace carries no text of {name}" if file else "no source yet"
-        return Content("source", name, rows=empty(why))
+        return Content("source", name, rows=empty(width, why))
     badges = _badges(view, file)
     code = highlight("\n".join(lines), "python")
     indents = _class_indents(lines)

@@ -23,7 +23,8 @@ def content(view: View, width: int) -> Content:
                 Row(body=(("   ", "text"), text(f"reused {', '.join(call.hits)}", "faint")))
             )
     if not rows:
-        rows = [Row(body=((" no call yet", "faint"),))]
+        words = " no call yet" if view.live else " no call"
+        rows = [Row(body=((words if width >= len(words) else " no call", "faint"),))]
     return Content("calls", rows=rows, start=f"compile:{view.compile_id}", tracks=True)
 
 

@@ -15,7 +15,7 @@ from compiler.trace.records import (
     Recompile,
     Record,
 )
-from viewers.panes import breaks, fusion, recompiles
+from viewers.panes import autograd, breaks, fusion, recompiles
 from viewers.panes.rows import Line, Span
 from viewers.panes.view import View
 from viewers.words import number, plural
@@ -55,10 +55,11 @@ def _shown(view: View, arrangement: str) -> Record | None:
     if arrangement == "memory":
         graph = view.loop_graph()
         return next((p for p in reversed(recording.all(MemoryPlan)) if p.graph == graph), None)
-    if arrangement in ("guards", "autograd"):
-        kind = Guards if arrangement == "guards" else Partition
-        found: list[Guards] | list[Partition] = recording.all(kind)
-        return next((r for r in reversed(found) if r.compile_id == view.compile_id), None)
+    if arrangement == "guards":
+        found = reversed(recording.all(Guards))
+        return next((record for record in found if record.compile_id == view.compile_id), None)
+    if arrangement == "autograd":
+        return autograd.split_of(view)
     if arrangement == "kernels":
         return view.shown_kernel()
     if arrangement == "source":

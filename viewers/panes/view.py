@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode
+from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -167,6 +167,17 @@ class View:
     @property
     def summary(self) -> Summary:
         return self.facts.summary
+
+    def not_reached(self, stage: Stage) -> str:
+        """Why the recording has nothing of a stage, and what records it; "" where it got there."""
+        recording = self.recording
+        until = recording.start.settings.until if recording.start else "run"
+        stages = get_args(Stage)
+        if stages.index(until) < stages.index(stage):
+            return f"recorded until {until}: --until {stage} goes on to here"
+        if recording.end is None:
+            return "not reached yet" if self.live else "the recording ended before"
+        return ""
 
     @property
     def piece(self) -> Piece | None:

@@ -37,7 +37,7 @@ from viewers.summary.memory import (
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import Change, RecompileCause, RecompiledFrame, recompile_causes
-from viewers.summary.verdict import Verdict, verdict_of
+from viewers.summary.verdict import Verdict, during, verdict_of
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,11 @@ __all__ = [
     "Summary",
     "Verdict",
     "calls_of",
+    "during",
+    "peak_words",
     "place_of",
+    "reuse_of",
+    "reuse_words",
     "rule_words",
     "summarise",
 ]

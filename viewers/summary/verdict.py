@@ -30,7 +30,7 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     """`graphs`: distinct frames that captured a graph."""
     failure, end = recording.failure, recording.end
     if failure is not None:
-        return Verdict(f"failed in {failure.doing}", "", "failed")
+        return Verdict(f"failed {during(failure.doing)}", "", "failed")
     status = end.status if end else "incomplete"
     if end is not None and status not in ("ok", "exited", "incomplete"):
         words = {
@@ -57,6 +57,12 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
 
 
 _CACHED = {"": "", "some": ", partly from caches", "all": " from caches"}
+
+
+def during(doing: str) -> str:
+    """`in call 1, capture of 0/0`; `while loading`."""
+    first = doing.partition(" ")[0]
+    return f"while {doing}" if first.endswith("ing") else f"in {doing}"
 
 
 def _speed(speed: Speed, served: Served) -> Verdict:

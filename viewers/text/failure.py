@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.trace.records import Failure
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Summary, place_of
+from viewers.summary import Summary, during, place_of
 from viewers.text.code import place_lines
 from viewers.text.header import file_name
 from viewers.text.lines import Line, line, prose
@@ -28,7 +28,7 @@ def failure_lines(
         return lines
     lines = [
         line(
-            (f"{file_name(summary)} {_ended(summary)} {_during(failure.doing)}", "lost"),
+            (f"{file_name(summary)} {_ended(summary)} {during(failure.doing)}", "lost"),
             (_blame(failure), "strong"),
             hang=2,
         )
@@ -53,12 +53,6 @@ def _ended(summary: Summary) -> str:
     """`failed`, or how the process ended."""
     words = {"timeout": "timed out", "crashed": "crashed", "interrupted": "was interrupted"}
     return words.get(summary.status, "failed")
-
-
-def _during(doing: str) -> str:
-    """`in call 1, capture of 0/0`; `while loading`."""
-    first = doing.partition(" ")[0]
-    return f"while {doing}" if first.endswith("ing") else f"in {doing}"
 
 
 def _blame(failure: Failure) -> str:

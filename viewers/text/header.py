@@ -6,8 +6,9 @@ import os
 
 from viewers.places import FileNames
 from viewers.summary import Summary
+from viewers.summary.numerics import numerics_words
 from viewers.text.lines import Line, Role, line
-from viewers.words import NOT_MEASURED, error_text, number, plural, seconds_text
+from viewers.words import NOT_MEASURED, number, plural, seconds_text
 
 _GRAD = {"grad": "grad", "no-grad": "no grad", "inference": "inference mode", "train": "train"}
 _TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
@@ -91,11 +92,7 @@ def _numerics(summary: Summary) -> str:
     if numerics is None:
         ran = summary.settings is not None and summary.settings.until == "run"
         return f"error {NOT_MEASURED}" if ran and summary.failure is None else ""
-    if numerics.equal:
-        return "results equal bit for bit"
-    if numerics.max_abs is None:
-        return f"error {NOT_MEASURED}" + (f": {numerics.note}" if numerics.note else "")
-    return f"max error {error_text(numerics.max_abs)}"
+    return numerics_words(numerics)
 
 
 def names_of(summary: Summary) -> FileNames:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from compiler.trace import refs
-from viewers.panes import breaks, fusion, recompiles
+from viewers.panes import autograd, breaks, fusion, recompiles
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
 from viewers.panes.view import KernelLanguage, View, variant_of
@@ -47,6 +47,8 @@ class Navigator:
             self._start_reading()
         elif arrangement == "fusion":
             self._light_pair()
+        elif arrangement == "autograd":
+            self.select(autograd.first(self.view))
 
     def stop(self, focus: str) -> None:
         self.stops.append(Stop(self.arrangement, replace(self.view), focus))
@@ -232,12 +234,12 @@ class Navigator:
             before, view.site = view.site, (view.site + by) % count
             self._show_site()
             return _which("graph break", view.site, before, by, count)
-        elif self.arrangement == "recompiles" and summary.recompiles:
+        if self.arrangement == "recompiles" and summary.recompiles:
             count = len(summary.recompiles)
             before, view.cause = view.cause, (view.cause + by) % count
             self.show_finding("recompiles", focus)
             return _which("cause of recompiling", view.cause, before, by, count)
-        elif self.arrangement == "fusion":
+        if self.arrangement == "fusion":
             pairs = fusion.pairs_of(view)
             chosen = fusion.chosen_pair(view)
             if chosen is not None:

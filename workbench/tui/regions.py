@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from viewers.panes import chrome, fusion, spine, standing
+from viewers.panes import autograd, chrome, fusion, spine, standing
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.panes.rows import Content, Row, width_of
 from viewers.panes.view import Facts, View
@@ -44,6 +44,7 @@ class Regions(Screen[None]):
         self.provenance = Provenance()
         self.navigator = Navigator(View(Facts(self.recording, self.provenance)))
         self.state: chrome.State = "opening"
+        self.view.live = True
         self.feed: Feed | None = None
         self.note = ""
         """Something said once, in the footer."""
@@ -180,6 +181,8 @@ class Regions(Screen[None]):
             rows = chrome.selection(self.view, width)
         elif name == "fusion":
             rows = fusion.verdict(self.view, width)
+        elif name == "autograd":
+            rows = autograd.reason(self.view, width)
         else:
             rows = []
         return [

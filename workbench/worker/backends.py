@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.stopping import run_graph
 from compiler.trace.records import Settings
 
 torch_compile = torch.compile
@@ -35,14 +36,10 @@ def compiled(model: Callable[..., Any], settings: Settings) -> Callable[..., Any
 
 def _front_half(settings: Settings) -> Backend:
     from torch._functorch import config as functorch_config
-    from torch._functorch._aot_autograd.utils import make_boxed_func
     from torch._inductor import list_mode_options
     from torch._inductor.compile_fx import compile_fx
 
     patches = list_mode_options(settings.mode, settings.dynamic) if settings.mode else {}
-
-    def run_graph(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
-        return make_boxed_func(graph.forward)
 
     def backend(graph: Any, inputs: Sequence[Any]) -> Any:
         # What is cached is generated code, and there is none.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,15 +12,17 @@ from msgspec import structs
 from compiler.control.recorder import Recorder
 from compiler.measure.leaves import leaves
 from compiler.measure.numerics import Comparison
-from compiler.trace.records import Warned
+from compiler.trace.records import RandomOperation, Warned
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.runs import Model, PreparedRun, RandomState, Twin, prepare
 
-_RANDOM = (
-    "the model draws random numbers, and torch.compile draws others than eager: "
+_WHY = (
+    "torch.compile draws other random numbers than eager: "
     "torch._inductor.config.fallback_random = True makes them equal"
 )
+_UNKNOWN = "in a compiled graph that was not recorded"
+_SHOWN = 3
 
 
 class Reference:
@@ -61,16 +65,32 @@ class Reference:
             _changed_inputs(inputs, run, reference),
         ]
         accepted = [self._comparison.add(call, *pair) for pair in pairs]
-        self._random |= drew and not all(accepted)
+        # code outside of compiled graphs draws the same numbers on both sides
+        draws = bool(self.recorder.random_operations) or self.recorder.graphs_unknown
+        self._random |= drew and draws and not all(accepted)
 
     def finish(self) -> None:
         """Record the verdict."""
         found = self._comparison.record()
         if self._random:
             # a difference that other random numbers explain proves nothing wrong
-            note = "; ".join(filter(None, (found.note, _RANDOM)))
-            found = structs.replace(found, within=None, note=note)
+            drawn = tuple(self.recorder.random_operations)
+            note = "; ".join(filter(None, (random_note(drawn), _WHY, found.note)))
+            found = structs.replace(found, within=None, note=note, random=drawn)
         self.recorder.emit(found)
+
+
+def random_note(drawn: Sequence[RandomOperation]) -> str:
+    """`random: not comparable (dropout at model.py:12)`."""
+    places = [
+        f"{one.name} at {os.path.basename(one.location.file)}:{one.location.line}"
+        if one.location
+        else one.name
+        for one in drawn[:_SHOWN]
+    ]
+    if len(drawn) > _SHOWN:
+        places.append(f"{len(drawn) - _SHOWN} more")
+    return f"random: not comparable ({', '.join(places) or _UNKNOWN})"
 
 
 def _changed_inputs(

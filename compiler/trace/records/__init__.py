@@ -48,7 +48,7 @@ from compiler.trace.records.inductor import (
     SchedulerNode,
     Wrapper,
 )
-from compiler.trace.records.measure import Numerics, OutputError, SetSpeed, Speed
+from compiler.trace.records.measure import Numerics, OutputError, RandomOperation, SetSpeed, Speed
 from compiler.trace.records.session import (
     Argument,
     CallEnd,
@@ -153,6 +153,7 @@ __all__ = [
     "PassChange",
     "Phase",
     "Progress",
+    "RandomOperation",
     "Recompile",
     "Record",
     "SavedValue",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records.base import Part, Record
+from compiler.trace.records.base import Location, Part, Record
 
 
 class SetSpeed(Part):
@@ -46,6 +46,14 @@ class OutputError(Part):
     """`nan in compiled only`, `shapes differ`, …"""
 
 
+class RandomOperation(Part):
+    """An operation of a compiled graph that draws random numbers."""
+
+    name: str
+    """`dropout`."""
+    location: Location | None = None
+
+
 class Numerics(Record):
     """Compiled outputs against eager ones, same inputs, same random state."""
 
@@ -58,5 +66,8 @@ class Numerics(Record):
     equal: bool = False
     """Bit for bit."""
     within: bool | None = None
-    """Whether `torch.testing.assert_close` accepts it with its defaults."""
+    """Whether `torch.testing.assert_close` accepts it with its defaults; None where the two sides
+    cannot be compared, which `note` explains."""
     note: str = ""
+    random: tuple[RandomOperation, ...] = ()
+    """What makes them incomparable: Inductor draws other random numbers than eager."""

@@ -234,6 +234,22 @@ def test_kernels_of_a_wrapper_are_read_from_its_text(softmax: Recorded) -> None:
     assert {name for name, _, _ in found} == {kernel.name for kernel in recorded}
 
 
+def test_library_calls_of_a_wrapper() -> None:
+    text = """
+def call(args):
+        buf0 = empty_strided_cpu((1, ), (1, ), torch.int64)
+        aten.randint.low_out(-5, 5, [1], out=buf0)
+        extern_kernels.addmm(arg0, arg1, out=buf1)
+        buf2 = torch.ops.aten.sort.stable(buf1)
+        # extern_kernels.addmm(commented)
+"""
+    assert [name for name, _, _ in kernels_in(text)] == [
+        "aten.randint.low_out",
+        "extern_kernels.addmm",
+        "torch.ops.aten.sort.stable",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "label"),
     [

@@ -122,13 +122,33 @@ def test_random_models_are_not_called_wrong(tmp_path: Path) -> None:
     found = recorded(tmp_path, textwrap.dedent(text), until="run")
     (numerics,) = found.all(Numerics)
     assert numerics.within is None
-    assert "random numbers" in numerics.note
+    assert numerics.note.startswith("random: not comparable (dropout at model.py:5); ")
+    assert [(one.name, one.location.line) for one in numerics.random if one.location] == [
+        ("dropout", 5)
+    ]
     printed = {"stdout": "", "stderr": ""}
     for output in found.all(Output):
         printed[output.stream] += output.text
     # A torch that is built for CUDA says on stderr that there is none, where there is none.
     logged = [line for line in printed["stderr"].splitlines() if "No CUDA runtime" not in line]
     assert (printed["stdout"], logged) == ("called\n", [])
+
+
+def test_random_numbers_outside_of_graphs_excuse_no_difference(tmp_path: Path) -> None:
+    text = """
+        import torch
+        @torch.compiler.disable
+        def noise(x):
+            return torch.rand_like(x)
+        def model(x):
+            wrong = 1.0 if torch.compiler.is_compiling() else 0.0
+            return noise(x) + wrong * x
+        example_inputs = (torch.ones(8, 8),)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), until="run")
+    (numerics,) = found.all(Numerics)
+    assert numerics.within is False
+    assert numerics.random == ()
 
 
 def test_inference_mode(tmp_path: Path) -> None:
@@ -247,3 +267,55 @@ def test_caches_are_of_this_recording_alone(tmp_path: Path) -> None:
     for folder in printed:
         assert Path(folder).parent.name.startswith("tcw-")
         assert not Path(folder).parent.exists()
+
+
+SCRIPT = """
+import subprocess, torch
+start = subprocess.Popen.__init__
+def counted(self, arguments, *rest, **options):
+    print("started", arguments)
+    start(self, arguments, *rest, **options)
+subprocess.Popen.__init__ = counted
+
+def step(x):
+    return torch.sin(x) * 2
+
+x = torch.ones(4, requires_grad=True)
+ways = [
+    torch.compile(step),
+    torch.compile(step, mode="max-autotune-no-cudagraphs"),
+    torch.compile(step, backend="inductor", options={"max_autotune": True}),
+]
+for compiled in ways:
+    torch._dynamo.reset()
+    out = compiled(x)
+    out.sum().backward()
+    assert torch.allclose(out, step(x))
+"""
+
+
+@pytest.mark.parametrize("until", ["capture", "autograd"])
+def test_a_script_of_its_own_stops_early_too(tmp_path: Path, until: str) -> None:
+    found = recorded(tmp_path, SCRIPT, until=until)
+    assert found.end.status == "ok", found.records
+    assert [output.text for output in found.all(Output)] == []
+    kinds = {graph.kind for graph in found.all(Graph)}
+    traced = {"joint", "forward", "backward"} if until == "autograd" else set()
+    assert kinds == {"captured"} | traced
+    assert sum(graph.kind == "captured" for graph in found.all(Graph)) == 3
+    assert [warned.message for warned in found.all(Warned)] == []
+
+
+def test_inductor_in_a_backend_of_the_script_is_told(tmp_path: Path) -> None:
+    text = """
+        import torch
+        from torch._inductor.compile_fx import compile_fx
+        def mine(graph, inputs):
+            return compile_fx(graph, inputs, inner_compile=lambda graph, *a, **k: graph)
+        torch.compile(lambda x: x.sin().cos(), backend=mine)(torch.ones(2))
+        torch._dynamo.utils.counters["inductor"]["counted"] += 1
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), until="capture")
+    assert found.end.status == "ok"
+    (warned,) = found.all(Warned)
+    assert "a backend of its own" in warned.message

@@ -34,7 +34,7 @@ KEYS = {
     "caches": {"cache", "hits", "misses", "bypasses", "missed"},
     "phases": {"name", "count", "seconds", "self_seconds", "beside_seconds"},
     "speed": {"eager_ms", "compiled_ms", "speedup", "noise", "compile_s"},
-    "numerics": {"max_abs", "max_rel"},
+    "numerics": {"max_abs", "max_rel", "note"},
 }
 
 VALIDATOR = jsonschema.Draft202012Validator(json_report.schema())
@@ -98,7 +98,7 @@ def test_breaks_are_distinct_by_site_and_code() -> None:
 
 def test_numbers_that_json_cannot_carry_are_null() -> None:
     value = loaded([Numerics(compared=1, max_abs=math.inf, max_rel=math.nan)])
-    assert value["numerics"] == {"max_abs": None, "max_rel": None}
+    assert value["numerics"] == {"max_abs": None, "max_rel": None, "note": ""}
 
 
 def test_not_measured_is_null() -> None:

@@ -1,0 +1,84 @@
+"""Stopping after capture or after AOTAutograd: whatever the file compiles with Inductor goes no
+further, so no code is generated and no compiler is started.
+
+`torch.compile` makes a `_TorchCompileInductorWrapper` (torch/__init__.py) of its default backend;
+that and every other way into Inductor calls `compile_fx` (torch/_inductor/compile_fx.py), which
+compiles each of AOTAutograd's graphs with `inner_compile`. For later ends there is
+`compiler.inductor.until`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+
+
+def install(recorder: Recorder) -> Uninstall:
+    if recorder.settings.until == "capture":
+        return _after_capture(recorder)
+    if recorder.settings.until == "autograd":
+        return _after_autograd()
+    return lambda: None
+
+
+def _after_capture(recorder: Recorder) -> Uninstall:
+    """Dynamo's graphs run as they are. Inductor is not imported for it: that takes a second."""
+    import torch
+    from torch._dynamo.utils import counters
+
+    def run_captured(self: Any, model_: Any, inputs_: Any, *args: Any, **kwargs: Any) -> Any:
+        return model_.forward
+
+    undo = patch(torch._TorchCompileInductorWrapper, "__call__", run_captured)
+    counted = sum(counters["inductor"].values())
+
+    def uninstall() -> None:
+        undo()
+        if sum(counters["inductor"].values()) > counted:
+            recorder.warn_once(
+                "Inductor ran although the recording ends after capture: the file calls it from a "
+                "backend of its own"
+            )
+
+    return uninstall
+
+
+def _after_autograd() -> Uninstall:
+    """Inductor's own front half runs (its passes, decompositions and partitioner), and the graphs
+    that it would lower run as they are."""
+    from torch._functorch import config
+    from torch._inductor import compile_fx
+
+    original = compile_fx.compile_fx
+
+    def front_half(
+        model_: Any, example_inputs_: Any, inner_compile: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        # What is cached is generated code, and there is none.
+        with config.patch(enable_autograd_cache=False):
+            return original(model_, example_inputs_, run_graph, *args, **kwargs)
+
+    return patch(compile_fx, "compile_fx", front_half)
+
+
+def run_graph(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
+    """An `inner_compile` that compiles nothing."""
+    from torch._functorch._aot_autograd.utils import make_boxed_func
+
+    return make_boxed_func(graph.forward)
+
+
+HOOK = Hook(
+    name="stopping at the front",
+    offers="recordings that end after capture or AOTAutograd, of scripts that compile too",
+    needs=(
+        "torch:_TorchCompileInductorWrapper.__call__(model_, inputs_)",
+        "torch._functorch._aot_autograd.utils:make_boxed_func",
+    ),
+    install=install,
+    stage="capture",
+    tried_on=("2.13.0",),
+)
