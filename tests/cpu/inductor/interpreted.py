@@ -18,6 +18,7 @@ import torch
 import triton
 import triton.language as tl
 from torch._inductor.runtime import triton_helpers, triton_heuristics
+from triton.runtime import interpreter
 
 KINDS = ("pointwise", "reduction", "persistent_reduction")
 
@@ -52,10 +53,21 @@ def captured(*args: Any, triton_meta: Any, **kwargs: Any) -> Any:
     return lambda function: (function, triton_meta)
 
 
+def indexed(patch_tensor: Any) -> Any:
+    """Triton 3.6's interpreter takes a number from an array of one, which NumPy 2.4 refuses."""
+
+    def patched(tensor: Any, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+
+    return patched
+
+
 def main(job: Path) -> None:
     task = torch.load(job)
     folder = Path(tempfile.mkdtemp(dir=job.parent))
     triton_helpers.set_driver_to_gpu = lambda: None
+    interpreter._patch_lang_tensor = indexed(interpreter._patch_lang_tensor)
     for kind in KINDS:
         setattr(triton_heuristics, kind, captured)
 

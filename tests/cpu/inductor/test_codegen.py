@@ -90,8 +90,11 @@ def test_lines_of_a_softmax(softmax: Recorded) -> None:
         assert [place.line for place in line.locations] == [line_of("softmax")]
         assert not line.inferred
     constant = next(line for line in kernel.lines if "(0.3)" in text[line.line - 1])
-    assert [place.line for place in constant.locations] == [line_of("scaled")]
-    assert constant.inferred
+    # torch 2.12 itself gives the product inside the rewritten softmax the softmax's line.
+    says_itself = torch.__version__.startswith("2.12.")
+    expected = line_of("softmax" if says_itself else "scaled")
+    assert [place.line for place in constant.locations] == [expected]
+    assert constant.inferred is not says_itself
 
 
 def test_origins_are_those_of_torchs_own_provenance() -> None:
@@ -263,7 +266,11 @@ def test_labels_from_names(name: str, label: str) -> None:
     assert label_of(name) == label
 
 
-def test_code_from_the_cache_is_recorded_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("whole", "cache"), [(True, "AOTAutograd cache"), (False, "FX graph cache")]
+)
+def test_code_from_the_cache_is_recorded_and_says_so(whole: bool, cache: str) -> None:
+    from torch._functorch import config
     from torch._inductor.utils import fresh_cache
 
     from compiler.trace.records import FusionPair, Warned, Wrapper
@@ -271,7 +278,7 @@ def test_code_from_the_cache_is_recorded_and_says_so() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return x.sin() + 1
 
-    with fresh_cache():
+    with fresh_cache(), config.patch(enable_autograd_cache=whole):
         first, _ = record(function, torch.ones(64), until="run")
         second, _ = record(function, torch.ones(64), until="run")
     assert first.all(FusionPair) == second.all(FusionPair) == []
@@ -282,5 +289,6 @@ def test_code_from_the_cache_is_recorded_and_says_so() -> None:
         kernel.name for kernel in first.all(Kernel)
     ]
     assert all("cache" in kernel.no_line for kernel in second.all(Kernel))
-    assert any("cache" in warned.message for warned in second.all(Warned))
+    (warned,) = second.all(Warned)
+    assert f"served from the {cache}" in warned.message
     assert len(second.all(Wrapper)) == 1
