@@ -1,4 +1,4 @@
-"""Stopping before the build: the graph then runs in FX's interpreter, and no compiler is started.
+"""Stopping before the build: the graph then runs in FX's interpreter, and nothing is built.
 
 `compile_fx` (torch/_inductor/compile_fx.py) lowers a graph and asks
 `GraphLowering.compile_to_module` for a module to call. When the recording ends earlier, that goes
