@@ -81,7 +81,7 @@ def _settings() -> list[Uninstall]:
     """Caches off, and the vector instructions as the CPU reports them, with no trial build."""
     import importlib
 
-    from torch._inductor import config
+    from torch._inductor import config, cpu_vec_isa
 
     undo: list[Uninstall] = []
 
@@ -95,6 +95,8 @@ def _settings() -> list[Uninstall]:
         set_one(importlib.import_module(module), name, False)
     if getattr(config.cpp, "vec_isa_ok", False) is None:
         set_one(config.cpp, "vec_isa_ok", True)
+    # extensions such as AVX-512 BF16 are tried apart from that setting
+    undo.append(patch(cpu_vec_isa.VecISA, "check_build", lambda self, code: True))
     return undo
 
 
@@ -107,6 +109,7 @@ HOOK = Hook(
         "torch._inductor.graph:GraphLowering._update_scheduler",
         "torch._inductor.graph:GraphLowering.init_wrapper_code",
         "torch._inductor.compile_fx:_recursive_post_grad_passes",
+        "torch._inductor.cpu_vec_isa:VecISA.check_build(code)",
     ),
     install=install,
     stage="lowering",

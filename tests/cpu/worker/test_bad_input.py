@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import CallEnd, CallStart, Output, OutputCapped, Text, Warned
+from compiler.trace.records import CallEnd, CallStart, Kernel, Output, OutputCapped, Text, Warned
 from tests.cpu.worker.recorded import recorded
 
 NET = """\
@@ -346,6 +346,13 @@ def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found.failure.culprit == "user"
     assert "install g++" in found.failure.hint
     assert found.end.status == "failed"
+
+
+def test_no_compiler_is_needed_for_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="codegen")
+    assert found.end.status == "ok"
+    assert [kernel.language for kernel in found.all(Kernel)].count("cpp") == 1
 
 
 def test_prints_without_torch_are_quick(tmp_path: Path) -> None:
