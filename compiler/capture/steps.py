@@ -213,5 +213,5 @@ HOOK = Hook(
     needs=("torch._dynamo.symbolic_convert:InstructionTranslatorBase.step",),
     install=install,
     stage="capture",
-    tried_on=("2.11.0", "2.13.0", "2.15.0"),
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
 )
