@@ -38,6 +38,8 @@ Stopped = Literal["timeout", "interrupted"]
 
 _DUMP_SECONDS = 0.4
 """How long a worker that is stopped has to write where it is."""
+_QUIET_SECONDS = 0.05
+"""A dump comes in many small writes, a thread's header before its frames; then it is whole."""
 _DRAIN_SECONDS = 8.0
 """How long after its end the pipes may stay open; the guardian gives up after five seconds."""
 _PIPE_BYTES = 1 << 20
@@ -214,8 +216,14 @@ class _Recording:
                 waits.append(deadline - now)
             if self.stop is not None:
                 waits.append(0.1)
+            dumped = until_dump and self.faults.endswith(b"\n") and b"Current thread" in self.faults
+            if dumped:
+                waits.append(_QUIET_SECONDS)
             due = [wait for wait in waits if wait is not None]
-            for key, _ in self.selector.select(max(0.0, min(due)) if due else None):
+            ready = self.selector.select(max(0.0, min(due)) if due else None)
+            if dumped and not ready:
+                return False
+            for key, _ in ready:
                 data = os.read(key.fd, _READ_BYTES)
                 if data:
                     key.data(data)
@@ -225,8 +233,6 @@ class _Recording:
             now = time.monotonic()
             for output in self.outputs.values():
                 output.flush_if_due(now)
-            if until_dump and self.faults.endswith(b"\n") and b"Current thread" in self.faults:
-                return False
         return True
 
     def _read_records(self, data: bytes) -> None:
