@@ -12,9 +12,10 @@ from tests.no_torch.tui.conftest import Open, Reader
 async def select_line(reader: Reader, line: int) -> None:
     await reader.press("1")
     await reader.go("source")
+    wanted = refs.source(FILE, line)
+    await reader.until(lambda: wanted in reader.pane("source").content.refs)
     pane = reader.pane("source")
-    index = list(pane.content.refs).index(refs.source(FILE, line))
-    pane.go(index)
+    pane.go(list(pane.content.refs).index(wanted))
     await reader.pilot.pause()
 
 
