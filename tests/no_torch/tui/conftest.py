@@ -46,7 +46,16 @@ class Reader:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self.pilot.pause()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait for what a key set off: a palette's choice rebuilds panes some messages later."""
+        same, before = 0, None
+        while same < 4:
+            await self.pilot.pause()
+            after = (self.app.screen, *(pane.pane for pane in self.bench.panes()), self.lines())
+            same = same + 1 if after == before else 0
+            before = after
 
     async def type(self, words: str) -> None:
         await self.press(*(KEYS.get(letter, letter) for letter in words))
@@ -61,7 +70,7 @@ class Reader:
         """As by the palette, without its typing."""
         self.bench.navigator.go(arrangement, self.focus())
         await self.bench.rebuild()
-        await self.pilot.pause()
+        await self.settle()
 
     async def until(self, holds: Callable[[], bool]) -> None:
         for _ in range(200):
