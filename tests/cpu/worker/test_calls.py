@@ -92,8 +92,8 @@ def test_marked_dynamic_is_compiled_once(tmp_path: Path) -> None:
         assert sum(len(end.compiled) for end in found.all(CallEnd)) == compiles
         if marks:
             # torch 2.11 does not tell that an entry served which is in front already
-    served = ("0/0",) if hasattr(eval_frame, "set_bytecode_debugger_callback") else ()
-    assert [end.hits for end in found.all(CallEnd)] == [(), served, served]
+            served = ("0/0",) if hasattr(eval_frame, "set_bytecode_debugger_callback") else ()
+            assert [end.hits for end in found.all(CallEnd)] == [(), served, served]
 
 
 def test_a_training_run_compares_gradients_state_and_changed_inputs(tmp_path: Path) -> None:
