@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from torch._C._dynamo import eval_frame
 
 from compiler.trace.records import (
     CallEnd,
@@ -90,7 +91,9 @@ def test_marked_dynamic_is_compiled_once(tmp_path: Path) -> None:
         found = recorded(tmp_path, NET, model="Net()", inputs=inputs, mark_dynamic=marks)
         assert sum(len(end.compiled) for end in found.all(CallEnd)) == compiles
         if marks:
-            assert [end.hits for end in found.all(CallEnd)] == [(), ("0/0",), ("0/0",)]
+            # torch 2.11 does not tell that an entry served which is in front already
+            served = ("0/0",) if hasattr(eval_frame, "set_bytecode_debugger_callback") else ()
+            assert [end.hits for end in found.all(CallEnd)] == [(), served, served]
 
 
 def test_a_training_run_compares_gradients_state_and_changed_inputs(tmp_path: Path) -> None:

@@ -192,8 +192,8 @@ async def test_what_was_recorded_for_a_gpu_opens_in_triton(
     path.write_bytes(encoded([msgspec.structs.replace(start, settings=settings), *records[1:]]))
     async with open_trace(path) as reader:
         await reader.go("source")
-        assert reader.pane("kernel").content.name == "triton"
+        await reader.until(lambda: reader.pane("kernel").content.name == "triton")
         await reader.press("left_parenthesis")
-        assert reader.pane("kernel").content.name == "c++"
+        await reader.until(lambda: reader.pane("kernel").content.name == "c++")
         reader.bench.navigator.grown()
         assert reader.bench.view.language == "cpp"
