@@ -79,11 +79,3 @@ def user_stack(frames: Iterable[traceback.FrameSummary] | None) -> tuple[Locatio
     if frames is None:
         return ()
     return tuple(from_summary(frame) for frame in frames if outside_torch(frame.filename))
-
-
-def user_location(stack: Iterable[Location]) -> Location | None:
-    """The deepest frame of a stack that is outermost first; None for an empty one."""
-    deepest = None
-    for location in stack:
-        deepest = location
-    return deepest

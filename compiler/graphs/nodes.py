@@ -191,37 +191,3 @@ def store_sources(recorder: Recorder, nodes: Iterable[Node]) -> None:
             recorder.source(node.location.file)
         for location in node.stack:
             recorder.source(location.file)
-
-
-def origins_in(graph: fx.Graph) -> Origins:
-    """Origins by torch's own `from_node` provenance: names of nodes of `graph`.
-
-    Follows the chain of `NodeSource`s (torch/fx/traceback.py) to the first that lies in `graph`;
-    a node that only has a sequence number (the backward of a forward node) is linked through it.
-    """
-    graph_id = id(graph)
-    names = {node.name for node in graph.nodes}
-    by_sequence: dict[int, list[str]] = {}
-    for node in graph.nodes:
-        number = node.meta.get("seq_nr")
-        if isinstance(number, int) and node.op in COMPUTING:
-            by_sequence.setdefault(number, []).append(node.name)
-
-    def walk(sources: Iterable[object], found: dict[str, None], depth: int = 0) -> None:
-        for source in sources:
-            name = getattr(source, "name", "")
-            if getattr(source, "graph_id", None) == graph_id and name in names:
-                found[name] = None
-            elif depth < 16:
-                walk(getattr(source, "from_node", ()), found, depth + 1)
-
-    def origins(node: fx.Node) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        walk(node.meta.get("from_node", ()), found)
-        if not found:
-            for name in by_sequence.get(node.meta.get("seq_nr", -1), ()):
-                if name != node.name:
-                    found[name] = None
-        return tuple(found)
-
-    return origins

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -90,12 +89,6 @@ class TraceDecoder:
             self.losses.unknown[tag] = self.losses.unknown.get(tag, 0) + 1
         else:
             self.losses.damaged += 1
-
-
-class Follower(Protocol):
-    """Something that gives more bytes of a trace; b"" where there are none yet."""
-
-    def read(self) -> bytes: ...
 
 
 class FileFollower:
