@@ -1,0 +1,27 @@
+"""Element types by torch's names, and what arithmetic on them is carried out in."""
+
+from __future__ import annotations
+
+BYTES = {
+    "float64": 8,
+    "float32": 4,
+    "bfloat16": 2,
+    "float16": 2,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+}
+"""Item size of each dtype that a loop can hold; any other makes its operation an ATen call."""
+
+FLOATS = frozenset({"float64", "float32", "bfloat16", "float16"})
+INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})
+REDUCED = frozenset({"bfloat16", "float16"})
+"""Stored in 16 bits, computed in float32."""
+
+
+def compute_dtype(dtype: str) -> str:
+    """The dtype of a register that holds a value of `dtype`: float32 for the 16-bit floats."""
+    return "float32" if dtype in REDUCED else dtype
