@@ -287,7 +287,6 @@ def _description(
         f'  "{name}", "{kinds}", {counts},',
         f"  {f'{name}_outputs' if outputs else '0'}, {f'{name}_results' if results else '0'},",
         f"  {shape_count}, {f'{name}_shapes, 0' if static else f'0, {name}_shapes_of'}, {name}_run}};",
-        'extern "C" { extern const Launcher* launcher; }',
         f"static PyObject* {name}_entry(PyObject* self, {signature}) {{",
         f"  return launcher->{call.format(name)};",
         "}",
