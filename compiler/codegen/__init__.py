@@ -1,0 +1,1 @@
+"""Code generation: the same fused nests to C++ (and, in time, to Triton). Imports no torch."""

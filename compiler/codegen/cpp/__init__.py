@@ -1,0 +1,1 @@
+"""Nests to header-free C++ with vector extensions."""
