@@ -19,13 +19,15 @@ def boxed(function: Compiled) -> Compiled:
 
 def run_as_it_is(module: fx.GraphModule) -> Compiled:
     """The graph's own Python, with its arguments in a list where this torch can write it so."""
-    codegen = getattr(fx.graph, "_BoxedCodeGen", None)
-    if codegen is not None:
+    codegen: Any = getattr(fx.graph, "_BoxedCodeGen", None)
+    takes_list = codegen is not None
+    if takes_list:
         module.graph.set_codegen(codegen())
         module.recompile()
-        return boxed(module.forward)
 
     def run(arguments: list[Any]) -> Any:
+        if takes_list:
+            return module.forward(arguments)
         given = tuple(arguments)
         arguments.clear()
         return module.forward(*given)

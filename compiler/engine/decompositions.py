@@ -65,7 +65,6 @@ WHOLE = (
 """Never taken apart, though torch's core table would."""
 
 APART = (
-    aten._adaptive_avg_pool2d_backward,
     aten._batch_norm_no_update,
     aten._batch_norm_with_update,
     aten._batch_norm_with_update_functional,
@@ -96,7 +95,7 @@ APART = (
 """Taken apart, though torch's core table keeps them."""
 
 
-@pw_cast_for_opmath
+@pw_cast_for_opmath  # type: ignore[untyped-decorator]
 def silu(x: torch.Tensor) -> torch.Tensor:
     """As ATen's kernel computes it (aten/src/ATen/native/cpu/Activation.cpp)."""
     return x / (1 + x.neg().exp())
@@ -109,8 +108,7 @@ def decompositions() -> Table:
     for operation in WHOLE:
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)
-    apart = [operation for operation in APART if operation is not aten._adaptive_avg_pool2d_backward]
-    table.update(get_decompositions(apart))
+    table.update(get_decompositions(list(APART)))
     table[aten.silu.default] = silu
     table.update(foreach_decompositions())
     return table

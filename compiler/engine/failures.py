@@ -40,10 +40,8 @@ def _place(error: Exception) -> str:
     """`lowering/views.py:71`, the deepest line of ours on its way."""
     frame, place = error.__traceback__, "?"
     while frame is not None:
-        folder, slash, file = frame.tb_frame.f_code.co_filename.rpartition("/compiler/")
+        _, slash, file = frame.tb_frame.f_code.co_filename.rpartition("/compiler/")
         if slash:
             place = f"{file}:{frame.tb_lineno}"
         frame = frame.tb_next
     return place
-
-

@@ -31,7 +31,7 @@ def partition(
     decision `tcw/0/0/joint/save/NAME`."""
     gate = gate or current().gate
     graph = graph_id(current_compile_id(), "joint")
-    halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
+    halves: Halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
     default = crossing(*halves)
     nodes = {node.name: node for node in joint.graph.nodes}
     wanted = {

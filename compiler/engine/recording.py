@@ -1,6 +1,6 @@
 """Who listens to the engine: the recorder of a recording, and the gate of all decisions.
 
-Without a recording there is a gate all the same, with the overrides of `options={"overrides": …}`.
+Without a recording there is a gate all the same; it has no overrides.
 """
 
 from __future__ import annotations
