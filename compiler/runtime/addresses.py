@@ -51,7 +51,7 @@ SYSTEM = (
 )
 
 DATA_POINTER = "torch:_C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr"
-"""torch/csrc/dynamo/guards.cpp: the address of a function from a Python tensor to its data_ptr()."""
+"""torch/csrc/dynamo/guards.cpp: address of a function: Python tensor to data_ptr()."""
 
 WRAP = "_Z16THPVariable_WrapRKN2at10TensorBaseE"
 """THPVariable_Wrap(at::TensorBase const&), torch/csrc/autograd/python_variable.h."""

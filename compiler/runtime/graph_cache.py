@@ -36,7 +36,7 @@ class Changed(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GraphKey:
-    """Parts by name, in order. The `own` ones tell graphs apart; the others are their surroundings."""
+    """Parts by name, in order. The `own` ones tell graphs apart, the others their surroundings."""
 
     components: dict[str, Component]
     own: frozenset[str]

@@ -13,7 +13,7 @@ from compiler.control.hooks import Missing
 from compiler.runtime.addresses import Addresses, addresses
 from compiler.runtime.kernels import Library, Unit, library
 from compiler.runtime.store import Store
-from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, launcher_flags
+from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, NoCompiler, launcher_flags
 
 POOL_VARIABLE = "TCW_POOL_BYTES"
 POOL_LIMIT = 1 << 30
@@ -70,13 +70,15 @@ class Launcher:
         return freed
 
 
-def launcher(compiler: Compiler, store: Store) -> Launcher | Missing:
-    """That of this process. Raises `BuildFailed`, OSError where it cannot be made."""
+def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missing:
+    """That of this process, or why it has none. Raises `BuildFailed`, OSError."""
     found = addresses()
     if isinstance(found, Missing):
         return found
     with _lock:
         if not _loaded:
+            if isinstance(compiler, NoCompiler):
+                return Missing(compiler.reason)
             made = library(launcher_unit(), compiler, store)
             _loaded.append(_load(made, found))
         return _loaded[0]

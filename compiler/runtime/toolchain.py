@@ -1,4 +1,4 @@
-"""The C++ compiler of this machine: which it is, what it may assume, how a unit is built with it."""
+"""The C++ compiler of this machine: which it is, what it may assume, how it is called."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def find_compiler() -> Compiler | NoCompiler:
         except ValueError as error:
             return NoCompiler(f"CXX={named} cannot be read as a command: {error}")
         found = _compiler(command)
-        return found or NoCompiler(f"CXX names {named}, which does not run; set it to a C++ compiler")
+        return found or NoCompiler(
+            f"CXX names {named}, which does not run; set it to a C++ compiler"
+        )
     for name in CANDIDATES:
         found = _compiler([name])
         if found:

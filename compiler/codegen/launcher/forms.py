@@ -23,7 +23,7 @@ def operands(program: Program) -> Iterator[Operand]:
 
 
 class Forms:
-    """The tensor of each value that has one. A value's own form is how its first reader wants it."""
+    """The tensor of each value that has one, in the form in which its first reader wants it."""
 
     def __init__(self, program: Program, plan: Plan) -> None:
         self.program = program

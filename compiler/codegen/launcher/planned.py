@@ -46,7 +46,8 @@ def segment_function(segment: Segment, forms: Forms, kernels: Kernels) -> Segmen
 
     A value that takes over memory from outside is written there; the wrapper makes its tensor.
     """
-    parameters = [*map(Tensor, segment.takes), *map(Number, segment.sizes)]
+    parameters: list[Parameter] = [Tensor(name) for name in segment.takes]
+    parameters.extend(Number(name) for name in segment.sizes)
     return _function(segment, forms, kernels, segment.name, tuple(parameters), None)
 
 

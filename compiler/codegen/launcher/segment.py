@@ -184,9 +184,7 @@ def _run(segment: SegmentFunction) -> list[str]:
             sizes = ", ".join(c_expression(size) for size in call.sizes)
             lines.append(f"    const long s[] = {{{sizes}}};")
         workspace = "workspace" if call.workspace_bytes != 0 else "0"
-        lines.append(
-            f"    {call.function}(p, {'s' if call.sizes else '0'}, {workspace}, &error);"
-        )
+        lines.append(f"    {call.function}(p, {'s' if call.sizes else '0'}, {workspace}, &error);")
         lines.append("  }")
     return [*lines, "  return error;", "}"]
 
@@ -273,6 +271,7 @@ def _description(
     letters = {Tensor: "t", Number: "n", Unused: "-"}
     kinds = "".join(letters[type(parameter)] for parameter in segment.parameters)
     static = all(isinstance(size, int) for size in _shapes(segment)[0])
+    shapes = f"{name}_shapes, 0" if static else f"0, {name}_shapes_of"
     counts = (
         f"{len(kinds)}, {kinds.count('t')}, {kinds.count('n')}, "
         f"{len(segment.outputs)}, {len(segment.results)}"
@@ -286,7 +285,7 @@ def _description(
         f'extern "C" const Segment {name} = {{',
         f'  "{name}", "{kinds}", {counts},',
         f"  {f'{name}_outputs' if outputs else '0'}, {f'{name}_results' if results else '0'},",
-        f"  {shape_count}, {f'{name}_shapes, 0' if static else f'0, {name}_shapes_of'}, {name}_run}};",
+        f"  {shape_count}, {shapes}, {name}_run}};",
         f"static PyObject* {name}_entry(PyObject* self, {signature}) {{",
         f"  return launcher->{call.format(name)};",
         "}",
