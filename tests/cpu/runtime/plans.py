@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compiler.codegen.function import Function
-from compiler.loops.expressions import Const, Read
 from compiler.loops.graph import Call, Graph, Input, Operand
-from compiler.loops.nest import Nest, Write
+from compiler.loops.nest import Nest
 from compiler.loops.program import Memory, Program
 from compiler.loops.sizes import Size, product
-from compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
+from compiler.memory.plan import New, Placement, Plan, Segment, Step
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
 
