@@ -26,7 +26,7 @@ def assemble(
     forms = Forms(program, plan)
     segments = segment_functions(plan, forms, kernels)
     direct = any(segment.boxed for segment in segments)
-    wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms)
+    wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms, segments)
     parts = [interface_text(), code, *map(segment_text, segments), methods_text(segments)]
     return Artifact(
         name=program.graph.name,

@@ -52,7 +52,9 @@ def plan_of(
     kernel = Kernel("kernel", (*names, *given), body, sizes)
     return Planned(
         takes,
-        [operand(name, shape, dtype) for name, shape, dtype in gives] if outputs is None else outputs,
+        [operand(name, shape, dtype) for name, shape, dtype in gives]
+        if outputs is None
+        else outputs,
         [Step(segment([kernel], names, given, sizes))],
         [kernel],
         [memory(name, shape, dtype) for name, shape, dtype in gives],
@@ -211,7 +213,11 @@ def test_temporaries_and_workspace(store: Store, path: str, count: int) -> None:
     loop = f"for (long i = 0; i < {count}; i++)"
     scratch = f"for (long i = 0; i < {count}; i++) workspace[i] = -1;"
     twice = Kernel(
-        "twice", ("x", "t"), f"{loop} ((float*)p[1])[i] = ((float*)p[0])[i] * 2;{scratch}", (), count
+        "twice",
+        ("x", "t"),
+        f"{loop} ((float*)p[1])[i] = ((float*)p[0])[i] * 2;{scratch}",
+        (),
+        count,
     )
     plus = Kernel(
         "plus", ("t", "q"), f"{scratch}{loop} ((float*)p[1])[i] = ((float*)p[0])[i] + 1;", (), count
