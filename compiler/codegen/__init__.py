@@ -1,0 +1,1 @@
+"""From fused loops to source text: a folder for each target. Nothing here imports torch."""

@@ -1,0 +1,1 @@
+"""The CPU target: header-free C++ with vector extensions, for g++ 12 or later."""
