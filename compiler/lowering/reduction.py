@@ -15,6 +15,7 @@ from typing import Any
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import SizeOf
 from compiler.loops.graph import Reduce, ReduceOp
+from compiler.loops.layouts import Shape, row_major
 from compiler.loops.sizes import Size, product
 from compiler.lowering.builder import Builder, reading_order
 from compiler.lowering.elements import (
@@ -32,7 +33,7 @@ from compiler.lowering.elements import (
     where,
 )
 from compiler.lowering.promotion import Number
-from compiler.lowering.registry import lowers
+from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
 Dims = int | Sequence[int] | None
@@ -76,6 +77,8 @@ def reduce_formula(
     first = operands[0]
     if not dims:
         return _nothing_reduced(builder, op, formula, operands, compute, dtype, name)
+    if 0 in first.shape:
+        return _no_elements(builder, op, first, dims, keepdim, dtype, name)
     order = reading_order(first)
     elements = [Element(builder.load(t, first.shape, order)).to(compute) for t in operands]
     node = Reduce(
@@ -107,6 +110,25 @@ def _nothing_reduced(
     return formula_map(builder, formula, operands, compute=compute, meta=meta, name=name)
 
 
+def _no_elements(
+    builder: Builder,
+    op: ReduceOp,
+    first: Tensor,
+    dims: Sequence[int],
+    keepdim: bool,
+    dtype: str,
+    name: str,
+) -> Tensor:
+    """The operation's identity; extremes have none, and ATen lets them pass only if empty."""
+    whole = tuple(1 if d in dims else size for d, size in enumerate(first.shape))
+    shape = whole if keepdim else tuple(s for d, s in enumerate(first.shape) if d not in dims)
+    meta = dense(shape, dtype)
+    if op not in ("sum", "prod", "any", "all") and 0 not in shape:
+        raise NoLowering(f"{op} of no element")
+    identity = 1 if op in ("prod", "all") else 0
+    return formula_map(builder, lambda: identity, (), meta=meta, name=name)
+
+
 def finish(
     builder: Builder,
     formula: Callable[..., Element],
@@ -121,12 +143,9 @@ def finish(
     return formula_map(builder, formula, shaped, compute=compute, meta=meta, name=name)
 
 
-def held(tensor: Tensor, dtype: str) -> Meta:
-    """A dense tensor of this shape that only the graph itself sees."""
-    strides: list[Size] = []
-    for d in range(len(tensor.shape)):
-        strides.append(product(tensor.shape[d + 1 :]))
-    return Meta(tensor.shape, tuple(strides), dtype)
+def dense(shape: Shape, dtype: str) -> Meta:
+    """A row-major tensor that only the graph itself sees."""
+    return Meta(shape, row_major(shape).strides, dtype)
 
 
 def _same(x: Element) -> Element:
@@ -355,7 +374,7 @@ def moments(
         lambda s: over_count(s, count(x, dims)),
         (summed,),
         compute,
-        held(summed, compute),
+        dense(summed.shape, compute),
         "mean",
     )
     return centre, reduce_formula(

@@ -23,6 +23,8 @@ def scan(
     """A scan of an expression that is written for the output's storage order."""
     order = storage_order(meta.shape, meta.strides)
     domain = tuple(meta.shape[d] for d in order)
+    if 0 in domain:
+        return builder.buffer(meta, name)
     node = Scan(
         builder.fresh(name or builder.node),
         meta.dtype,
