@@ -1,4 +1,4 @@
-"""The warm start: from a graph's key to its callable, with lowering and all after it only on a miss."""
+"""The warm start: from a graph's key to its callable; lowering and all after it only on a miss."""
 
 from __future__ import annotations
 

@@ -84,14 +84,14 @@ def test_a_negated_view_compiles_anew_and_is_right(cache: Store) -> None:
     """Its memory holds the values without the sign."""
     seen: Seen = []
     compiled = torch.compile(add_and_double, backend=backend(cache, seen))
-    x = torch.view_as_real(torch.randn(8, dtype=torch.complex64))[:, 1]
+    x = torch.randn(8)
     plain = x.clone()
-    compiled(plain, plain)
+    compiled(x, plain)
     lazy = torch.randn(8, dtype=torch.complex64).conj().imag
     assert lazy.is_neg()
     assert torch.equal(compiled(lazy, plain), (lazy + plain) * 2)
-    assert [kind for kind, _ in seen][0] == "ours"
-    assert "negated" in str(seen[-1][1])
+    assert [kind for kind, _ in seen] == ["ours", "aten"]
+    assert "negated" in seen[1][1]
 
 
 def test_the_same_tensor_twice(cache: Store) -> None:
@@ -105,8 +105,8 @@ def test_a_second_process_starts_warm(cache: Store) -> None:
     for _ in range(2):
         torch._dynamo.reset()
         compiled = torch.compile(add_and_double, backend=backend(cache, seen))
-        x = torch.randn(8)
-        assert torch.equal(compiled(x, x), x * 4)
+        x, y = torch.randn(8), torch.randn(8)
+        assert torch.equal(compiled(x, y), (x + y) * 2)
     assert [type(found) for _, found in seen] == [Miss, Hit]
 
 
@@ -140,20 +140,20 @@ def test_a_key_is_the_same_for_the_same_graph() -> None:
 def test_a_key_tells_graphs_apart() -> None:
     x = torch.randn(8, 8)
     keys = [
-        key_digest(x, x.clone()),
+        key_digest(x, x.clone()),  # 0
         key_digest(x.t(), x.clone()),
         key_digest(x.double(), x.double()),
         key_digest(x[1:], x[1:].clone()),
-        key_digest(torch.randn(64)[8:].view(7, 8), x[1:].clone()),
+        key_digest(torch.randn(64)[5:61].view(7, 8), x[1:].clone()),
         key_digest(x, x.clone(), dynamic=True),
         key_digest(x, x.clone(), function=lambda x, y: (x + y) * 3),
         key_digest(x, x.clone(), function=lambda x, y: (x - y) * 2),
         key_digest(x, x.clone(), function=lambda x, y: torch.cat([x, y], 1)),
-        key_digest(x, x.clone(), function=lambda x, y: torch.cat([y, x], 1)),
+        key_digest(x, x.clone(), function=lambda x, y: torch.cat([x, y], 0)),
         key_digest(x, x.clone(), function=lambda x, y: x + torch.tensor([1.0, 2.0]).repeat(4)),
         key_digest(x, x.clone(), function=lambda x, y: x + torch.tensor([1.0, 3.0]).repeat(4)),
     ]
-    assert len(set(keys)) == len(keys)
+    assert {i: keys.index(key) for i, key in enumerate(keys) if keys.index(key) != i} == {}
 
 
 def test_a_miss_says_in_words_what_changed(cache: Store, monkeypatch: pytest.MonkeyPatch) -> None:
