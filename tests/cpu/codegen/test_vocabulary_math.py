@@ -42,12 +42,26 @@ def points() -> torch.Tensor:
     middle = torch.linspace(20, 120, 2000, dtype=torch.float64)
     around_one = 1 + torch.logspace(-7.5, -1, 500, dtype=torch.float64)
     x = torch.cat([magnitudes, near, middle, around_one, 2 - around_one])
-    x = torch.cat([x, -x, torch.arange(-150, 129).double(), torch.arange(-150, 127).double().exp2()])
-    edges = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 88.72283, 88.7229, -103.9, -104.1]
+    x = torch.cat(
+        [x, -x, torch.arange(-150, 129).double(), torch.arange(-150, 127).double().exp2()]
+    )
+    edges = [
+        0.0,
+        -0.0,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+        88.72283,
+        88.7229,
+        -103.9,
+        -104.1,
+    ]
     edges += [-87.34, 1e-40, -1e-40, 7.90531, 9.0, -9.0, 128.0, -149.0, -150.0, 71476.0, 71477.0]
     x = torch.cat([x, torch.tensor(edges, dtype=torch.float64)]).float()
-    return x[: x.numel() // 16 * 16] if x.numel() % 16 == 0 else torch.cat(
-        [x, torch.ones(16 - x.numel() % 16)]
+    return (
+        x[: x.numel() // 16 * 16]
+        if x.numel() % 16 == 0
+        else torch.cat([x, torch.ones(16 - x.numel() % 16)])
     )
 
 
