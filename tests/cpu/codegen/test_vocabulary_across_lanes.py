@@ -182,9 +182,7 @@ def test_selected_lanes_iota_and_constants(isa, lanes) -> None:
             numbers[dtype, value] = unit.kernel(store)
         other = code.constant(1, dtype)
         selected = code.select_lanes(code.constant(0, dtype), other, "n", dtype)
-        numbers[dtype, "select"] = unit.kernel(
-            code.store(dtype, f"({kind}*)p[0]", f"({selected})" if lanes > 1 else f"({selected})")
-        )
+        numbers[dtype, "select"] = unit.kernel(code.store(dtype, f"({kind}*)p[0]", f"({selected})"))
     index = code.index_dtype
     place = f"({code.storage(index)}*)p[0]"
     iota = unit.kernel(code.store(index, place, code.iota("n", index)))

@@ -22,19 +22,24 @@ REFERENCES: dict[str, Callable[..., torch.Tensor]] = {
     "shift_right": torch.bitwise_right_shift,
 }
 EXACT_FLOATS = (
-    "add sub mul neg abs div floor_divide trunc_divide remainder fmod reciprocal sign maximum"
-    " minimum fmax fmin copysign nextafter floor ceil trunc round eq ne lt le gt ge isnan isinf"
-    " signbit sqrt rsqrt"
-).split()
+    *("add", "sub", "mul", "neg", "abs", "div", "floor_divide"),
+    *("trunc_divide", "remainder", "fmod", "reciprocal", "sign", "maximum", "minimum"),
+    *("fmax", "fmin", "copysign", "nextafter", "floor", "ceil", "trunc"),
+    *("round", "eq", "ne", "lt", "le", "gt", "ge"),
+    *("isnan", "isinf", "signbit", "sqrt", "rsqrt"),
+)
 INTEGER = (
-    "add sub mul neg abs floor_divide trunc_divide remainder fmod sign maximum minimum fmax fmin"
-    " floor ceil trunc round eq ne lt le gt ge isnan isinf signbit bitwise_and bitwise_or"
-    " bitwise_xor bitwise_not shift_left shift_right pow"
-).split()
+    *("add", "sub", "mul", "neg", "abs", "floor_divide", "trunc_divide"),
+    *("remainder", "fmod", "sign", "maximum", "minimum", "fmax", "fmin"),
+    *("floor", "ceil", "trunc", "round", "eq", "ne", "lt"),
+    *("le", "gt", "ge", "isnan", "isinf", "signbit", "bitwise_and"),
+    *("bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right", "pow"),
+)
 BOOL = (
-    "add mul maximum minimum fmax fmin eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor"
-    " bitwise_not isnan isinf signbit abs sign"
-).split()
+    *("add", "mul", "maximum", "minimum", "fmax", "fmin", "eq"),
+    *("ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or"),
+    *("bitwise_xor", "bitwise_not", "isnan", "isinf", "signbit", "abs", "sign"),
+)
 
 
 def reference(op: str) -> Callable[..., torch.Tensor]:
