@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.loops.expressions import Const, Expression, IndexTerm, Load, convert
+from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
 from compiler.loops.graph import (
     Buffer,
     Graph,
@@ -123,6 +123,8 @@ class Builder:
             return self.buffer(meta, name)
         node = Map(self.fresh(name or self.node), meta.dtype, domain, expression, (self.node,))
         self.graph.nodes.append(node)
+        if isinstance(expression, Op) and expression.name == "convert":
+            (expression,) = expression.args
         if isinstance(expression, Const):
             self._constants[node.name] = expression.number
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
