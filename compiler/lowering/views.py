@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.loops.graph import Input, Result, extent
 from compiler.loops.layouts import Layout, expand, flip, permute, row_major, slice_dimension
-from compiler.loops.sizes import Size, add, multiply, subtract
+from compiler.loops.sizes import Size, add, at_least, multiply, subtract
 from compiler.lowering.builder import Builder
 from compiler.lowering.dimensions import bound, dimension, dimensions, position, without
 from compiler.lowering.registry import NoLowering, lowers
@@ -210,11 +211,26 @@ def as_strided(
     else:
         start = subtract(storage_offset, builder.offsets.get(tensor.value, 0))
     shape = builder.meta.shape
-    layout = Layout(shape, tuple(stride), start)
     if 0 in shape:
         return Tensor(tensor.value, (), shape, tensor.dtype)
+    value = builder.graph.values()[tensor.value]
+    memory = span(value.shape, value.strides) if isinstance(value, OnStrides) else extent(value)
+    if not at_least(start, 0) or not at_least(memory, add(start, span(shape, stride))):
+        raise NoLowering("as_strided beyond the elements of the tensor")
+    layout = Layout(shape, tuple(stride), start)
     view = () if layout.is_identity() else (layout,)
     return Tensor(tensor.value, view, shape, tensor.dtype)
+
+
+OnStrides = Input | Result
+
+
+def span(shape: Sequence[Size], strides: Sequence[Size]) -> Size:
+    """Elements from the first to the last one of a strided tensor."""
+    total: Size = 1
+    for size, stride in zip(shape, strides, strict=True):
+        total = add(total, multiply(subtract(size, 1), stride))
+    return total
 
 
 @lowers("flip", "prims.rev")
