@@ -11,8 +11,19 @@ from compiler.loops.sizes import Size, add, at_least, multiply, subtract
 
 Unit = Compute | Call
 
-RANDOM = tuple(
-    ["rand", "dropout", "bernoulli", "multinomial", "poisson", "normal", "exponential", "uniform", "cauchy", "geometric", "philox", "rng"]
+RANDOM = (
+    "rand",
+    "dropout",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "normal",
+    "exponential",
+    "uniform",
+    "cauchy",
+    "geometric",
+    "philox",
+    "rng",
 )
 """Words in the names of operators that draw random numbers."""
 
