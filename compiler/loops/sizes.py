@@ -129,6 +129,18 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
     return total
 
 
+_FUNCTIONS = {"Max": max, "Min": min, "max": max, "min": min, "abs": abs, "Mod": lambda a, b: a % b}
+
+
+def symbol_values(passed: Mapping[str, int], derived: Mapping[str, str]) -> dict[str, int]:
+    """The number of each symbol: those passed, then `derived` (name -> Python expression of those
+    before it, as `Graph.symbols` holds them), in order."""
+    values = dict(passed)
+    for name, text in derived.items():
+        values[name] = int(eval(text, {"__builtins__": {}, **_FUNCTIONS}, values))
+    return values
+
+
 def symbols_of(size: Size) -> frozenset[str]:
     return frozenset(name for symbols, _ in terms(size) for name in symbols)
 

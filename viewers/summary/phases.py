@@ -33,8 +33,14 @@ STAGES = {
     "PyCodeCache.load_by_key_path": "build",
     "async_compile.wait": "build",
     "compile_file": "build",
+    "tcw.lowering": "lowering",
+    "tcw.fusion": "fusion",
+    "tcw.memory": "memory",
+    "tcw.codegen": "codegen",
+    "tcw.build": "build",
 }
-"""The stage of torch's phases (`dynamo_timed` names); any other belongs to that of its parent."""
+"""The stage of torch's phases (`dynamo_timed` names) and of ours; any other belongs to that of its
+parent."""
 
 PREDICTION = "prediction"
 """The stage of `predict sm_90` and of all inside it."""

@@ -10,9 +10,9 @@ from compiler import pipeline
 from compiler.capture.cache_entries import CacheEntries
 from compiler.control.stages import reached
 from compiler.measure import speed
-from compiler.trace.records import CallEnd, CallStart, Progress, Status, Warned
+from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status, Warned
 from workbench.worker import isolation, patched
-from workbench.worker.backends import compiled, is_compiled, undo_compile
+from workbench.worker.backends import compiled, is_compiled, register, undo_compile
 from workbench.worker.environment import environment
 from workbench.worker.failures import culprit_of, doing_of, failure_of
 from workbench.worker.inputs import (
@@ -41,6 +41,7 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
     settings = recorder.settings
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
+        register(settings)
         isolation.step_aside()
         isolation.prepare_path(recorder.user_root, [settings.file, *settings.arguments])
         name = os.path.basename(code.file)
@@ -94,6 +95,7 @@ class Session:
     def __init__(self, recorder: WorkerRecorder, loaded: Loaded) -> None:
         self.recorder = recorder
         self.settings = recorder.settings
+        self.engine: Engine = "tcw" if self.settings.engine == "tcw" else "inductor"
         self.sets = loaded.sets
         self.given = loaded.model
         self.original = original_of(loaded.model)
@@ -137,7 +139,7 @@ class Session:
                 )
             return self.given
         undo_compile(self.original)
-        return compiled(self.original, self.settings)
+        return compiled(self.original, self.settings, self.engine)
 
     def _call(self, number: int, inputs: InputSet) -> Ended | None:
         """One call with its eager reference; how the recording ended if it ended here."""
