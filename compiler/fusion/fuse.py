@@ -64,19 +64,15 @@ def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
 def program(graph: Graph, order: Dependencies, groups: list[Group]) -> Program:
     """The groups as nests and the calls, in the order in which they run."""
     stored = stored_values(graph, groups)
-    runs: list[Group | Call] = [*groups, *(u for u in order.units if isinstance(u, Call))]
-    home: dict[int, int] = {}
-    for index, run in enumerate(runs):
-        for unit in [run] if isinstance(run, Call) else run.members:
-            home[order.place[unit.name]] = index
+    runs: list[tuple[Group | Call, list[int]]] = [(group, group.places) for group in groups]
+    runs += [(u, [place]) for place, u in enumerate(order.units) if isinstance(u, Call)]
+    home = {place: index for index, (_, places) in enumerate(runs) for place in places}
     tasks = []
-    for index, run in enumerate(runs):
-        units = [run] if isinstance(run, Call) else run.members
-        places = [order.place[unit.name] for unit in units]
+    for index, (run, places) in enumerate(runs):
         before = frozenset(home[p] for place in places for p in order.before[place]) - {index}
         tasks.append(Task(max(places), isinstance(run, Call), before))
     steps: list[Nest | Call] = []
     for index in schedule(tasks):
-        run = runs[index]
+        run, _ = runs[index]
         steps.append(run if isinstance(run, Call) else nest(run, f"nest_{len(steps)}", stored))
     return Program(graph, tuple(steps), memories(graph, stored))
