@@ -52,6 +52,7 @@ class _Wrapper:
             for value in step.run.takes
         }
         self.names: dict[str, str] = {}
+        self.reserved = {"args", "_", "torch", *self.segments}
 
     def write(self) -> tuple[str, tuple[Binding, ...]]:
         self._arguments()
@@ -200,7 +201,7 @@ class _Wrapper:
                 if name.isidentifier()
                 else "".join(letter if letter.isalnum() else "_" for letter in name)
             )
-            if found != name or keyword.iskeyword(found) or found in ("args", "_", "torch"):
+            if found != name or keyword.iskeyword(found) or found in self.reserved:
                 found = _unused(f"v_{found}", self.taken | set(self.names.values()))
             self.names[name] = found
         return found

@@ -107,14 +107,18 @@ def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
     kernel = doubled("twice", "aten_mm", "torch")
     plan = Planned(
         [tensor("args", [4, 4]), tensor("lambda", [4, 4])],
-        [operand("torch", [4, 4]), Operand("laid_out", "float32", (4,), (1,))],
+        [
+            operand("torch", [4, 4]),
+            Operand("laid_out", "float32", (4,), (1,)),
+            operand("segment_0", [2]),
+        ],
         [Step(call), Step(segment([kernel], ("aten_mm",), ("torch",)))],
         [kernel],
         [memory("torch", [4, 4])],
     )
-    plan.inputs.append(tensor("laid_out", [4]))
+    plan.inputs += [tensor("laid_out", [4]), tensor("segment_0", [2])]
     x, y, z = torch.randn(4, 4), torch.randn(4, 4), torch.randn(4)
-    q, same = compiled(plan, store).call([x, y, z])
+    q, same, _ = compiled(plan, store).call([x, y, z, torch.randn(2)])
     torch.testing.assert_close(q, torch.mm(x, y) * 2)
     assert same is z
 
