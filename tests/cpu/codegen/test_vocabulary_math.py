@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.cpu.codegen.test_vocabulary_operators import edges, padded
 from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise
 
 ULPS = {
@@ -108,3 +109,51 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
         if wrong.any():
             failures.append(f"{op} of a zero has the wrong sign")
     assert not failures, "\n".join(failures)
+
+
+TWO_ULPS = {"pow": 1.0, "atan2": 1.5, "hypot": 1.5}
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_float32_functions_of_two_operands(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    numbers = {
+        op: elementwise(unit, op, ["float32", "float32"], "float32", "float32") for op in TWO_ULPS
+    }
+    unit.build()
+    grid = torch.cat([edges("float32"), torch.tensor([-0.0, 2.0, -2.0, -3.0, 1e-40, 1.0000001])])
+    a, b = (padded(side) for side in torch.cartesian_prod(grid, grid).unbind(1))
+    generator = torch.Generator().manual_seed(8)
+    bases = torch.exp(torch.randn(16384, generator=generator) * 3).float()
+    exponents = torch.randn(16384, generator=generator) * 20
+    signs = torch.randint(0, 2, (16384,), generator=generator) * 2 - 1
+    whole = torch.randint(-30, 30, (16384,), generator=generator).float()
+    x, y = torch.cat([a, bases, bases * signs]), torch.cat([b, exponents, whole])
+    failures = []
+    for op, number in numbers.items():
+        out = torch.empty_like(x)
+        unit.run(number, [x, y, out], x.numel())
+        exact = getattr(torch, op)(x.double(), y.double())
+        error = ulps(out, exact)
+        worst = int(error.argmax())
+        if error[worst] > TWO_ULPS[op]:
+            failures.append(
+                f"{op}({x[worst].item()!r}, {y[worst].item()!r}) = {out[worst].item()!r}, exactly "
+                f"{exact[worst].item()!r}: {error[worst]:.2f} ulp ({int((error > 1).sum())})"
+            )
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_float64_functions_are_libms(isa, lanes) -> None:
+    if 8 * lanes > isa.vector_bytes and lanes > 1:
+        pytest.skip("float64 has half as many lanes")
+    unit = Unit(isa, lanes)
+    numbers = {op: elementwise(unit, op, ["float64"], "float64", "float64") for op in ULPS}
+    unit.build()
+    x = torch.cat([torch.linspace(-8, 8, 1008), edges("float64")[:32].float()]).double()
+    for op, number in numbers.items():
+        out = torch.empty_like(x)
+        unit.run(number, [x, out], x.numel())
+        expected = reference(op)(x)
+        torch.testing.assert_close(out, expected, rtol=2e-15, atol=1e-15, equal_nan=True)
