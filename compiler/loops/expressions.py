@@ -1,0 +1,166 @@
+"""Expressions: what is computed for one element of a domain. Trees, immutable, without sharing.
+
+expression := Op(name, expression*) | leaf
+leaf       := Const | SizeOf                           everywhere
+            | Load | Gather | Iota                     in the value graph: views of flat indices
+            | Read | ReadIndexed | Position | Local    in a nest: addresses along its axes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from compiler.loops.layouts import View
+from compiler.loops.sizes import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The element of a value at view(flat index of the domain)."""
+
+    value: str
+    view: View
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTerm:
+    """One index of an advanced indexing: `index` (int64, -size <= index < size) times a stride."""
+
+    index: Expression
+    size: Size
+    stride: Size
+    wraps: bool = True
+    """Negative indices count from the end."""
+    checked: bool = True
+    """An index out of range raises IndexError, as eager does; else it is known to be in range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """The element of a value in memory at view(flat index) + sum(index * stride)."""
+
+    value: str
+    view: View
+    terms: tuple[IndexTerm, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """The same number for every element."""
+
+    number: bool | int | float
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Iota:
+    """view(flat index of the domain), as an int64."""
+
+    view: View
+    dtype: str = "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf:
+    """A symbolic size as a number."""
+
+    size: Size
+    dtype: str = "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operator of `OPERATORS` on expressions of the dtypes it asks for."""
+
+    name: str
+    args: tuple[Expression, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """then(offset + sum(axis * stride)): an element offset in a buffer, or a position.
+
+    `then` is empty unless the access needs division and remainder; its layouts apply last to first.
+    """
+
+    strides: tuple[Size, ...]
+    """One for each axis of the nest."""
+    offset: Size = 0
+    then: View = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    buffer: str
+    address: Address
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIndexed:
+    """buffer[address + sum(index * stride)]."""
+
+    buffer: str
+    address: Address
+    terms: tuple[IndexTerm, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The address itself as an int64."""
+
+    address: Address
+    dtype: str = "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The value of an earlier statement of this nest."""
+
+    name: str
+    dtype: str
+
+
+Expression = Load | Gather | Iota | Const | SizeOf | Op | Read | ReadIndexed | Position | Local
+"""In the value graph leaves are `Load`, `Gather` and `Iota`; fusion turns them into `Read`,
+`ReadIndexed`, `Position` and `Local`. `Const` and `SizeOf` stand in both."""
+
+
+def convert(expression: Expression, dtype: str) -> Expression:
+    """The expression in another dtype; constants are converted at once where that is exact."""
+    if expression.dtype == dtype:
+        return expression
+    if (
+        isinstance(expression, Const)
+        and dtype in ("float64", "float32")
+        and (not isinstance(expression.number, int) or abs(expression.number) < 1 << 24)
+    ):
+        return Const(float(expression.number), dtype)
+    return Op("convert", (expression,), dtype)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all in it, arguments first."""
+    if isinstance(expression, Op):
+        for argument in expression.args:
+            yield from walk(argument)
+    elif isinstance(expression, (Gather, ReadIndexed)):
+        for term in expression.terms:
+            yield from walk(term.index)
+    yield expression
+
+
+def rewrite(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
+    """The expression with each leaf replaced."""
+    if isinstance(expression, Op):
+        args = tuple(rewrite(argument, leaf) for argument in expression.args)
+        return expression if args == expression.args else replace(expression, args=args)
+    if isinstance(expression, (Gather, ReadIndexed)):
+        terms = tuple(replace(t, index=rewrite(t.index, leaf)) for t in expression.terms)
+        return leaf(expression if terms == expression.terms else replace(expression, terms=terms))
+    return leaf(expression)

@@ -1,0 +1,31 @@
+"""A tensor during lowering: a view of a value, never memory by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.loops.layouts import Shape, View
+from compiler.loops.sizes import Size, product
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """`shape` in logical order; its element with row-major index i is value[view(i)]."""
+
+    value: str
+    view: View
+    shape: Shape
+    dtype: str
+
+    @property
+    def size(self) -> Size:
+        return product(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What ATen says that an output looks like (from the fake tensor)."""
+
+    shape: Shape
+    strides: tuple[Size, ...]
+    dtype: str
