@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.loops.expressions import Const, Expression, IndexTerm, Load, convert
+from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
 from compiler.loops.graph import (
     Buffer,
     Graph,
+    Input,
     Map,
     Operand,
     Reduce,
@@ -45,6 +46,11 @@ class Builder:
         """Its outputs; one for an operation that answers one tensor."""
         self.about_to_write: Callable[[str], None] = lambda value: None
         """To be told of a value before a store or a call writes memory that others may view."""
+        self.offsets: dict[str, Size] = {}
+        """Inputs and results that do not start where their storage does: by how many elements."""
+        self.written: set[str] = set()
+        """Values whose memory the graph writes: a copy of one is never the value itself."""
+        self._constants: dict[str, Scalar] = {}
         self._names: set[str] = set()
 
     @property
@@ -54,6 +60,16 @@ class Builder:
             if meta is not None:
                 return meta
         raise NoLowering("answers no tensor")
+
+    def is_storable(self, value: str) -> bool:
+        """Whether stores may write it: an input or a buffer."""
+        return any(
+            node.name == value for node in self.graph.nodes if isinstance(node, (Input, Buffer))
+        )
+
+    def constant_of(self, tensor: Tensor) -> Scalar | None:
+        """The number that every element of the tensor is, if it was made so."""
+        return self._constants.get(tensor.value)
 
     def fresh(self, name: str) -> str:
         """`name`, or `name_1`, … where it is taken."""
@@ -67,6 +83,8 @@ class Builder:
     def load(self, tensor: Tensor, shape: Shape, order: Sequence[int] | None = None) -> Load:
         """The tensor, broadcast to `shape`, for a domain with the dimensions in this order."""
         view = tensor.view
+        if 0 in shape:
+            return Load(tensor.value, (), tensor.dtype)
         if tensor.shape != shape:
             view = compose_views(view, (expand(tensor.shape, shape),))
         if order is not None and list(order) != sorted(order):
@@ -105,6 +123,10 @@ class Builder:
             return self.buffer(meta, name)
         node = Map(self.fresh(name or self.node), meta.dtype, domain, expression, (self.node,))
         self.graph.nodes.append(node)
+        if isinstance(expression, Op) and expression.name == "convert":
+            (expression,) = expression.args
+        if isinstance(expression, Const):
+            self._constants[node.name] = expression.number
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
 
     def buffer(self, meta: Meta | None = None, name: str = "") -> Tensor:
@@ -155,9 +177,13 @@ class Builder:
         )
         self.graph.nodes.append(node)
 
+    def contiguous(self, shape: Shape, dtype: str) -> Meta:
+        """A tensor in row-major order."""
+        return Meta(shape, row_major(shape).strides, dtype)
+
     def copy(self, tensor: Tensor, meta: Meta | None = None, name: str = "") -> Tensor:
         """The tensor's elements as a value of its own, in the memory order of `meta`."""
-        meta = meta or Meta(tensor.shape, row_major(tensor.shape).strides, tensor.dtype)
+        meta = meta or self.contiguous(tensor.shape, tensor.dtype)
         return self.pointwise(
             [tensor], lambda loaded: loaded, compute=tensor.dtype, meta=meta, name=name
         )
@@ -308,6 +334,8 @@ class Builder:
 
     def view(self, tensor: Tensor, layout: Layout, shape: Shape) -> Tensor:
         """Another view of the same value: `layout` leads from `shape` to the tensor's indices."""
+        if 0 in shape:
+            return Tensor(tensor.value, (), shape, tensor.dtype)
         return Tensor(tensor.value, compose_views(tensor.view, (layout,)), shape, tensor.dtype)
 
 

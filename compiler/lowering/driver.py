@@ -32,6 +32,9 @@ from compiler.lowering.tensors import Meta, Tensor
 _CHECKS = frozenset({"aten._assert_tensor_metadata.default"})
 """They compare what the compiler already knows."""
 
+_ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
+"""They change a tensor itself, or count from where its storage starts."""
+
 
 def lower(graph_module: fx.GraphModule, name: str) -> Graph:
     """The value graph of an ATen graph.
@@ -72,6 +75,11 @@ class _Driver:
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
+        self.builder.written.update(
+            node.args[0].name
+            for node in nodes
+            if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
+        )
         for node in nodes:
             if node.op == "call_function":
                 self.builder.node = node.name
@@ -122,6 +130,13 @@ class _Driver:
         self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
         self.values[node] = tensor_in_memory(name, meta)
         self.owners[name] = node
+        self.note_offset(name, value)
+
+    def note_offset(self, name: str, value: Any) -> None:
+        """Where a tensor in memory starts in its storage."""
+        offset = value.storage_offset()
+        if type(offset) is not int or offset:
+            self.builder.offsets[name] = self.sizes.of(offset)
 
     def constant(self, node: fx.Node) -> None:
         value = operator.attrgetter(str(node.target))(self.module)
@@ -207,6 +222,8 @@ class _Driver:
                     obstacle = str(why)
             reason = f"{reason}: {obstacle}" if reason else ""
         args, kwargs = self.arguments(node)
+        if known.name.startswith(_ON_STORAGE):
+            raise Unsupported(f"{known.name} changes or reads a storage as a whole")
         read = self.read_results(node, metas)
         single = not isinstance(node.meta.get("val"), (list, tuple))
         strides: dict[int, tuple[Size, ...]] = {}
@@ -215,7 +232,7 @@ class _Driver:
             tensor = self.values.get(source)
             if meta is not None and isinstance(tensor, Tensor):
                 strides[id(tensor)] = meta.strides
-        return call(
+        results = call(
             self.builder,
             known,
             args,
@@ -225,6 +242,11 @@ class _Driver:
             reason=reason,
             strides=lambda tensor: strides.get(id(tensor)),
         )
+        answers = node.meta.get("val")
+        for result, answer in zip(results, (answers,) if single else answers, strict=False):
+            if result is not None and result.value not in self.owners:
+                self.note_offset(result.value, answer)
+        return results
 
     def obstacle(self, node: fx.Node) -> str:
         """Why the node's arguments keep it from being lowered, or ""."""
