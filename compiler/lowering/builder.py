@@ -46,8 +46,9 @@ class Builder:
         """Its outputs; one for an operation that answers one tensor."""
         self.about_to_write: Callable[[str], None] = lambda value: None
         """To be told of a value before a store or a call writes memory that others may view."""
-        self.offsets: dict[str, Size] = {}
-        """Inputs and results that do not start where their storage does: by how many elements."""
+        self.offsets: dict[str, Size | None] = {}
+        """Inputs and results that do not start where their storage does: by how many elements;
+        None where that is not known."""
         self.written: set[str] = set()
         """Values whose memory the graph writes: a copy of one is never the value itself."""
         self._constants: dict[str, Scalar] = {}

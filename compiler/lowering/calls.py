@@ -133,7 +133,8 @@ def _inspect(target: Any) -> Operation:
     seen = set[str]()
     for result in schema.returns:
         if result.alias_info is not None:
-            seen |= set(result.alias_info.before_set)
+            # of a list of views the schema names what its elements may be: the wildcard
+            seen |= set(result.alias_info.before_set) or {"*"}
     places: dict[str, int] = {}
     for position, argument in enumerate(schema.arguments):
         info = argument.alias_info

@@ -113,7 +113,10 @@ class _Driver:
         for node, value in tensors:
             for dim, size in enumerate(value.shape):
                 if type(size) is not int:
-                    self.sizes.show(size, f"{node.name}.size({dim})", size.node)
+                    self.sizes.show(size, f"{node.name}.size({dim})")
+            for dim, stride in enumerate(value.stride()):
+                if type(stride) is not int:
+                    self.sizes.show(stride, f"{node.name}.stride({dim})")
         for node in nodes:
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt):
@@ -135,8 +138,10 @@ class _Driver:
     def note_offset(self, name: str, value: Any) -> None:
         """Where a tensor in memory starts in its storage."""
         offset = value.storage_offset()
-        if type(offset) is not int or offset:
-            self.builder.offsets[name] = self.sizes.of(offset)
+        if type(offset) is not int:
+            self.builder.offsets[name] = None
+        elif offset:
+            self.builder.offsets[name] = offset
 
     def constant(self, node: fx.Node) -> None:
         value = operator.attrgetter(str(node.target))(self.module)
