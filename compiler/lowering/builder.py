@@ -52,6 +52,8 @@ class Builder:
         self.written: set[str] = set()
         """Values whose memory the graph writes: a copy of one is never the value itself."""
         self._constants: dict[str, Scalar] = {}
+        self.reserved: frozenset[str] = frozenset()
+        """Names of the FX nodes: only what is made for a node may have its name."""
         self._names: set[str] = set()
 
     @property
@@ -75,7 +77,7 @@ class Builder:
     def fresh(self, name: str) -> str:
         """`name`, or `name_1`, … where it is taken."""
         found, count = name, 0
-        while found in self._names:
+        while found in self._names or (found in self.reserved and found != self.node):
             count += 1
             found = f"{name}_{count}"
         self._names.add(found)

@@ -218,8 +218,12 @@ def call(
         result = Result(builder.fresh(name), meta.dtype, meta.shape, meta.strides)
         results.append(result)
         tensors.append(tensor_in_memory(result.name, meta))
+    if single and results and results[0] is not None:
+        label = results[0].name
+    else:
+        label = builder.fresh(builder.node)
     node = Call(
-        builder.node,
+        label,
         known.name,
         arguments,
         keywords,

@@ -74,6 +74,7 @@ class _Driver:
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
+        self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
         self.builder.written.update(
             node.args[0].name
@@ -99,6 +100,7 @@ class _Driver:
         tensors: list[tuple[fx.Node, Any]] = []
         for node in nodes:
             value = node.meta.get("val")
+            self.builder.node = node.name
             name = self.builder.fresh(node.name)
             if isinstance(value, torch.Tensor):
                 tensors.append((node, value))
