@@ -11,21 +11,19 @@ from compiler.loops.sizes import Size, add, at_least, multiply, subtract
 
 Unit = Compute | Call
 
-RANDOM = tuple(
-    [
-        "rand",
-        "dropout",
-        "bernoulli",
-        "multinomial",
-        "poisson",
-        "normal",
-        "exponential",
-        "uniform",
-        "cauchy",
-        "geometric",
-        "philox",
-        "rng",
-    ]
+RANDOM = (
+    "rand",
+    "dropout",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "normal",
+    "exponential",
+    "uniform",
+    "cauchy",
+    "geometric",
+    "philox",
+    "rng",
 )
 """Words in the names of operators that draw random numbers."""
 
@@ -36,7 +34,7 @@ class Dependencies:
 
     units: list[Unit]
     place: dict[str, int]
-    """Name of a unit, or of a call's result -> place."""
+    """Name of a compute node, or of a call's result -> place."""
     before: list[dict[int, str]] = field(default_factory=list)
     """Unit -> the units that it waits for, and why: `value`, `memory` or `effect`."""
     overwrites: list[dict[int, str]] = field(default_factory=list)
@@ -52,7 +50,8 @@ def dependencies(graph: Graph) -> Dependencies:
     readers: dict[str, list[int]] = {}
     effect = -1
     for place, unit in enumerate(units):
-        found.place[unit.name] = place
+        if not isinstance(unit, Call):
+            found.place[unit.name] = place
         before: dict[int, str] = {}
         overwrites: dict[int, str] = {}
         for name in read_values(unit):

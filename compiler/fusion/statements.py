@@ -45,7 +45,7 @@ class Statements:
         self.held: dict[str, int] = {}
         """Bits of the axes that a local varies over."""
         self._hoisted: dict[Expression, Local] = {}
-        self._bits: dict[Expression, int] = {}
+        self._taken = {node.name for node in group.members}
 
     def add(self, node: Compute) -> None:
         level = self.group.level(node)
@@ -166,12 +166,19 @@ class Statements:
     def _hoist(self, part: Op, varies: int, node: Compute) -> Local:
         found = self._hoisted.get(part)
         if found is None:
-            name = f"{node.name}_{len(self._hoisted)}"
-            while name in self.held:
-                name += "_"
+            name = self._fresh(node.name)
             found = self._hoisted[part] = Local(name, part.dtype)
             self.done.append(Let(name, part.dtype, part, members(varies), node.origins))
             self.held[name] = varies
+        return found
+
+    def _fresh(self, name: str) -> str:
+        """A name for a part of a node: `exp_part`, `exp_part_1`, …"""
+        found, count = f"{name}_part", 0
+        while found in self._taken:
+            count += 1
+            found = f"{name}_part_{count}"
+        self._taken.add(found)
         return found
 
     def bits(self, expression: Expression) -> int:

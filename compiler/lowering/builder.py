@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.loops.expressions import Const, Expression, IndexTerm, Load, convert
+from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
 from compiler.loops.graph import (
     Buffer,
     Graph,
@@ -46,11 +46,14 @@ class Builder:
         """Its outputs; one for an operation that answers one tensor."""
         self.about_to_write: Callable[[str], None] = lambda value: None
         """To be told of a value before a store or a call writes memory that others may view."""
-        self.offsets: dict[str, Size] = {}
-        """Inputs and results that do not start where their storage does: by how many elements."""
+        self.offsets: dict[str, Size | None] = {}
+        """Inputs and results that do not start where their storage does: by how many elements;
+        None where that is not known."""
         self.written: set[str] = set()
         """Values whose memory the graph writes: a copy of one is never the value itself."""
         self._constants: dict[str, Scalar] = {}
+        self.reserved: frozenset[str] = frozenset()
+        """Names of the FX nodes: only what is made for a node may have its name."""
         self._names: set[str] = set()
 
     @property
@@ -74,7 +77,7 @@ class Builder:
     def fresh(self, name: str) -> str:
         """`name`, or `name_1`, … where it is taken."""
         found, count = name, 0
-        while found in self._names:
+        while found in self._names or (found in self.reserved and found != self.node):
             count += 1
             found = f"{name}_{count}"
         self._names.add(found)
@@ -123,6 +126,8 @@ class Builder:
             return self.buffer(meta, name)
         node = Map(self.fresh(name or self.node), meta.dtype, domain, expression, (self.node,))
         self.graph.nodes.append(node)
+        if isinstance(expression, Op) and expression.name == "convert":
+            (expression,) = expression.args
         if isinstance(expression, Const):
             self._constants[node.name] = expression.number
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)

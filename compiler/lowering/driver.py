@@ -74,6 +74,7 @@ class _Driver:
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
+        self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
         self.builder.written.update(
             node.args[0].name
@@ -99,6 +100,7 @@ class _Driver:
         tensors: list[tuple[fx.Node, Any]] = []
         for node in nodes:
             value = node.meta.get("val")
+            self.builder.node = node.name
             name = self.builder.fresh(node.name)
             if isinstance(value, torch.Tensor):
                 tensors.append((node, value))
@@ -113,7 +115,10 @@ class _Driver:
         for node, value in tensors:
             for dim, size in enumerate(value.shape):
                 if type(size) is not int:
-                    self.sizes.show(size, f"{node.name}.size({dim})", size.node)
+                    self.sizes.show(size, f"{node.name}.size({dim})")
+            for dim, stride in enumerate(value.stride()):
+                if type(stride) is not int:
+                    self.sizes.show(stride, f"{node.name}.stride({dim})")
         for node in nodes:
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt):
@@ -135,8 +140,10 @@ class _Driver:
     def note_offset(self, name: str, value: Any) -> None:
         """Where a tensor in memory starts in its storage."""
         offset = value.storage_offset()
-        if type(offset) is not int or offset:
-            self.builder.offsets[name] = self.sizes.of(offset)
+        if type(offset) is not int:
+            self.builder.offsets[name] = None
+        elif offset:
+            self.builder.offsets[name] = offset
 
     def constant(self, node: fx.Node) -> None:
         value = operator.attrgetter(str(node.target))(self.module)

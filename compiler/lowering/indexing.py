@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Op, convert
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import Expression, Gather, IndexTerm, Iota, convert
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, Scalar, storage_order
 from compiler.lowering.dimensions import dimension, with_size
+from compiler.lowering.elements import Element, apply, number, where
 from compiler.lowering.registry import Lowered, NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -223,7 +225,7 @@ def scattered(
     ]
     builder.store(
         whole,
-        source if isinstance(source, Tensor) else Const(source, tensor.dtype),
+        source if isinstance(source, Tensor) else number(source, tensor.dtype).expression,
         view=(base(memory, shape, dims),),
         shape=shape,
         terms=terms,
@@ -269,9 +271,10 @@ def _put_at_mask(builder: Builder, tensor: Tensor, indices: Indices, values: Ten
 def _where(builder: Builder, mask: Tensor, chosen: Tensor, other: Tensor, meta: Meta) -> Expression:
     order = storage_order(meta.shape, meta.strides)
     condition, yes, no = (
-        builder.load(tensor, meta.shape, order) for tensor in (mask, chosen, other)
+        Element(builder.load(tensor, meta.shape, order)) for tensor in (mask, chosen, other)
     )
-    return Op("where", (condition, convert(yes, meta.dtype), convert(no, meta.dtype)), meta.dtype)
+    computed = compute_dtype(meta.dtype)
+    return where(condition, yes.to(computed), no.to(computed)).expression
 
 
 @lowers("scatter")
@@ -362,13 +365,15 @@ def _one_hot(
     order = storage_order(meta.shape, meta.strides)
     strides = tuple(1 if d == dim else 0 for d in range(len(meta.shape)))
     place = Iota(compose_views((Layout(meta.shape, strides),), (permute(meta.shape, order),)))
-    found = Op("eq", (place, builder.load(index, meta.shape, order)), "bool")
+    found = apply("eq", Element(place), Element(builder.load(index, meta.shape, order)))
+    computed = compute_dtype(meta.dtype)
     if isinstance(source, Tensor):
         source = corner(builder, source, index.shape)
-        value: Expression = convert(builder.load(source, meta.shape, order), meta.dtype)
+        value = Element(builder.load(source, meta.shape, order)).to(meta.dtype).to(computed)
     else:
-        value = Const(source, meta.dtype)
-    return builder.map(Op("where", (found, value, Const(filled, meta.dtype)), meta.dtype))
+        value = number(source, computed)
+    chosen = where(found, value, number(filled, computed))
+    return builder.map(chosen.to(meta.dtype).expression)
 
 
 @lowers("index_add")
@@ -433,7 +438,7 @@ def embedding_dense_backward(
         raise NoLowering("gradients scaled by frequency")
     meta = builder.meta
     whole = builder.buffer()
-    builder.store(whole, Const(0, meta.dtype))
+    builder.store(whole, number(0, meta.dtype).expression)
     shape = (indices.size, meta.shape[1])
     if 0 in shape or 0 in meta.shape:
         return whole
@@ -441,13 +446,14 @@ def embedding_dense_backward(
     index = builder.reshape(indices, (indices.size, 1))
     order = (0, 1)
     row = term(builder, memory, 0, index, shape, order, wraps=False)
-    source: Expression = builder.load(builder.reshape(gradient, shape), shape, order)
+    source = Element(builder.load(builder.reshape(gradient, shape), shape, order))
     if isinstance(padding_idx, int) and padding_idx >= 0:
-        padding = Op("eq", (row.index, Const(padding_idx, "int64")), "bool")
-        source = Op("where", (padding, Const(0, source.dtype), source), source.dtype)
+        padding = apply("eq", Element(row.index), padding_idx)
+        computed = source.to(compute_dtype(source.dtype))
+        source = where(padding, number(0, computed.dtype), computed)
     builder.store(
         whole,
-        source,
+        source.expression,
         view=(base(memory, shape, {1: 1}),),
         shape=shape,
         terms=[row],

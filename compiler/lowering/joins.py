@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.expressions import Const
 from compiler.loops.layouts import Layout, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
 from compiler.lowering.dimensions import bound, dimension, position, with_size
+from compiler.lowering.elements import number
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import diagonal_layout, piece
@@ -20,7 +20,7 @@ def place(builder: Builder, whole: Tensor, source: Tensor | Scalar) -> None:
     order = storage_order(builder.meta.shape, builder.meta.strides)
     if len(order) != len(whole.shape):
         order = list(range(len(whole.shape)))
-    value = source if isinstance(source, Tensor) else Const(source, whole.dtype)
+    value = source if isinstance(source, Tensor) else number(source, whole.dtype).expression
     builder.store(whole, value, order=order)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,11 @@ class Lowered:
 
     graphs: list[Graph] = field(default_factory=list)
     modules: list[fx.GraphModule] = field(default_factory=list)
+
+    def run(self, graph: int, arguments: Sequence[Any]) -> list[Any]:
+        """What a graph answers for other arguments."""
+        found, module = self.graphs[graph], self.modules[graph]
+        return run_graph(found, arguments, constants_of(found, module))
 
     def calls(self) -> list[str]:
         """Targets of the calls: `aten.mm.default`."""
@@ -62,12 +68,11 @@ def lowered(
         verify_graph(graph)
         result.graphs.append(graph)
         result.modules.append(module)
-        constants = {name: _attribute(module, path) for name, path in graph.constants.items()}
 
         def run(boxed: list[Any]) -> list[Any]:
             arguments = list(boxed)
             boxed.clear()
-            return run_graph(graph, arguments, constants)
+            return run_graph(graph, arguments, constants_of(graph, module))
 
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
@@ -99,10 +104,9 @@ def lowered(
     return result
 
 
-def _attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
+def constants_of(graph: Graph, module: fx.GraphModule) -> dict[str, Any]:
+    """The tensors of a graph's constant inputs."""
+    return {name: operator.attrgetter(path)(module) for name, path in graph.constants.items()}
 
 
 def _copied(args: Any) -> Any:
