@@ -12,7 +12,7 @@ from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, walk
 from compiler.loops.graph import Compute, Graph, Map, Node, reads
 from compiler.loops.layouts import View, compose_views, normalize
-from compiler.loops.sizes import product
+from compiler.loops.sizes import Size, product
 
 KIND = "inline"
 INLINE = "inline"
@@ -189,14 +189,17 @@ def _uses(nodes: list[Node]) -> dict[str, list[Use]]:
 def _carry_out(
     node: Map, mine: list[Use], answer: Inlining, uses: dict[str, list[Use]], held: list[str]
 ) -> None:
-    def leaf(part: Expression) -> Expression:
-        if isinstance(part, Load) and part.value == node.name:
-            return through(node.expression, part.view)
-        return part
-
+    whole = product(node.domain)
     for place in dict.fromkeys(use.reader for use in mine):
         reader = answer.nodes[place]
         assert is_compute(reader)
+        seen = product(reader.domain)
+
+        def leaf(part: Expression, seen: Size = seen) -> Expression:
+            if isinstance(part, Load) and part.value == node.name:
+                return through(node.expression, part.view, whole, seen)
+            return part
+
         answer.nodes[place] = map_leaves(reader, leaf)
         names = answer.names.setdefault(reader.name, [])
         names.extend(name for name in held if name not in names)
