@@ -7,9 +7,12 @@ from contextlib import contextmanager
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
+from compiler.control.decisions import Decided, Gate
 from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
+from compiler.engine.recording import listening
+from compiler.engine.records.decisions import decided_record
 from compiler.inductor import HOOKS as INDUCTOR
 from compiler.inductor.shadow import HOOK as GPU
 from compiler.inductor.shadow import why_not
@@ -27,6 +30,12 @@ def statuses() -> tuple[HookStatus, ...]:
 def recording(recorder: Recorder) -> Iterator[tuple[HookStatus, ...]]:
     """Every compile inside the block is recorded; torch is as before after it."""
     settings = recorder.settings
+
+    def watch(decided: Decided) -> None:
+        if not recorder.quiet:
+            recorder.emit(decided_record(decided))
+
+    gate = Gate(settings.overrides, watch)
     wanted = [
         hook
         for hook in HOOKS
@@ -36,6 +45,14 @@ def recording(recorder: Recorder) -> Iterator[tuple[HookStatus, ...]]:
     if missing := why_not(settings, installed):
         recorder.warn_once(missing, asked=True)
     try:
-        yield tuple(installed)
+        with listening(recorder, gate):
+            yield tuple(installed)
     finally:
         uninstall()
+        for id, closest in gate.unknown():
+            near = f"; the closest is {closest}" if closest else ""
+            recorder.warn_once(f"override {id} met no decision{near}", asked=True)
+        for one in gate.refused():
+            recorder.warn_once(
+                f"override {one.decision.id} = {one.wanted!r} is refused: {one.refused}", asked=True
+            )

@@ -6,6 +6,7 @@ for every value of the symbols. What torch calls `s0//2` or `Max(1, s0)` is a sy
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -127,6 +128,26 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
             factor *= values[name]
         total += factor
     return total
+
+
+_FUNCTIONS = {
+    "math": math,
+    "Max": max,
+    "Min": min,
+    "max": max,
+    "min": min,
+    "abs": abs,
+    "Mod": lambda a, b: a % b,
+}
+
+
+def symbol_values(passed: Mapping[str, int], derived: Mapping[str, str]) -> dict[str, int]:
+    """The number of each symbol: those passed, then `derived` (name -> Python expression of those
+    before it, as `Graph.symbols` holds them), in order."""
+    values = dict(passed)
+    for name, text in derived.items():
+        values[name] = int(eval(text, {"__builtins__": {}, **_FUNCTIONS}, values))
+    return values
 
 
 def symbols_of(size: Size) -> frozenset[str]:

@@ -217,7 +217,7 @@ def verdict(view: View, width: int) -> list[Row]:
     tests = f"tested {plural(pair.tests, 'time')}, last in round {record.round} ({record.phase})"
     rule: Line
     if pair.verdict == "rejected":
-        reason = pair.reason or "Inductor gives no reason"
+        reason = pair.reason or "no reason is given"
         rule = (("rule     ", "dim"), text(f"✗ {pair.rule}", "bad"), text(f"   {reason}", "text"))
     else:
         rule = (("rule     ", "dim"), ("✓ ", "good"), (f"{record.kind}: {chain}", "text"))

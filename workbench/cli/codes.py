@@ -8,4 +8,6 @@ MODEL_FAILED = 3
 """The user's file or model failed: an exception, a crash, the time was up."""
 INTERNAL = 4
 """A fault of tcw."""
+REFUSED = 5
+"""An override asks for what a rule forbids; the rest was done."""
 INTERRUPTED = 130

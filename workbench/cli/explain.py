@@ -22,8 +22,9 @@ from typing import Any, Literal, cast
 
 import click
 
+from compiler.control.decisions import OverrideError, read_overrides
 from compiler.control.stages import STAGES
-from compiler.trace.records import AnyRecord, End, Settings, Stage
+from compiler.trace.records import AnyRecord, Decided, End, Settings, Stage
 from compiler.trace.records.session import GradMode
 from viewers.recording import Recording
 from viewers.text.sections import DETAILS, SECTIONS
@@ -33,6 +34,7 @@ from workbench.cli.files import existing_file, new_trace
 from workbench.cli.output import reader_may_leave
 from workbench.cli.progress import ProgressLine
 
+ENGINES = ("inductor", "tcw", "both")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -76,6 +78,19 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
 @click.option("--model", default="", metavar="EXPR", help="The model, in the names of the file.")
 @click.option(
     "--inputs", multiple=True, metavar="SPEC", help="Inputs of one call: 'f32[8,64]'. Repeatable."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="inductor",
+    metavar="ENGINE",
+    help="inductor, tcw (our own compiler), or both, lined up.",
+)
+@click.option(
+    "--override",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help='Decisions of the tcw engine to take otherwise: TOML, "decision id" = "choice".',
 )
 @click.option("--no-grad", is_flag=True, help="Run under torch.no_grad().")
 @click.option("--inference-mode", is_flag=True, help="Run under torch.inference_mode().")
@@ -175,6 +190,8 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
         file=str(file.resolve()),
         model=given["model"],
         inputs=tuple(given["inputs"]),
+        engine=given["engine"],
+        overrides=_overrides(ctx),
         mode="" if given["mode"] == "default" else given["mode"],
         dynamic=given["dynamic"],
         fullgraph=given["fullgraph"],
@@ -188,6 +205,18 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
         timeout=given["timeout"],
         arguments=ctx.meta.get("tcw.arguments", ()),
     )
+
+
+def _overrides(ctx: click.Context) -> dict[str, str]:
+    file: Path | None = ctx.params["override"]
+    if file is None:
+        return {}
+    if ctx.params["engine"] == "inductor":
+        raise click.UsageError("--override is about the tcw engine: add --engine tcw", ctx)
+    try:
+        return read_overrides(file)
+    except OverrideError as error:
+        raise click.UsageError(str(error), ctx) from error
 
 
 def record(settings: Settings, trace: Path | None, recording: Recording, quiet: bool) -> End:
@@ -215,10 +244,13 @@ def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -
 
 
 def exit_code(recording: Recording, end: End) -> int:
-    """0, or why there is no whole answer: 3 the model, 4 tcw, 130 the user."""
+    """0, or why there is no whole answer: 3 the model, 4 tcw, 5 an override, 130 the user."""
     failure = recording.failure
     if end.status == "interrupted":
         return codes.INTERRUPTED
     if failure is not None:
         return codes.INTERNAL if failure.culprit == "tcw" else codes.MODEL_FAILED
-    return codes.OK if end.status == "ok" else codes.MODEL_FAILED
+    if end.status != "ok":
+        return codes.MODEL_FAILED
+    refused = any(decided.refused for decided in recording.all(Decided))
+    return codes.REFUSED if refused else codes.OK

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from compiler.capture.stopping import run_graph
-from compiler.trace.records import Settings
+from compiler.trace.records import Engine, Settings
 
 torch_compile = torch.compile
 """torch's own, kept before the user's file can replace it."""
@@ -16,16 +16,41 @@ torch_compile = torch.compile
 Backend = str | Callable[[Any, Sequence[Any]], Any]
 
 
-def compiled(model: Callable[..., Any], settings: Settings) -> Callable[..., Any]:
-    """`model` under torch.compile, with the options of the recording.
+def register(settings: Settings) -> None:
+    """Make `backend="tcw"`, here and in the user's file, this process's own engine, which is
+    recorded. An installed tcw's entry point would load a second copy of ours.
+
+    It is imported before our packages step aside, and not at all where no graph reaches it.
+    """
+    from torch._dynamo.backends import registry
+
+    def as_captured(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
+        return graph.forward
+
+    backend: Callable[..., Any] = as_captured
+    if settings.until != "capture":
+        from compiler.engine import backend as engine
+
+        backend = engine.backend
+    registry._COMPILER_FNS.pop("tcw", None)
+    registry.register_backend(backend, name="tcw")
+
+
+def compiled(
+    model: Callable[..., Any], settings: Settings, engine: Engine = "inductor"
+) -> Callable[..., Any]:
+    """`model` under torch.compile with this engine, with the options of the recording.
 
     Until `capture` Dynamo's graphs run as they are; until `autograd` Inductor's own front half
     runs (its passes, its decompositions, its partitioner) and the graphs that it would lower run
-    as they are. Later ends are Inductor itself, stopped by a hook of that stage.
+    as they are. Later ends are Inductor itself, stopped by a hook of that stage. Our own engine
+    stops by itself.
     """
     options: dict[str, Any] = {"fullgraph": settings.fullgraph, "dynamic": settings.dynamic}
     if settings.until == "capture":
         options["backend"] = "eager"
+    elif engine == "tcw":
+        options["backend"] = "tcw"
     elif settings.until == "autograd":
         options["backend"] = _front_half(settings)
     else:

@@ -30,6 +30,7 @@ from compiler.trace.records.capture import (
     StackValue,
     Step,
 )
+from compiler.trace.records.decisions import Decided
 from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
@@ -48,12 +49,21 @@ from compiler.trace.records.inductor import (
     SchedulerNode,
     Wrapper,
 )
-from compiler.trace.records.measure import Numerics, OutputError, RandomOperation, SetSpeed, Speed
+from compiler.trace.records.measure import (
+    EngineSpeed,
+    Numerics,
+    OutputError,
+    RandomOperation,
+    SetSpeed,
+    Speed,
+)
 from compiler.trace.records.session import (
     Argument,
     CallEnd,
     CallStart,
     End,
+    Engine,
+    EnginePart,
     Environment,
     Failure,
     HookStatus,
@@ -74,6 +84,7 @@ AnyRecord = (
     | Source
     | Text
     | Progress
+    | EnginePart
     | CallStart
     | CallEnd
     | Output
@@ -104,7 +115,9 @@ AnyRecord = (
     | Wrapper
     | CacheLookup
     | Phase
+    | Decided
     | Speed
+    | EngineSpeed
     | Numerics
 )
 
@@ -119,9 +132,13 @@ __all__ = [
     "CallEnd",
     "CallStart",
     "Crossing",
+    "Decided",
     "DynamicSize",
     "EagerFallback",
     "End",
+    "Engine",
+    "EnginePart",
+    "EngineSpeed",
     "Environment",
     "FailedGuard",
     "Failure",

@@ -1,4 +1,4 @@
-"""Inductor: passes, lowering, fusion, memory, generated code, caches, phases."""
+"""Either engine: passes, lowering, fusion, memory, generated code, caches, phases."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class PassChange(Record):
 
 
 class Lowered(Record):
-    """One FX node of the lowered graph, turned into Inductor IR."""
+    """One FX node of the lowered graph, turned into the engine's IR."""
 
     graph: str
     node: str
     target: str
     ir: str
-    """IR class: `Pointwise`, `Reduction`, `ExternKernelOut`, `View`, …"""
+    """IR class: `Pointwise`, `Reduction`, `ExternKernelOut`, `View`, …; of the tcw engine `Map`,
+    `Reduce`, `Scan`, `Store`, `Call`, `Input`, or `View` where it adds no node."""
     operations: tuple[str, ...] = ()
     """Operations it realised (`op3`); empty where it stays lazy until a reader needs it."""
     fallback: str = ""
@@ -248,3 +249,6 @@ class Phase(Record):
     compile_id: str = ""
     call: int = 0
     thread: int = 0
+    cpu_seconds: float | None = None
+    """CPU seconds of this process, all its threads, and of the children that it waited for in the
+    phase; None where it was not read."""

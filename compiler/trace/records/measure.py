@@ -36,6 +36,21 @@ class Speed(Record):
     """`forward`, or `forward + backward` in training."""
 
 
+class EngineSpeed(Record):
+    """Two engines against each other, from the rounds that also gave each its `Speed`."""
+
+    first: str
+    second: str
+    first_ms: float
+    second_ms: float
+    speedup: float
+    """Median of the ratios first/second, round by round: above 1 the second is faster."""
+    noise: float
+    """max(3 MAD of the ratios / their median, 1%)."""
+    rounds: int
+    in_noise: bool
+
+
 class OutputError(Part):
     call: int
     path: str

@@ -10,6 +10,7 @@ Stage = Literal[
     "load", "capture", "autograd", "lowering", "fusion", "memory", "codegen", "build", "run"
 ]
 GradMode = Literal["grad", "no-grad", "inference", "train"]
+Engine = Literal["inductor", "tcw"]
 Status = Literal["ok", "failed", "timeout", "crashed", "interrupted", "exited", "incomplete"]
 
 
@@ -21,7 +22,9 @@ class Settings(Part):
     """`--model` expression, "" for the file's `model`."""
     inputs: tuple[str, ...] = ()
     """`--inputs` expressions, one call each."""
-    engine: Literal["inductor"] = "inductor"
+    engine: Literal["inductor", "tcw", "both"] = "inductor"
+    overrides: dict[str, str] = {}
+    """Decision id -> choice, for the tcw engine."""
     mode: str = ""
     """torch.compile's mode; "" is its default."""
     dynamic: bool | None = None
@@ -106,6 +109,16 @@ class Argument(Part):
     tensor: TensorMeta | None = None
     value: str = ""
     """repr, cut at 200 characters, for what is not a tensor."""
+
+
+class EnginePart(Record):
+    """From here on the records are of this engine, until the next such record.
+
+    Only a recording of both engines has them. What comes before the first, and sources, texts and
+    the end, belong to both; ids (`0/0`, `k4`) are those of one part.
+    """
+
+    engine: Engine
 
 
 class CallStart(Record):

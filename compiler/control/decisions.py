@@ -1,0 +1,208 @@
+"""The decision gate: every choice that our compiler makes passes here, with its reason.
+
+A stage describes what it could do as a `Decision` and asks the `Gate`, which answers with one of
+its choices: the default, or what the user's override file says. A choice that a rule forbids is
+never taken: the override is refused, with the rule. Ids are made of the names of nodes, not of
+counters, so that an override survives changes elsewhere in the model.
+
+    "tcw/0/0/forward/fuse/exp+sum_1" = "apart"      # never in one loop nest, by any road
+    "tcw/0/0/forward/reuse/buf3" = "own"
+    "tcw/0/0/joint/save/relu" = "recompute"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+ENGINE = "tcw"
+
+FUSE = "fuse"
+APART = "apart"
+"""The choices of a decision of kind `fuse`: one loop nest, or never one."""
+
+SAVE = "save"
+RECOMPUTE = "recompute"
+"""The choices of a decision of kind `save`: keep a value for the backward, or compute it again."""
+
+Number = int | float
+
+
+class OverrideError(Exception):
+    """The override file cannot be used; the message says why and where."""
+
+
+def decision_id(graph: str, kind: str, *names: str) -> str:
+    """`tcw/0/0/forward/fuse/exp+sum_1`: `graph` is the graph's id, `names` those of nodes."""
+    return f"{ENGINE}/{graph}/{kind}/{'+'.join(names)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One place where a stage has a choice."""
+
+    graph: str
+    """Id of the graph: `0/0/forward`."""
+    kind: str
+    """`fuse`, `inline`, `reuse`, `save`, …: the stage's word for what is decided."""
+    names: tuple[str, ...]
+    """The nodes or buffers that it is about, which name it."""
+    default: str
+    choices: tuple[str, ...]
+    """All answers that the stage can carry out, the default among them."""
+    rule: str = ""
+    """Short stable name of the rule behind the default: `domain`, `cycle`, `saves-bytes`."""
+    reason: str = ""
+    """One sentence, with the numbers of this case."""
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    """What was weighed: `{"saved_bytes": 2097152, "working_set": 8192}`."""
+    forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """choice -> (rule, reason) that makes it illegal. It is not taken, whoever asks."""
+
+    @property
+    def id(self) -> str:
+        return decision_id(self.graph, self.kind, *self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision with its answer."""
+
+    decision: Decision
+    choice: str
+    overridden: bool = False
+    """An override asked for this choice, and it is not the default."""
+    refused: str = ""
+    """Why the override could not be followed; "" where it was, or where there was none."""
+    wanted: str = ""
+    """What a refused override asked for."""
+
+
+class Gate:
+    """Answers decisions, remembers the answers, and knows which overrides were met.
+
+    One gate serves all stages of all graphs of a recording. `watch` is given each answer as it
+    falls.
+    """
+
+    def __init__(
+        self,
+        overrides: Mapping[str, str] | None = None,
+        watch: Callable[[Decided], None] | None = None,
+    ) -> None:
+        self.overrides = dict(overrides or {})
+        self.decided: list[Decided] = []
+        self._watch = watch
+        self._met: set[str] = set()
+        self._vetoes: dict[str, list[tuple[str, str, str]]] = {}
+        for id, choice in self.overrides.items():
+            graph, kind, names = split_id(id)
+            if kind == FUSE and choice == APART and len(names) == 2:
+                self._vetoes.setdefault(graph, []).append((names[0], names[1], id))
+
+    def decide(self, decision: Decision) -> str:
+        """The choice to carry out."""
+        wanted = self.overrides.get(decision.id)
+        if wanted is None:
+            answer = Decided(decision, decision.default)
+        else:
+            self._met.add(decision.id)
+            refused = _refusal(decision, wanted)
+            if refused:
+                answer = Decided(decision, decision.default, refused=refused, wanted=wanted)
+            else:
+                answer = Decided(decision, wanted, overridden=wanted != decision.default)
+        return self._keep(answer)
+
+    def fuse(self, decision: Decision, first: Iterable[str], second: Iterable[str]) -> bool:
+        """Whether two groups of nodes, all of them named, become one loop nest.
+
+        Answers a decision with the choices `fuse` and `apart`. A veto on any two nodes keeps the
+        groups that hold them apart, even where the veto's own pair is never considered.
+        """
+        veto = self.veto(decision.graph, first, second)
+        if not veto or veto == decision.id:
+            return self.decide(decision) == FUSE
+        wanted = self.overrides.get(decision.id, "")
+        if wanted:
+            self._met.add(decision.id)
+        refused = f"{veto} keeps two of their nodes apart" if wanted == FUSE else ""
+        self._keep(Decided(decision, APART, decision.default != APART, refused, wanted))
+        return False
+
+    def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
+        """Id of the override that forbids these nodes one loop nest; "" where none does.
+
+        Whatever puts nodes into one nest has to ask: fusion, and also inlining of a producer.
+        """
+        vetoes = self._vetoes.get(graph)
+        if not vetoes:
+            return ""
+        one, other = set(first), set(second)
+        for left, right, id in vetoes:
+            if (left in one and right in other) or (right in one and left in other):
+                self._met.add(id)
+                return id
+        return ""
+
+    def chosen(self, graph: str, kind: str) -> dict[str, str]:
+        """Overrides of one kind in one graph, by name: for a stage that asks before it looks."""
+        found = {}
+        for id, choice in self.overrides.items():
+            if split_id(id)[:2] == (graph, kind):
+                found["+".join(split_id(id)[2])] = choice
+        return found
+
+    def refused(self) -> list[Decided]:
+        """Overrides that a rule forbids, each once."""
+        return list({one.decision.id: one for one in self.decided if one.refused}.values())
+
+    def unknown(self) -> Iterator[tuple[str, str]]:
+        """Overrides that met no decision, with the id that comes closest, or ""."""
+        ids = list(dict.fromkeys(one.decision.id for one in self.decided))
+        for id in self.overrides:
+            if id not in self._met:
+                yield id, next(iter(get_close_matches(id, ids, n=1, cutoff=0.75)), "")
+
+    def _keep(self, answer: Decided) -> str:
+        self.decided.append(answer)
+        if self._watch is not None:
+            self._watch(answer)
+        return answer.choice
+
+
+def split_id(id: str) -> tuple[str, str, tuple[str, ...]]:
+    """`tcw/0/0/forward/fuse/exp+sum_1` -> (`0/0/forward`, `fuse`, (`exp`, `sum_1`))."""
+    rest, _, names = id.removeprefix(f"{ENGINE}/").rpartition("/")
+    graph, _, kind = rest.rpartition("/")
+    return graph, kind, tuple(names.split("+"))
+
+
+def _refusal(decision: Decision, wanted: str) -> str:
+    if wanted not in decision.choices:
+        return f"there is no choice {wanted!r}: it takes {' or '.join(decision.choices)}"
+    if wanted in decision.forbidden:
+        rule, reason = decision.forbidden[wanted]
+        return f"rule {rule}: {reason}" if reason else f"rule {rule}"
+    return ""
+
+
+def read_overrides(file: Path) -> dict[str, str]:
+    """The overrides of a TOML file, id -> choice. Raises `OverrideError`, which says what to do."""
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OverrideError(f"{file}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise OverrideError(
+            f'{file}: {error}; a line is "decision id" = "choice", both in quotes'
+        ) from error
+    for id, choice in table.items():
+        if not isinstance(choice, str):
+            raise OverrideError(f'{file}: {id}: it takes a choice in quotes, such as "{APART}"')
+        if not id.startswith(f"{ENGINE}/"):
+            raise OverrideError(f"{file}: {id}: ids of decisions begin with {ENGINE}/")
+    return dict(table)

@@ -1,0 +1,210 @@
+"""The channels-last pass: convolutions read and answer NHWC memory, and what lies between follows.
+
+oneDNN's convolutions are faster on channels-last memory, and pointwise loops do not care. So each
+image that a convolution reads is made channels-last, where it is not; strides are then worked out
+anew downstream, which leaves one conversion at the start and one at each output whose strides the
+user was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inductor/graph.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import fx
+from torch._guards import TracingContext
+
+from compiler.control.decisions import Decision, Gate
+
+aten = torch.ops.aten
+
+KIND = "layout"
+CHANNELS_LAST = "channels-last"
+AS_CAPTURED = "as-captured"
+
+_IMAGES = {
+    aten.convolution.default: (0,),
+    aten.convolution_backward.default: (0, 1),
+}
+"""Operation -> which of its arguments are images."""
+
+
+def channels_last(
+    module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    graph: str,
+    promised: int,
+    gate: Gate | None = None,
+) -> int:
+    """Rewrite the graph in place; answers how many images were converted.
+
+    `promised` outputs, the first ones, keep the strides that eager gives them. Also where no
+    convolution is there, strides are worked out anew for inputs that come in other strides than
+    the graph was traced with, as the backward of a converted forward does.
+    """
+    mode = _fake_mode(module)
+    nodes = [node for node in module.graph.nodes if node.target in _IMAGES]
+    restrided = _restride_inputs(module, example_inputs)
+    wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
+    if mode is None or not (wanted or restrided):
+        return 0
+    output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
+    strides = [_strides(node) for node in output.args[0]]
+    stale = set(restrided)
+    made: dict[fx.Node, fx.Node] = {}
+    shapes = getattr(mode, "shape_env", None)
+    with mode, shapes.suppress_guards() if shapes is not None else nullcontext():
+        for node in list(module.graph.nodes):
+            if node.op != "call_function":
+                continue
+            if wanted and node.target in _IMAGES:
+                stale |= _convert_images(module, node, made)
+            if stale.intersection(node.all_input_nodes) and _refresh(node):
+                stale.add(node)
+        _restore(module, output, strides, promised)
+    if wanted:
+        module.recompile()
+    return len(made)
+
+
+def report_strides(module: fx.GraphModule) -> None:
+    """Tell AOTAutograd which strides the forward answers: the backward is compiled for them."""
+    context = TracingContext.try_get()
+    if context is None or context.output_strides is None or context.output_strides:
+        return
+    output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
+    for node in output.args[0]:
+        strides = _strides(node)
+        known = strides is not None and all(isinstance(s, int) for s in strides)
+        context.output_strides.append(strides if known else None)
+
+
+def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate | None) -> bool:
+    images = [argument for node in nodes for argument in _images(node)]
+    if not images:
+        return False
+    if gate is None:
+        return True
+    decision = Decision(
+        graph=graph,
+        kind=KIND,
+        names=(nodes[0].name,),
+        default=CHANNELS_LAST,
+        choices=(CHANNELS_LAST, AS_CAPTURED),
+        rule="convolutions",
+        reason=f"{len(nodes)} convolutions are faster on channels-last memory",
+        numbers={"convolutions": len(nodes)},
+    )
+    return gate.decide(decision) == CHANNELS_LAST
+
+
+def _images(node: fx.Node) -> list[fx.Node]:
+    """The arguments of a convolution that are images: four dimensions, on the CPU."""
+    found = []
+    for position in _IMAGES[node.target]:
+        argument = node.args[position]
+        value = argument.meta.get("val") if isinstance(argument, fx.Node) else None
+        if isinstance(value, torch.Tensor) and value.dim() == 4 and value.device.type == "cpu":
+            found.append(argument)
+    return found
+
+
+def _convert_images(
+    module: fx.GraphModule, node: fx.Node, made: dict[fx.Node, fx.Node]
+) -> set[fx.Node]:
+    converted = set()
+    for image in _images(node):
+        value = image.meta["val"]
+        if value.is_contiguous(memory_format=torch.channels_last):
+            continue
+        if image not in made:
+            with module.graph.inserting_before(node):
+                clone = module.graph.call_function(
+                    aten.clone.default, (image,), {"memory_format": torch.channels_last}
+                )
+            clone.meta = {**image.meta, "val": value.clone(memory_format=torch.channels_last)}
+            made[image] = clone
+        node.replace_input_with(image, made[image])
+        converted.add(made[image])
+    return converted
+
+
+def _refresh(node: fx.Node) -> bool:
+    """Work out what a node answers, anew; whether its strides changed."""
+    before = node.meta.get("val")
+    args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), _value)
+    try:
+        after = node.target(*args, **kwargs)
+    except (RuntimeError, ValueError):
+        if node.target is not aten.view.default:
+            raise
+        # A view of memory in another order may be a copy; lowering makes no difference.
+        node.target = aten.reshape.default
+        after = aten.reshape.default(*args, **kwargs)
+    node.meta["val"] = after
+    return bool(_all_strides(before) != _all_strides(after))
+
+
+def _value(argument: Any) -> Any:
+    return argument.meta["val"] if isinstance(argument, fx.Node) else argument
+
+
+def _restore(
+    module: fx.GraphModule, output: fx.Node, strides: Sequence[Any], promised: int
+) -> None:
+    """Copy each promised output whose strides changed back into those that it had."""
+    results = list(output.args[0])
+    for position, (node, before) in enumerate(zip(results, strides, strict=True)):
+        if position >= promised or before is None or _strides(node) == before:
+            continue
+        value = node.meta["val"]
+        order = sorted(range(value.dim()), key=lambda d: (-before[d], d))
+        back = [order.index(d) for d in range(value.dim())]
+        with module.graph.inserting_before(output):
+            for target, args, kwargs in (
+                (aten.permute.default, (order,), {}),
+                (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
+                (aten.permute.default, (back,), {}),
+            ):
+                copied = module.graph.call_function(target, (node, *args), kwargs)
+                copied.meta = {**node.meta, "val": target(node.meta["val"], *args, **kwargs)}
+                node = copied
+        results[position] = node
+    output.args = (type(output.args[0])(results),)
+
+
+def _restride_inputs(module: fx.GraphModule, example_inputs: Sequence[Any]) -> list[fx.Node]:
+    """Placeholders that come in other strides than they were traced with."""
+    changed = []
+    holders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    for node, given in zip(holders, example_inputs, strict=False):
+        before = node.meta.get("val")
+        if not isinstance(given, torch.Tensor) or not isinstance(before, torch.Tensor):
+            continue
+        if _strides(node) != _all_strides(given):
+            node.meta["val"] = given
+            changed.append(node)
+    return changed
+
+
+def _strides(node: Any) -> Any:
+    return _all_strides(node.meta.get("val")) if isinstance(node, fx.Node) else None
+
+
+def _all_strides(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return tuple(value.stride()) if value.layout is torch.strided else None
+    if isinstance(value, (tuple, list)):
+        return tuple(_all_strides(item) for item in value)
+    return None
+
+
+def _fake_mode(module: fx.GraphModule) -> Any:
+    for node in module.graph.nodes:
+        mode = getattr(node.meta.get("val"), "fake_mode", None)
+        if mode is not None:
+            return mode
+    return None

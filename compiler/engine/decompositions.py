@@ -1,0 +1,114 @@
+"""Which ATen operations are taken apart before our compiler sees the graph.
+
+torch's core ATen table, minus what one ATen kernel does better than the pieces would, plus the
+composites that fusion lives on: normalisations, softmaxes, activations, losses, `_foreach` lists.
+Random numbers stay ATen calls, so that the bits are those of eager.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
+from torch._decomp.decompositions import pw_cast_for_opmath
+
+from compiler.engine.foreach import foreach_decompositions
+
+aten = torch.ops.aten
+
+Table = dict[Any, Callable[..., Any]]
+
+WHOLE = (
+    # one call, however the mask comes: its pieces would write the scores to memory
+    aten._scaled_dot_product_flash_attention_for_cpu,
+    # products: BLAS
+    aten.baddbmm,
+    aten.dot,
+    aten.vdot,
+    aten.mv,
+    # an index picks rows that are added up: ATen's kernels need no atomics
+    aten.embedding_dense_backward,
+    aten._embedding_bag,
+    aten.index_add,
+    aten.unfold_backward,
+    # windows and resampling
+    aten.im2col,
+    aten.col2im,
+    aten.avg_pool2d_backward,
+    aten.max_unpool2d,
+    aten.max_unpool3d,
+    aten.upsample_linear1d,
+    aten.upsample_bilinear2d,
+    aten.upsample_trilinear3d,
+    aten.upsample_nearest2d_backward,
+    # random numbers: the same bits as eager
+    aten.bernoulli,
+    aten.rrelu_with_noise,
+    aten.rrelu_with_noise_,
+    aten.native_dropout,
+    # quantisation observers change their arguments
+    aten._fused_moving_avg_obs_fq_helper,
+    # one operator of the loop IR each
+    aten.sigmoid,
+    aten.tanh,
+    aten.erf,
+    aten.select_scatter,
+    aten.slice_scatter,
+    aten._to_copy,
+    aten.sum,
+    aten.all,
+    aten.any,
+)
+"""Never taken apart, though torch's core table would."""
+
+APART = (
+    aten._batch_norm_no_update,
+    aten._batch_norm_with_update,
+    aten._batch_norm_with_update_functional,
+    aten._log_softmax,
+    aten._native_batch_norm_legit,
+    aten._native_batch_norm_legit_functional,
+    aten._native_batch_norm_legit_no_training,
+    aten._softmax,
+    aten.addmv,
+    aten.arange,
+    aten.batch_norm_backward,
+    aten.dist,
+    aten.elu,
+    aten.empty_like,
+    aten.gelu,
+    aten.hardtanh,
+    aten.index_select,
+    aten.leaky_relu,
+    aten.linalg_vector_norm,
+    aten.native_batch_norm,
+    aten.native_group_norm,
+    aten.native_layer_norm,
+    aten.permute_copy,
+    aten.tril_indices,
+    aten.triu_indices,
+    aten.unbind_copy.int,
+)
+"""Taken apart, though torch's core table keeps them."""
+
+
+@pw_cast_for_opmath  # type: ignore[untyped-decorator]
+def silu(x: torch.Tensor) -> torch.Tensor:
+    """As ATen's kernel computes it (aten/src/ATen/native/cpu/Activation.cpp)."""
+    return x / (1 + x.neg().exp())
+
+
+@functools.cache
+def decompositions() -> Table:
+    """Operation -> the function that writes it in others."""
+    table: Table = dict(_core_aten_decompositions_post_autograd())
+    for operation in WHOLE:
+        for overload in operation.overloads():
+            table.pop(getattr(operation, overload), None)
+    table.update(get_decompositions(list(APART)))
+    table[aten.silu.default] = silu
+    table.update(foreach_decompositions())
+    return table

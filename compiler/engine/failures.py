@@ -1,0 +1,47 @@
+"""Where an error of our compiler ends: said once, and the graph runs on ATen instead.
+
+A user's model must not fail because our compiler does. `TCW_STRICT=1` raises instead; tests set it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from compiler.engine.recording import current
+
+_said: set[tuple[str, str]] = set()
+
+
+def strict() -> bool:
+    return os.environ.get("TCW_STRICT", "") not in ("", "0")
+
+
+def gave_up(error: Exception, graph: str) -> None:
+    """Say that a graph runs on ATen, and why; raise `error` again where errors are wanted."""
+    if strict():
+        raise error
+    place = _place(error)
+    message = (
+        f"tcw could not compile graph {graph}, which runs on ATen: "
+        f"{type(error).__name__} at {place}: {str(error)[:300]}"
+    )
+    recorder = current().recorder
+    if recorder is not None:
+        recorder.warn_once(message)
+        return
+    key = (type(error).__name__, place)
+    if key not in _said:
+        _said.add(key)
+        warnings.warn(f"{message} (TCW_STRICT=1 raises it)", RuntimeWarning, stacklevel=2)
+
+
+def _place(error: Exception) -> str:
+    """`lowering/views.py:71`, the deepest line of ours on its way."""
+    frame, place = error.__traceback__, "?"
+    while frame is not None:
+        _, slash, file = frame.tb_frame.f_code.co_filename.rpartition("/compiler/")
+        if slash:
+            place = f"{file}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    return place

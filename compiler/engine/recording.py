@@ -1,0 +1,39 @@
+"""Who listens to the engine: the recorder of a recording, and the gate of all decisions.
+
+Without a recording there is a gate all the same; it has no overrides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from compiler.control.decisions import Gate
+from compiler.control.recorder import Recorder
+
+
+@dataclass
+class Listening:
+    """What the compiles of now report to."""
+
+    recorder: Recorder | None = None
+    gate: Gate = field(default_factory=Gate)
+
+
+_stack: list[Listening] = [Listening()]
+
+
+def current() -> Listening:
+    """Those of the recording that is on; a gate without overrides where none is."""
+    return _stack[-1]
+
+
+@contextmanager
+def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
+    """Inside the block, compiles report to `recorder` and ask `gate`, on all threads."""
+    _stack.append(Listening(recorder, gate))
+    try:
+        yield
+    finally:
+        _stack.pop()

@@ -1,0 +1,83 @@
+"""What each scalar operator, reduction and scan means, in terms of torch's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from compiler.loops.dtypes import compute_dtype
+
+Value = Any
+"""A torch.Tensor (torch is untyped for mypy)."""
+
+
+def torch_dtype(dtype: str) -> Any:
+    return getattr(torch, dtype)
+
+
+def register_dtype(dtype: str) -> Any:
+    """The torch dtype in which a value of `dtype` is computed."""
+    return torch_dtype(compute_dtype(dtype))
+
+
+def rounded(value: Value, dtype: str) -> Value:
+    """The value as it is once stored in `dtype`, in that dtype's register."""
+    return value.to(torch_dtype(dtype)).to(register_dtype(dtype))
+
+
+def _fma(a: Value, b: Value, c: Value) -> Value:
+    """a*b+c; of float32 the product is exact, the sum is rounded to float64 and then once more."""
+    return (a.double() * b.double() + c.double()).to(a.dtype)
+
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "fma": _fma,
+    "div": torch.true_divide,
+    "trunc_divide": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "shift_left": torch.bitwise_left_shift,
+    "shift_right": torch.bitwise_right_shift,
+}
+"""Where torch's name is another; all other operators have torch's names."""
+
+
+def apply(name: str, args: list[Value], dtype: str) -> Value:
+    """One operator on tensors that broadcast against each other; the result in `dtype`'s register.
+
+    Raises TypeError where torch answers another dtype: operators do not promote.
+    """
+    if name == "convert":
+        return rounded(args[0], dtype)
+    function = FUNCTIONS.get(name) or getattr(torch, name)
+    result = function(*args)
+    if result.dtype != register_dtype(dtype):
+        raise TypeError(f"{name} of {[a.dtype for a in args]} is {result.dtype}, not {dtype}")
+    return result
+
+
+def reduce(op: str, rows: Value, dtype: str) -> Value:
+    """`rows` of shape (kept, reduced) -> (kept,), accumulated in the dtype of `rows`."""
+    if op in ("sum", "prod"):
+        result = getattr(torch, op)(rows, dim=1, dtype=rows.dtype)
+    elif op in ("max", "min"):
+        result = getattr(torch, f"a{op}")(rows, dim=1)
+    elif op in ("any", "all"):
+        result = getattr(torch, op)(rows != 0, dim=1)
+    else:
+        numbers = rows.to(torch.uint8) if rows.dtype == torch.bool else rows
+        result = getattr(torch, op)(numbers, dim=1)
+    return rounded(result, dtype)
+
+
+def scan(op: str, values: Value, dim: int, reverse: bool, dtype: str) -> Value:
+    """Inclusive scan along one dimension, accumulated in the dtype of `values`."""
+    if reverse:
+        values = values.flip(dim)
+    if op in ("sum", "prod"):
+        result = getattr(torch, f"cum{op}")(values, dim=dim, dtype=values.dtype)
+    else:
+        result = getattr(torch, f"cum{op}")(values, dim=dim).values
+    if reverse:
+        result = result.flip(dim)
+    return rounded(result, dtype)

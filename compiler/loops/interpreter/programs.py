@@ -1,0 +1,132 @@
+"""Interprets a program: each nest statement by statement over the grid of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from compiler.loops.expressions import Address, Expression, Local, Position, Read, ReadIndexed
+from compiler.loops.graph import Call
+from compiler.loops.interpreter.memory import State
+from compiler.loops.interpreter.operators import Value, reduce, scan
+from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Write
+from compiler.loops.program import Program
+
+
+def run_program(
+    program: Program, arguments: Sequence[Any], constants: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """The outputs for these arguments, as `run_graph` answers them for the program's graph."""
+    with torch.no_grad():
+        state = State(program.graph, arguments, constants)
+        for memory in program.memories.values():
+            if memory.name not in state.memory:
+                state.allocate(memory.name, memory.dtype, memory.size)
+        for step in program.steps:
+            if isinstance(step, Call):
+                state.call(step)
+            else:
+                run_nest(state, step)
+        return state.outputs()
+
+
+def run_nest(state: State, nest: Nest) -> None:
+    """One nest. Values of statements are tensors with a dimension for each axis, 1 where constant.
+
+    Statement by statement is what element by element would be, as long as no statement reads
+    memory that an earlier one writes elsewhere (`verify_nest`).
+    """
+    sizes = state.shape(tuple(axis.size for axis in nest.axes)) or (1,)
+    values: dict[str, Value] = {}
+    for statement in nest.statements:
+        if isinstance(statement, Write):
+            _write(state, statement, sizes, values)
+        else:
+            values[statement.name] = _value(state, statement, sizes, values)
+
+
+def _value(
+    state: State,
+    statement: Let | Reduction | ScanAlong,
+    sizes: tuple[int, ...],
+    values: dict[str, Value],
+) -> Value:
+    over = statement.over if isinstance(statement, Reduction) else ()
+    element = Grid(state, sizes, (*statement.axes, *over), values).value(statement.expression)
+    if isinstance(statement, ScanAlong):
+        return scan(statement.op, element, statement.axis, statement.reverse, statement.dtype)
+    if isinstance(statement, Let):
+        return element
+    kept = [axis for axis in range(len(sizes)) if axis not in over]
+    count = 1
+    for axis in over:
+        count *= sizes[axis]
+    shape = [sizes[axis] if axis in statement.axes else 1 for axis in kept]
+    rows = 1
+    for size in shape:
+        rows *= size
+    result = reduce(
+        statement.op, element.permute(*kept, *over).reshape(rows, count), statement.dtype
+    )
+    return result.reshape([sizes[a] if a in statement.axes else 1 for a in range(len(sizes))])
+
+
+def _write(
+    state: State, statement: Write, sizes: tuple[int, ...], values: dict[str, Value]
+) -> None:
+    grid = Grid(state, sizes, statement.axes, values)
+    address = state.indexed(grid.place(statement.address), statement.terms, grid.value)
+    element = grid.value(statement.expression)
+    state.write(statement.buffer, address.reshape(-1), element.reshape(-1), statement.mode)
+
+
+class Grid:
+    """The positions of some axes of a nest: size 1 along the others."""
+
+    def __init__(
+        self,
+        state: State,
+        sizes: tuple[int, ...],
+        axes: tuple[int, ...],
+        values: dict[str, Value],
+    ) -> None:
+        self.state = state
+        self.sizes = sizes
+        self.shape = tuple(size if axis in axes else 1 for axis, size in enumerate(sizes))
+        self.axes = axes
+        self.values = values
+
+    def place(self, address: Address) -> Value:
+        """The address at each position."""
+        total = torch.full(self.shape, self.state.size(address.offset))
+        for axis, stride in enumerate(address.strides):
+            if stride == 0 or self.sizes[axis] == 1:
+                continue
+            if axis not in self.axes:
+                raise TypeError(
+                    f"an address varies over axis {axis}, its statement over {self.axes}"
+                )
+            along = [1] * len(self.sizes)
+            along[axis] = self.sizes[axis]
+            steps = torch.arange(self.sizes[axis]) * self.state.size(stride)
+            total = total + steps.reshape(along)
+        return self.state.through(address.then, total)
+
+    def value(self, expression: Expression) -> Value:
+        """The expression at each position. Raises where it varies over other axes."""
+        return self.state.evaluate(expression, self._leaf).expand(self.shape)
+
+    def _leaf(self, expression: Expression) -> Value:
+        if isinstance(expression, Local):
+            return self.values[expression.name]
+        if isinstance(expression, Position):
+            return self.place(expression.address)
+        if isinstance(expression, Read):
+            return self.state.read(expression.buffer, self.place(expression.address))
+        if isinstance(expression, ReadIndexed):
+            address = self.place(expression.address)
+            address = self.state.indexed(address, expression.terms, self.value)
+            return self.state.read(expression.buffer, address)
+        raise TypeError(f"{type(expression).__name__} does not stand in a nest")

@@ -1,0 +1,149 @@
+"""Rules for value graphs."""
+
+from __future__ import annotations
+
+from compiler.loops.expressions import Expression, Gather, Iota, Load
+from compiler.loops.graph import (
+    Buffer,
+    Call,
+    Compute,
+    Graph,
+    Input,
+    Map,
+    Operand,
+    Reduce,
+    Scan,
+    Store,
+)
+from compiler.loops.sizes import Symbolic
+from compiler.loops.verifier.expressions import check_dtype, check_expression
+from compiler.loops.verifier.spaces import Numbers, Space, defined, fresh, require, within
+
+
+def verify_graph(graph: Graph) -> None:
+    """Raises Malformed, naming the node and the rule, where the graph breaks one."""
+    numbers = Numbers(graph)
+    spaces: dict[str, Space] = {}
+    names: dict[str, object] = {}
+    buffers: set[str] = set()
+    passed = [node.name for node in graph.nodes if isinstance(node, Input) and not node.constant]
+    for name in passed:
+        require(graph.parameters.count(name) == 1, graph.name, f"{name} is passed not just once")
+    for node in graph.nodes:
+        where = f"{graph.name}, {type(node).__name__} {node.name}"
+        fresh(names, node.name, where)
+        names[node.name] = node
+        if isinstance(node, Call):
+            check_call(node, spaces, numbers, where)
+            for result in node.results:
+                if result is None:
+                    continue
+                if result.name != node.name:
+                    fresh(names, result.name, where)
+                names[result.name] = result
+                numbers.check_symbols((*result.shape, *result.strides), where)
+                spaces[result.name] = numbers.space(result)
+            continue
+        if not isinstance(node, Input):  # an input may hold what only calls read
+            check_dtype(node.dtype, where)
+        if isinstance(node, (Input, Buffer)):
+            numbers.check_symbols(node.shape, where)
+            if isinstance(node, Input):
+                numbers.check_symbols(node.strides, where)
+                require(len(node.shape) == len(node.strides), where, "a stride for each dimension")
+            buffers.add(node.name)
+        else:
+            _check_compute(node, spaces, numbers, where)
+            if isinstance(node, Store):
+                require(node.buffer in buffers, where, f"{node.buffer} is no buffer or input")
+                _check_store(node, spaces[node.buffer], numbers, where)
+                continue
+        spaces[node.name] = numbers.space(node)
+    for output in graph.outputs:
+        where = f"{graph.name}, an output"
+        if isinstance(output, Operand):
+            check_operand(output, spaces, numbers, where)
+        elif isinstance(output, Symbolic):
+            numbers.check_symbols((output,), where)
+
+
+def check_call(call: Call, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
+    for operand in call.operands():
+        check_operand(operand, spaces, numbers, where)
+    for name in (*call.mutates, *call.aliases):
+        defined(spaces, name, where)
+    require(call.target.count(".") >= 2, where, f"{call.target} is no namespace.name.overload")
+    if call.single:
+        require(len(call.results) <= 1, where, "one tensor with several results")
+
+
+def check_operand(operand: Operand, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
+    """It has the dtype of its value and stays within its memory."""
+    defined(spaces, operand.value, where)
+    space = spaces[operand.value]
+    require(
+        operand.dtype == space.dtype,
+        where,
+        f"{operand.value} is {space.dtype}, its operand {operand.dtype}",
+    )
+    numbers.check_symbols((*operand.shape, *operand.strides, operand.offset), where)
+    within(
+        numbers.reach(operand.shape, operand.strides, operand.offset, where),
+        space.size,
+        f"{where}, operand of {operand.value}",
+    )
+
+
+def _check_compute(node: Compute, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
+    numbers.check_symbols(node.domain, where)
+
+    def leaf(expression: Expression, where: str) -> None:
+        require(
+            isinstance(expression, (Load, Gather, Iota)),
+            where,
+            f"{type(expression).__name__} stands in nests only",
+        )
+        if isinstance(expression, Iota):
+            numbers.view(expression.view, node.domain, where)
+            return
+        assert isinstance(expression, (Load, Gather))
+        defined(spaces, expression.value, where)
+        space = spaces[expression.value]
+        require(
+            expression.dtype == space.dtype,
+            where,
+            f"{expression.value} is {space.dtype}, loaded as {expression.dtype}",
+        )
+        where = f"{where}, {expression.value}"
+        reached = numbers.view(expression.view, node.domain, where)
+        if isinstance(expression, Gather):
+            reached = numbers.terms(reached, expression.terms, where)
+        within(reached, space.size, where)
+
+    check_expression(node.expression, numbers, leaf, where)
+    if isinstance(node, Reduce):
+        require(len(node.reduced) == len(node.domain), where, "each digit is kept or reduced")
+        check_reduction(node.op, node.dtype, where)
+    elif isinstance(node, Scan):
+        require(0 <= node.digit < len(node.domain), where, f"there is no digit {node.digit}")
+    elif isinstance(node, (Map, Store)):
+        require(
+            node.expression.dtype == node.dtype,
+            where,
+            f"it is {node.dtype}, its expression {node.expression.dtype}",
+        )
+    if isinstance(node, Store):
+        for term in node.terms:
+            check_expression(term.index, numbers, leaf, where)
+
+
+def check_reduction(op: str, dtype: str, where: str) -> None:
+    """What argmax, any and such answer."""
+    expected = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool"}.get(op, dtype)
+    require(dtype == expected, where, f"{op} answers {expected}, not {dtype}")
+
+
+def _check_store(node: Store, space: Space, numbers: Numbers, where: str) -> None:
+    require(node.dtype == space.dtype, where, f"{node.buffer} is {space.dtype}, not {node.dtype}")
+    reached = numbers.view(node.view, node.domain, where)
+    within(numbers.terms(reached, node.terms, where), space.size, f"{where}, {node.buffer}")

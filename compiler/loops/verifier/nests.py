@@ -1,0 +1,188 @@
+"""Rules for nests: axes, levels, what is complete where, what is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.loops.expressions import (
+    Address,
+    Expression,
+    Local,
+    Position,
+    Read,
+    ReadIndexed,
+    walk,
+)
+from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.program import Program
+from compiler.loops.verifier.expressions import check_dtype, check_expression
+from compiler.loops.verifier.graphs import check_reduction
+from compiler.loops.verifier.spaces import Numbers, Space, fresh, require, within
+
+Defined = dict[str, Let | Reduction | ScanAlong]
+
+
+def verify_nest(nest: Nest, program: Program) -> None:
+    """Raises Malformed, naming statement and rule. It may name any memory of the program."""
+    numbers = Numbers(program.graph)
+    spaces = {name: numbers.space(value) for name, value in program.graph.values().items()}
+    spaces |= {m.name: Space(m.dtype, numbers.of(m.size)) for m in program.memories.values()}
+    check_nest(nest, spaces, numbers)
+
+
+def check_nest(nest: Nest, spaces: Mapping[str, Space], numbers: Numbers) -> None:
+    """`verify_nest`, with the memory that the nest may name."""
+    numbers.check_symbols((axis.size for axis in nest.axes), f"nest {nest.name}")
+    require(bool(nest.writes()), f"nest {nest.name}", "writes nothing")
+    known: Defined = {}
+    for statement in nest.statements:
+        name = statement.buffer if isinstance(statement, Write) else statement.name
+        where = f"nest {nest.name}, {type(statement).__name__} {name}"
+        _check_statement(nest, statement, known, spaces, numbers, where)
+        if not isinstance(statement, Write):
+            fresh(known, name, where)
+            known[name] = statement
+    _check_hazards(nest)
+
+
+def main_axes(nest: Nest) -> tuple[int, ...]:
+    """The axes that a main reduction of the nest is over."""
+    return tuple(i for i, axis in enumerate(nest.axes) if axis.reduced)
+
+
+def is_rider(nest: Nest, statement: Statement) -> bool:
+    """A reduction that is complete only after the whole nest."""
+    return isinstance(statement, Reduction) and tuple(sorted(statement.over)) != main_axes(nest)
+
+
+def runs_over(statement: Statement) -> tuple[int, ...]:
+    """The axes at whose positions the statement's expression is evaluated."""
+    over = statement.over if isinstance(statement, Reduction) else ()
+    return (*statement.axes, *over)
+
+
+def _check_statement(
+    nest: Nest,
+    statement: Statement,
+    known: Defined,
+    spaces: Mapping[str, Space],
+    numbers: Numbers,
+    where: str,
+) -> None:
+    check_dtype(statement.dtype, where)
+    axes = runs_over(statement)
+    require(len(set(axes)) == len(axes), where, f"an axis stands twice in {axes}")
+    require(all(0 <= a < len(nest.axes) for a in axes), where, f"there are no axes {axes}")
+    require(tuple(sorted(statement.axes)) == statement.axes, where, "its axes are not in order")
+
+    def leaf(expression: Expression, where: str) -> None:
+        if isinstance(expression, Local):
+            _check_local(nest, statement, expression, known, where)
+        elif isinstance(expression, Position):
+            _reach(nest, expression.address, axes, numbers, where)
+        else:
+            require(
+                isinstance(expression, (Read, ReadIndexed)),
+                where,
+                f"{type(expression).__name__} stands in value graphs only",
+            )
+            assert isinstance(expression, (Read, ReadIndexed))
+            where = f"{where}, {expression.buffer}"
+            _check_memory(expression.buffer, expression.dtype, spaces, where)
+            reached = _reach(nest, expression.address, axes, numbers, where)
+            if isinstance(expression, ReadIndexed):
+                reached = numbers.terms(reached, expression.terms, where)
+            within(reached, spaces[expression.buffer].size, where)
+
+    check_expression(statement.expression, numbers, leaf, where)
+    if isinstance(statement, Reduction):
+        check_reduction(statement.op, statement.dtype, where)
+        return
+    if isinstance(statement, ScanAlong):
+        require(statement.axis in axes, where, f"it does not run over axis {statement.axis}")
+        return
+    require(
+        statement.expression.dtype == statement.dtype,
+        where,
+        f"it is {statement.dtype}, its expression {statement.expression.dtype}",
+    )
+    if isinstance(statement, Write):
+        for term in statement.terms:
+            check_expression(term.index, numbers, leaf, where)
+        _check_memory(statement.buffer, statement.dtype, spaces, where)
+        reached = _reach(nest, statement.address, axes, numbers, where)
+        within(numbers.terms(reached, statement.terms, where), spaces[statement.buffer].size, where)
+        still = [a for a in axes if statement.address.strides[a] == 0 and nest.axes[a].size != 1]
+        require(
+            statement.ordered or bool(statement.terms) or not still,
+            where,
+            f"positions along axes {still} hit the same element, but it is not ordered",
+        )
+
+
+def _check_local(
+    nest: Nest, statement: Statement, local: Local, known: Defined, where: str
+) -> None:
+    require(local.name in known, where, f"{local.name} is no earlier statement of the nest")
+    source = known[local.name]
+    require(
+        local.dtype == source.dtype, where, f"{local.name} is {source.dtype}, not {local.dtype}"
+    )
+    require(
+        set(source.axes) <= set(runs_over(statement)),
+        where,
+        f"{local.name} varies over axes {source.axes}, this runs over {runs_over(statement)}",
+    )
+    if not is_rider(nest, source):
+        return
+    others = [part for part in walk(statement.expression) if isinstance(part, Local)]
+    require(
+        isinstance(statement, Write) and all(is_rider(nest, known[o.name]) for o in others),
+        where,
+        f"{local.name} is complete only after the nest: it can be written, not used",
+    )
+
+
+def _check_memory(name: str, dtype: str, spaces: Mapping[str, Space], where: str) -> None:
+    require(name in spaces, where, f"{name} is not in memory here")
+    require(
+        spaces[name].dtype == dtype, where, f"{name} is {spaces[name].dtype} in memory, not {dtype}"
+    )
+
+
+def _reach(
+    nest: Nest, address: Address, axes: tuple[int, ...], numbers: Numbers, where: str
+) -> tuple[int, int] | None:
+    require(len(address.strides) == len(nest.axes), where, "an address has a stride for each axis")
+    numbers.check_symbols((*address.strides, address.offset), where)
+    for axis, stride in enumerate(address.strides):
+        require(
+            stride == 0 or axis in axes or nest.axes[axis].size == 1,
+            where,
+            f"an address varies over axis {axis}, the statement over {axes}",
+        )
+    sizes = tuple(axis.size for axis in nest.axes)
+    return numbers.through(
+        address.then, numbers.reach(sizes, address.strides, address.offset, where), where
+    )
+
+
+def _check_hazards(nest: Nest) -> None:
+    """A buffer that the nest writes is read at the address of the write or not at all."""
+    writes = [s for s in nest.statements if isinstance(s, Write)]
+    written: dict[str, list[Write]] = {}
+    for write in writes:
+        written.setdefault(write.buffer, []).append(write)
+    for statement in nest.statements:
+        for part in expressions(statement):
+            if not isinstance(part, (Read, ReadIndexed)) or part.buffer not in written:
+                continue
+            same = all(
+                isinstance(part, Read) and write.address == part.address and not write.terms
+                for write in written[part.buffer]
+            )
+            require(
+                same,
+                f"nest {nest.name}",
+                f"reads {part.buffer}, which it writes at other addresses",
+            )

@@ -1,0 +1,112 @@
+"""The channels-last pass, run on its own: the graphs that it rewrites are executed as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+
+from compiler.control.decisions import Gate
+from compiler.engine.channels_last import channels_last, report_strides
+
+
+class Images(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(4, 8, 3, bias=False), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = F.relu(self.norm(self.first(x)))
+        z = F.max_pool2d(self.second(y) + y, 2)
+        return z, z.view(z.shape[0], -1).sum(1)
+
+
+def compiled(model: Callable[..., Any], gate: Gate | None = None) -> tuple[Any, list[int]]:
+    converted = []
+
+    def compiler(kind: str) -> Callable[..., Any]:
+        def compile(module: Any, inputs: Any) -> Any:
+            output = next(n for n in module.graph.nodes if n.op == "output")
+            promised = 0 if kind == "backward" else len(output.args[0])
+            converted.append(
+                channels_last(module, inputs, graph=f"0/0/{kind}", promised=promised, gate=gate)
+            )
+            if kind == "forward":
+                report_strides(module)
+            return make_boxed_func(module.forward)
+
+        return compile
+
+    backend = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+    )
+    return torch.compile(model, backend=backend, fullgraph=True), converted
+
+
+def test_inference_is_converted_once_and_outputs_keep_their_strides() -> None:
+    model, x = Images().eval(), torch.randn(2, 4, 8, 8)
+    with torch.no_grad():
+        wanted = model(x)
+        function, converted = compiled(model)
+        found = function(x)
+    assert converted == [1]
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+        assert one.stride() == other.stride()
+
+
+def test_training_gives_the_same_gradients() -> None:
+    model, x = Images().train(), torch.randn(2, 4, 8, 8, requires_grad=True)
+
+    def gradients(function: Callable[..., Any]) -> list[torch.Tensor]:
+        image, rows = function(x)
+        return list(
+            torch.autograd.grad(image.sum() + rows.square().sum(), [x, *model.parameters()])
+        )
+
+    wanted = gradients(model)
+    function, converted = compiled(model)
+    for one, other in zip(gradients(function), wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    assert converted[0] == 1
+
+
+def test_an_override_leaves_the_layout_as_captured() -> None:
+    model, x = Images().eval(), torch.randn(2, 4, 8, 8)
+    gate = Gate({"tcw/0/0/inference/layout/convolution": "as-captured"})
+    with torch.no_grad():
+        function, converted = compiled(model, gate)
+        torch.testing.assert_close(function(x)[0], model(x)[0])
+    assert converted == [0]
+    assert not list(gate.unknown())
+
+
+def test_images_that_are_channels_last_already_need_nothing() -> None:
+    model = nn.Conv2d(4, 8, 3).eval().to(memory_format=torch.channels_last)
+    x = torch.randn(2, 4, 8, 8).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        function, converted = compiled(model)
+        torch.testing.assert_close(function(x), model(x))
+    assert converted == [0]
+
+
+@pytest.mark.parametrize("size", [8, 10])
+def test_dynamic_shapes(size: int) -> None:
+    model = Images().eval()
+    function, _ = compiled(model)
+    x = torch.randn(2, 4, size, size)
+    torch._dynamo.mark_dynamic(x, 0)
+    with torch.no_grad():
+        torch.testing.assert_close(function(x)[0], model(x)[0])
+        torch.testing.assert_close(
+            function(x.repeat(2, 1, 1, 1))[0], model(x.repeat(2, 1, 1, 1))[0]
+        )

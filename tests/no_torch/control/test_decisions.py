@@ -1,0 +1,168 @@
+"""The decision gate: defaults, overrides, refusals, vetoes, and what was never met."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.control.decisions import (
+    APART,
+    FUSE,
+    Decided,
+    Decision,
+    Gate,
+    OverrideError,
+    decision_id,
+    read_overrides,
+    split_id,
+)
+
+GRAPH = "0/0/forward"
+EXP_SUM = "tcw/0/0/forward/fuse/exp+sum_1"
+
+
+def fusion(first: str, second: str, default: str = FUSE, cycle: bool = False) -> Decision:
+    return Decision(
+        graph=GRAPH,
+        kind="fuse",
+        names=(first, second),
+        default=default,
+        choices=(FUSE, APART),
+        rule="saves-bytes",
+        reason=f"{second} reads {first}",
+        numbers={"saved_bytes": 4096},
+        forbidden={FUSE: ("cycle", f"{second} reaches {first}")} if cycle else {},
+    )
+
+
+def test_without_an_override_the_default_is_taken_and_kept() -> None:
+    seen: list[Decided] = []
+    gate = Gate(watch=seen.append)
+    decision = fusion("exp", "sum_1")
+    assert decision.id == EXP_SUM
+    assert gate.decide(decision) == FUSE
+    assert gate.decided == seen == [Decided(decision, FUSE)]
+    assert not gate.refused()
+    assert not list(gate.unknown())
+
+
+def test_an_override_is_followed() -> None:
+    gate = Gate({EXP_SUM: APART})
+    assert not gate.fuse(fusion("exp", "sum_1"), ["exp"], ["sum_1"])
+    assert gate.decided[0].overridden
+    assert not list(gate.unknown())
+
+
+def test_an_override_that_asks_for_the_default_changes_nothing() -> None:
+    gate = Gate({EXP_SUM: FUSE})
+    assert gate.decide(fusion("exp", "sum_1")) == FUSE
+    assert not gate.decided[0].overridden
+
+
+def test_an_illegal_force_is_refused_with_its_rule() -> None:
+    gate = Gate({EXP_SUM: FUSE})
+    assert gate.decide(fusion("exp", "sum_1", default=APART, cycle=True)) == APART
+    (refused,) = gate.refused()
+    assert refused.refused == "rule cycle: sum_1 reaches exp"
+    assert refused.wanted == FUSE
+    assert not list(gate.unknown())
+
+
+def test_a_choice_that_there_is_not_is_refused() -> None:
+    gate = Gate({EXP_SUM: "never"})
+    assert gate.decide(fusion("exp", "sum_1")) == FUSE
+    assert gate.refused()[0].refused == "there is no choice 'never': it takes fuse or apart"
+
+
+def test_a_refusal_is_told_once_however_often_the_pair_comes_back() -> None:
+    gate = Gate({EXP_SUM: "never"})
+    for _ in range(3):
+        gate.decide(fusion("exp", "sum_1"))
+    assert len(gate.refused()) == 1
+
+
+def test_a_veto_holds_for_groups_that_took_the_nodes_in() -> None:
+    gate = Gate({EXP_SUM: APART})
+    assert not gate.fuse(fusion("amax", "div"), ["amax", "exp"], ["div", "sum_1"])
+    assert not gate.fuse(fusion("div", "amax"), ["div", "sum_1"], ["exp"])
+    assert gate.fuse(fusion("amax", "div"), ["amax", "exp"], ["div"])
+    assert gate.veto(GRAPH, ["exp"], ["sum_1"]) == EXP_SUM
+    assert gate.veto("0/0/backward", ["exp"], ["sum_1"]) == ""
+    assert not list(gate.unknown())
+
+
+def test_a_veto_wins_against_a_force_of_groups_that_hold_its_nodes() -> None:
+    forced = decision_id(GRAPH, "fuse", "amax", "div")
+    gate = Gate({EXP_SUM: APART, forced: FUSE})
+    assert not gate.fuse(fusion("amax", "div"), ["amax", "exp"], ["div", "sum_1"])
+    assert gate.refused()[0].refused == f"{EXP_SUM} keeps two of their nodes apart"
+
+
+def test_what_met_no_decision_is_told_with_what_comes_closest() -> None:
+    gate = Gate({"tcw/0/0/forward/fuse/exp+sum_2": APART, "tcw/9/9/inference/reuse/buf0": "own"})
+    gate.decide(fusion("exp", "sum_1"))
+    assert list(gate.unknown()) == [
+        ("tcw/0/0/forward/fuse/exp+sum_2", EXP_SUM),
+        ("tcw/9/9/inference/reuse/buf0", ""),
+    ]
+
+
+def test_choices_of_one_kind_can_be_asked_for_ahead() -> None:
+    gate = Gate({"tcw/0/0/joint/save/relu": "recompute", EXP_SUM: APART})
+    assert gate.chosen("0/0/joint", "save") == {"relu": "recompute"}
+    assert gate.chosen(GRAPH, "fuse") == {"exp+sum_1": APART}
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=3), NAMES, st.sampled_from(["0/0", "1/2", "3/0_1"]))
+def test_an_id_can_be_taken_apart(names: list[str], kind: str, compile_id: str) -> None:
+    graph = f"{compile_id}/forward"
+    assert split_id(decision_id(graph, kind, *names)) == (graph, kind, tuple(names))
+
+
+@given(st.sets(NAMES, max_size=6), st.sets(NAMES, max_size=6), NAMES, NAMES)
+def test_vetoed_nodes_never_share_a_nest(
+    first: set[str], second: set[str], left: str, right: str
+) -> None:
+    gate = Gate({decision_id(GRAPH, "fuse", left, right): APART})
+    pair = fusion(next(iter(sorted(first)), "a"), next(iter(sorted(second)), "b"))
+    fused = gate.fuse(pair, first, second)
+    split = (left in first and right in second) or (right in first and left in second)
+    if split:
+        assert not fused
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "overrides.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_file_of_overrides(tmp_path: Path) -> None:
+    file = write(tmp_path, f'# why\n"{EXP_SUM}" = "apart"\n')
+    assert read_overrides(file) == {EXP_SUM: APART}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("tcw/0/0 = apart", "both in quotes"),
+        (f'"{EXP_SUM}" = true', 'it takes a choice in quotes, such as "apart"'),
+        ('"inductor/0/0/forward/fuse#4" = "apart"', "ids of decisions begin with tcw/"),
+        ('[tcw]\nx = "apart"', "it takes a choice in quotes"),
+    ],
+)
+def test_a_file_that_is_wrong(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(OverrideError, match=r"overrides\.toml") as caught:
+        read_overrides(write(tmp_path, text))
+    assert says in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(OverrideError, match="No such file"):
+        read_overrides(tmp_path / "none.toml")
