@@ -73,13 +73,12 @@ class Loops:
         for child, header in reversed(opened):
             assert child.parent is not None
             child.parent.code.enclose(header, child.code)
-        holder_code = holder.code if self.riders else inner
         if self.riders:
-            units.block_head(holder.code)
             self.accumulators.prepare_block(holder)
-            holder_code.enclose(units.loop("unit_begin", "unit_end"), unit.code)
+            units.block_head(holder.code)
+            holder.code.enclose(units.loop("unit_begin", "unit_end"), unit.code)
             self.accumulators.close_block(holder)
-            inner.enclose(units.block_loop(begin, end), holder_code)
+            inner.enclose(units.block_loop(begin, end), holder.code)
         else:
             inner.enclose(units.loop(begin, end), unit.code)
         whole = Code()
