@@ -217,4 +217,3 @@ def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> 
     else:
         total += 2 * len(reductions)
     return total * 16 / lanes
-
