@@ -23,6 +23,9 @@ from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
 from compiler.runtime.artifact import Binding
 
+DENSE = frozenset(f"aten.{name}.default" for name in ("mm", "bmm", "addmm", "baddbmm"))
+"""Operations that allocate their result row by row, whatever they are given."""
+
 HELPERS = ("laid_out", "reinterpreted", "retyped")
 """Functions of `wrapper_helpers`."""
 
@@ -132,7 +135,7 @@ class _Wrapper:
                 self.lines.append("del _")
         for result in wanted:
             self.bound.add(result.name)
-            if result.name in self.read_by_loops:
+            if result.name in self.read_by_loops and call.target not in DENSE:
                 self._lay_out(result)
 
     def _lay_out(self, result: Result) -> None:

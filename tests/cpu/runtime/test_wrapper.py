@@ -70,7 +70,6 @@ def test_the_text_reads_like_the_graph(store: Store) -> None:
         "    x, y = args\n"
         "    args.clear()\n"
         "    mm = aten_mm(x, y)  # aten.mm.default\n"
-        "    mm = laid_out(mm, (4, 4), (4, 1))\n"
         "    del x\n"
         "    q, = segment_0(mm)\n"
         "    del mm, y\n"
@@ -124,15 +123,21 @@ def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
 
 
 def test_strides_that_were_not_foretold(store: Store) -> None:
-    plan = mm_then_double()
-    call = compiled(plan, store).call
-    names = call.__globals__  # type: ignore[attr-defined]
-    names["aten_mm"] = lambda x, y: torch.mm(x, y).t().contiguous().t()
-    x, y = torch.randn(4, 4), torch.randn(4, 4)
-    torch.testing.assert_close(call([x, y])[0], torch.mm(x, y) * 2)
-    names["aten_mm"] = lambda x, y: torch.mm(x, y).view(16)
+    call = aten("c", "aten.clone.default", (operand("x", [4, 4]),))
+    kernel = doubled("twice", "c", "q")
+    plan = Planned(
+        [tensor("x", [4, 4])],
+        [operand("q", [4, 4])],
+        [Step(call), Step(segment([kernel], ("c",), ("q",)))],
+        [kernel],
+        [memory("q", [4, 4])],
+    )
+    made = compiled(plan, store)
+    assert "    c = laid_out(c, (4, 4), (4, 1))\n" in made.artifact.wrapper
+    x = torch.randn(4, 4)
+    assert torch.equal(made.call([x.t()])[0], x.t() * 2)
     with pytest.raises(RuntimeError, match=r"answered \(16,\), not \(4, 4\)"):
-        call([x, y])
+        made.call([x.view(16)])
 
 
 def test_views_of_operands(store: Store) -> None:
