@@ -28,6 +28,7 @@ Files: `types` names and literals · `memory` loads, stores, gathers · `sixteen
 `reductions`, `argmax`, `scans`, `transposes` across lanes.
 """
 
-from compiler.codegen.cpp.vocabulary.lanes import DIVISION_BY_ZERO, Lanes, Vocabulary
+from compiler.codegen.cpp.vocabulary.lanes import Lanes, Vocabulary
+from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE
 
-__all__ = ["DIVISION_BY_ZERO", "Lanes", "Vocabulary"]
+__all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "Lanes", "Vocabulary"]

@@ -27,9 +27,6 @@ from compiler.loops.dtypes import BYTES, compute_dtype
 
 _ATOM = re.compile(r"[\w.]+")
 
-DIVISION_BY_ZERO = 1
-"""What an integer division stores in `*error`, where ATen raises "ZeroDivisionError"."""
-
 
 class Vocabulary:
     """The pieces that one C++ unit uses, in the order in which they must stand."""
@@ -328,13 +325,16 @@ class Lanes:
         """The winning index among the lanes, as a `long`; its value is `reduce` of max or min."""
         return argmax.reduce(self, op, best, best_index, dtype, index_dtype or self.index_dtype)
 
-    def scan(self, op: str, vector: str, carry: str, dtype: str) -> str:
-        """Lane k: `carry` (a scalar register) and lanes 0 to k under sum, prod, max or min."""
-        return scans.scan(self, op, vector, carry, dtype)
+    def scan(self, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False) -> str:
+        """Lane k: `carry` (a scalar register) and lanes 0 to k under sum, prod, max or min.
 
-    def last(self, vector: str, dtype: str) -> str:
-        """The last lane as a scalar register: the carry of the next step of a scan."""
-        return scans.last(self, vector, dtype)
+        `reverse`: the lanes from k to the last one instead.
+        """
+        return scans.scan(self, op, vector, carry, dtype, reverse)
+
+    def last(self, vector: str, dtype: str, *, reverse: bool = False) -> str:
+        """The lane that a scan reaches last, as a scalar register: the next step's carry."""
+        return scans.last(self, vector, dtype, reverse)
 
     def transpose(self, registers: Sequence[str], dtype: str) -> str:
         """Statement: transpose `lanes` declared registers of `lanes` lanes in place."""
