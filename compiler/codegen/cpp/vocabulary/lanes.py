@@ -330,11 +330,11 @@ class Lanes:
 
         `reverse`: the lanes from k to the last one instead.
         """
-        return scans.scan(self, op, vector, carry, dtype, reverse)
+        return scans.scan(self, op, vector, carry, dtype, reverse=reverse)
 
     def last(self, vector: str, dtype: str, *, reverse: bool = False) -> str:
         """The lane that a scan reaches last, as a scalar register: the next step's carry."""
-        return scans.last(self, vector, dtype, reverse)
+        return scans.last(self, vector, dtype, reverse=reverse)
 
     def transpose(self, registers: Sequence[str], dtype: str) -> str:
         """Statement: transpose `lanes` declared registers of `lanes` lanes in place."""
