@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.codegen.cpp.isa import AVX2, AVX512, ISAS, PORTABLE
-from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.cpp.vocabulary import NAMES, Vocabulary
 from compiler.codegen.cpp.vocabulary.lanes import is_call
 from compiler.codegen.cpp.vocabulary.types import literal
 from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
@@ -86,6 +86,8 @@ def test_every_operator_has_a_form_at_every_width() -> None:
                     except KeyError:
                         assert dtype not in FLOATS or op.startswith(("bitwise", "shift")), op
                         continue
+                    for name in re.findall(r"([A-Za-z_]\w*)\(", text):
+                        assert name in NAMES or name.startswith("__builtin_"), (name, text)
                     assert all(arg in text for arg in args) or row.boolean, (op, text)
 
 

@@ -20,15 +20,16 @@ The text takes no header, and needs `isa.COMPILE_FLAGS` and the flags of the `Is
 polynomial here calls libm, so the unit links with -lm.
 
 An integer division by zero answers 0 and stores `DIVISION_BY_ZERO` in `*error`: a kernel that
-divides integers must have an `int*` of that name.
+divides integers must have an `int*` of that name. No variable of a kernel may be one of `NAMES`.
 
 Files: `types` names and literals · `memory` loads, stores, gathers · `sixteen` bf16 and half ·
 `conversions` · `operators` text of each operator · `arithmetic` its functions · `division` ·
-`polynomials` exp, log, tanh, ... · `libm` lane by lane · `hardware` GCC's builtins ·
+`polynomials` exp, log, tanh, ... · `powers` pow · `libm` lane by lane · `hardware` GCC's builtins ·
 `reductions`, `argmax`, `scans`, `transposes` across lanes.
 """
 
 from compiler.codegen.cpp.vocabulary.lanes import Lanes, Vocabulary
+from compiler.codegen.cpp.vocabulary.operators import NAMES
 from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE
 
-__all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "Lanes", "Vocabulary"]
+__all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "NAMES", "Lanes", "Vocabulary"]

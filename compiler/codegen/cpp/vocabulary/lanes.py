@@ -241,6 +241,8 @@ class Lanes:
     ) -> str:
         """One of `OPERATORS`, as ATen computes it.
 
+        Also `exp_nonpositive` (a cheaper exp of x <= 0), `max_quick` and `min_quick` (see
+        `combine`).
         An integer division reports a divisor of 0 through `*error`; `count` says that only the
         first lanes hold data, so that the others (0 after a partial load) do not.
         A constant exponent or divisor (a text of `constant`) is looked at.
