@@ -13,7 +13,9 @@ from compiler.codegen.cpp.vocabulary import (
     operators,
     reductions,
     scans,
+    strided,
     transposes,
+    values,
 )
 from compiler.codegen.cpp.vocabulary.types import (
     CODES,
@@ -160,11 +162,11 @@ class Lanes:
 
     def broadcast(self, scalar: str, dtype: str) -> str:
         """A scalar register's value in every lane."""
-        return scalar if self.count == 1 else memory.broadcast(self, scalar, dtype)
+        return scalar if self.count == 1 else values.broadcast(self, scalar, dtype)
 
     def iota(self, start: str, dtype: str = "int64") -> str:
         """start, start+1, ... in the lanes, of an integer dtype."""
-        return memory.iota(self, start, dtype)
+        return values.iota(self, start, dtype)
 
     # Memory
 
@@ -186,13 +188,13 @@ class Lanes:
 
     def load_strided(self, dtype: str, pointer: str, stride: str, count: str | None = None) -> str:
         """Lane k from pointer[k*stride]; of lanes from `count` on nothing is read, they are 0."""
-        return memory.load_strided(self, dtype, pointer, stride, count)
+        return strided.load_strided(self, dtype, pointer, stride, count)
 
     def store_strided(
         self, dtype: str, pointer: str, value: str, stride: str, count: str | None = None
     ) -> str:
         """Statement: lane k to pointer[k*stride], in the order of the lanes."""
-        return memory.store_strided(self, dtype, pointer, value, stride, count)
+        return strided.store_strided(self, dtype, pointer, value, stride, count)
 
     def gather(
         self,
@@ -203,7 +205,7 @@ class Lanes:
         index_dtype: str = "int64",
     ) -> str:
         """Lane k from pointer[index[k]]; of lanes from `count` on nothing is read, they are 0."""
-        return memory.gather(self, dtype, pointer, index, count, index_dtype)
+        return strided.gather(self, dtype, pointer, index, count, index_dtype)
 
     def scatter(
         self,
@@ -215,7 +217,7 @@ class Lanes:
         index_dtype: str = "int64",
     ) -> str:
         """Statement: lane k to pointer[index[k]], in the order of the lanes: the last one stays."""
-        return memory.scatter(self, dtype, pointer, index, value, count, index_dtype)
+        return strided.scatter(self, dtype, pointer, index, value, count, index_dtype)
 
     def load_even_odd(self, pointer: str, even: str, odd: str) -> str:
         """Statement: 2 x lanes elements of bfloat16 into two declared float32 registers.
@@ -277,7 +279,7 @@ class Lanes:
 
     def first(self, count: str) -> str:
         """Mask of the lanes below `count`."""
-        return memory.first(self, count)
+        return values.first(self, count)
 
     def select_lanes(self, value: str, other: str, count: str, dtype: str) -> str:
         """Lanes below `count` of `value`, the rest of `other`."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, libm, polynomials
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, functions
 from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
 from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
 from compiler.loops.operators import OPERATORS
@@ -131,7 +131,7 @@ def _of_floats(lanes: Lanes, op: str, held: str) -> Form:
         return Form(division.of_floats(lanes, op, held))
     if op in arithmetic.FLOAT_FUNCTIONS:
         return Form(arithmetic.of_floats(lanes, op, held))
-    name = polynomials.function(lanes, op, held) or libm.function(lanes, op, held)
+    name = functions.function(lanes, op, held)
     if name is None:
         raise KeyError(f"{op} is not defined on {held}")
     return Form(name)
