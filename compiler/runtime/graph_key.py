@@ -16,9 +16,10 @@ import torch
 from torch import fx
 
 import compiler
+from compiler.codegen.cpp.isa import detect
 from compiler.runtime.graph_cache import GraphKey, key_of
 from compiler.runtime.store import digest
-from compiler.runtime.toolchain import NoCompiler, find_compiler, instruction_set, unit_flags
+from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_flags
 
 SMALL = 256
 """Constants of at most so many elements count with their numbers, which may be in the code."""
@@ -53,11 +54,11 @@ def graph_key(
 
 @cache
 def _machine() -> dict[str, str]:
-    isa = instruction_set()
+    isa = detect()
     return {
         "torch": str(torch.__version__),
         "tcw": source_digest(),
-        "instruction set": f"{isa.name} {isa.digest}",
+        "instruction set": isa.name,
         "flags": " ".join(unit_flags(isa)),
     }
 
