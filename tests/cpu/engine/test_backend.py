@@ -1,4 +1,4 @@
-"""`backend="tcw"` on small models: the results of eager, forward and backward, whatever the mode."""
+"""`backend="tcw"` on small models: the results of eager, forward and backward, in every mode."""
 
 from __future__ import annotations
 
