@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.control.decisions import Gate
+from compiler.control.decisions import Gate, decision_id
 from compiler.loops.program import Program
 from compiler.memory.check import check_plan
 from compiler.memory.plan import TakesOver
@@ -28,10 +28,7 @@ def test_random_programs(program: Program, donate: bool) -> None:
 @settings(max_examples=100, deadline=None)
 @given(programs())
 def test_every_reuse_can_be_refused(program: Program) -> None:
-    gate = Gate()
-    plan(program, gate)
-    ids = [d.decision.id for d in gate.decided if d.decision.kind == "reuse"]
-    refused = Gate(dict.fromkeys(ids, "own"))
-    made = plan(program, refused)
+    ids = [decision_id("random", "reuse", name) for name in program.memories]
+    made = plan(program, Gate(dict.fromkeys(ids, "own")))
     check_plan(program, made)
     assert not any(isinstance(p, TakesOver) for p in made.placements.values())
