@@ -15,6 +15,6 @@ def backend(engine: str) -> str | Callable[..., Any]:
     if engine != "tcw":
         return engine
     sys.path.insert(0, str(ROOT))
-    from compiler.engine import backend as ours
+    from compiler.engine.backend import backend as ours
 
     return ours

@@ -17,21 +17,28 @@ def cache_folder() -> Path:
     Raises `CacheRefused` where it is a link, is no folder, belongs to someone else, can be entered
     or written by others, or cannot be made: a cache that others may write to can run their code.
     """
-    path = cache_path()
+    return private_folder(cache_path())
+
+
+def private_folder(path: Path, instead: str = "set XDG_CACHE_HOME") -> Path:
+    """`path`, made with mode 0700 where it is not there; `CacheRefused` as for `cache_folder`.
+
+    `instead` says what the user can set to name another folder.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = os.lstat(path)
     except OSError as error:
         raise CacheRefused(
             f"the cache folder {path} cannot be made: {error.strerror or error}; "
-            "set XDG_CACHE_HOME to a folder of your own"
+            f"{instead} to a folder of your own"
         ) from error
     if not stat.S_ISDIR(found.st_mode):
         raise CacheRefused(f"the cache folder {path} is a link or no folder; remove it")
     if found.st_uid != os.geteuid():
         raise CacheRefused(
             f"the cache folder {path} belongs to user {found.st_uid}; "
-            "set XDG_CACHE_HOME to a folder of your own"
+            f"{instead} to a folder of your own"
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise CacheRefused(f"the cache folder {path} is open to others; run: chmod 700 {path}")

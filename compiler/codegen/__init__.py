@@ -1,1 +1,1 @@
-"""Code generation: the same fused nests to C++ (and, in time, to Triton). Imports no torch."""
+"""From fused loops to source text: a folder for each target. Nothing here imports torch."""

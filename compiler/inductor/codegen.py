@@ -14,10 +14,10 @@ from typing import Any, Literal
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.labels import copy_label, user_label
 from compiler.inductor.generation import Draft, Generation, opened
 from compiler.inductor.kernel_lines import origins_of_lines
 from compiler.inductor.lowerings import Lowering, lowering_of
-from compiler.inductor.names import copy_label, user_label
 from compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
 from compiler.trace.records import Wrapper
 

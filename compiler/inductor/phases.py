@@ -7,6 +7,7 @@ own clock readings. The durations here are those, so they equal `compilation_tim
 from __future__ import annotations
 
 import itertools
+import resource
 import threading
 import time
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ class _Open:
     start: float
     parent: int | None
     torch_start_ns: int
+    cpu: float = 0.0
+    """CPU seconds at its start."""
     last_end: float = 0.0
     """End of the last child: the phase cannot end before it."""
 
@@ -70,6 +73,7 @@ class Phases:
                 start=start,
                 parent=parent.id if parent else None,
                 torch_start_ns=wall_ns,
+                cpu=cpu_seconds(),
             )
         )
 
@@ -96,8 +100,15 @@ class Phases:
                 compile_id=phase.compile_id,
                 call=self.recorder.call,
                 thread=threading.get_ident(),
+                cpu_seconds=max(0.0, cpu_seconds() - phase.cpu),
             )
         )
+
+
+def cpu_seconds() -> float:
+    """CPU seconds so far of this process, and of the children that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -10,9 +10,10 @@ from typing import Any
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.labels import copy_label, node_label
 from compiler.inductor.loops import loop_text
 from compiler.inductor.lowerings import Lowering, lowering_of
-from compiler.inductor.names import copy_label, expression_size, node_label
+from compiler.inductor.names import expression_size
 from compiler.trace.records import FusionGroup, SchedulerNode, Size
 
 

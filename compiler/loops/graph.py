@@ -160,6 +160,9 @@ class Call:
     reason: str = ""
     """`no lowering for X`; "" where a library call is what we want."""
     origins: tuple[str, ...] = ()
+    effect: bool = False
+    """It draws random numbers or does something else that is not in its results: calls with an
+    effect are never dropped and keep their order among themselves."""
 
     def operands(self) -> Iterator[Operand]:
         yield from operands(self.arguments)
@@ -190,7 +193,10 @@ class Graph:
     """The caller's arguments in order: an `Input`'s name, or a symbol for a size."""
     outputs: list[Operand | Size | bool | float | None] = field(default_factory=list)
     symbols: dict[str, str] = field(default_factory=dict)
-    """Symbols that no argument passes: name -> Python expression of others (`z0`: `s0//2`)."""
+    """Symbols that no argument passes: name -> Python expression (with `math`) of others, in an
+    order in which they can be computed (`z0`: `s0//2`); rarely of inputs (`primals_1.size(0)`)."""
+    constants: dict[str, str] = field(default_factory=dict)
+    """Constant inputs: name -> the attribute of the ATen graph's module that holds the tensor."""
     hints: dict[str, int] = field(default_factory=dict)
     """The sizes of the inputs that are compiled for, to weigh choices with; never to rely on."""
 

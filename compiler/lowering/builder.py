@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from compiler.loops.expressions import Const, Expression, Load, convert
-from compiler.loops.graph import Graph, Map, Reduce, ReduceOp
+from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
+from compiler.loops.graph import (
+    Buffer,
+    Graph,
+    Input,
+    Map,
+    Operand,
+    Reduce,
+    ReduceOp,
+    Scan,
+    ScanOp,
+    Store,
+    StoreMode,
+)
 from compiler.loops.layouts import (
     Layout,
     Shape,
@@ -16,7 +29,7 @@ from compiler.loops.layouts import (
     row_major,
     strides_over,
 )
-from compiler.loops.sizes import Size, multiply
+from compiler.loops.sizes import Size, add, multiply, subtract
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -32,6 +45,16 @@ class Builder:
         """Name of the FX node being lowered: the origin of what is added."""
         self.metas: tuple[Meta | None, ...] = ()
         """Its outputs; one for an operation that answers one tensor."""
+        self.about_to_write: Callable[[str], None] = lambda value: None
+        """To be told of a value before a store or a call writes memory that others may view."""
+        self.offsets: dict[str, Size | None] = {}
+        """Inputs and results that do not start where their storage does: by how many elements;
+        None where that is not known."""
+        self.written: set[str] = set()
+        """Values whose memory the graph writes: a copy of one is never the value itself."""
+        self._constants: dict[str, Scalar] = {}
+        self.reserved: frozenset[str] = frozenset()
+        """Names of the FX nodes: only what is made for a node may have its name."""
         self._names: set[str] = set()
 
     @property
@@ -42,10 +65,20 @@ class Builder:
                 return meta
         raise NoLowering("answers no tensor")
 
+    def is_storable(self, value: str) -> bool:
+        """Whether stores may write it: an input or a buffer."""
+        return any(
+            node.name == value for node in self.graph.nodes if isinstance(node, (Input, Buffer))
+        )
+
+    def constant_of(self, tensor: Tensor) -> Scalar | None:
+        """The number that every element of the tensor is, if it was made so."""
+        return self._constants.get(tensor.value)
+
     def fresh(self, name: str) -> str:
         """`name`, or `name_1`, … where it is taken."""
         found, count = name, 0
-        while found in self._names:
+        while found in self._names or (found in self.reserved and found != self.node):
             count += 1
             found = f"{name}_{count}"
         self._names.add(found)
@@ -54,6 +87,8 @@ class Builder:
     def load(self, tensor: Tensor, shape: Shape, order: Sequence[int] | None = None) -> Load:
         """The tensor, broadcast to `shape`, for a domain with the dimensions in this order."""
         view = tensor.view
+        if 0 in shape:
+            return Load(tensor.value, (), tensor.dtype)
         if tensor.shape != shape:
             view = compose_views(view, (expand(tensor.shape, shape),))
         if order is not None and list(order) != sorted(order):
@@ -88,9 +123,154 @@ class Builder:
         meta = meta or self.meta
         order = storage_order(meta.shape, meta.strides)
         domain = tuple(meta.shape[d] for d in order)
+        if 0 in domain:
+            return self.buffer(meta, name)
         node = Map(self.fresh(name or self.node), meta.dtype, domain, expression, (self.node,))
         self.graph.nodes.append(node)
+        if isinstance(expression, Op) and expression.name == "convert":
+            (expression,) = expression.args
+        if isinstance(expression, Const):
+            self._constants[node.name] = expression.number
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
+
+    def buffer(self, meta: Meta | None = None, name: str = "") -> Tensor:
+        """Memory for the output, which `store`s are to fill; also all there is of an empty one."""
+        meta = meta or self.meta
+        order = storage_order(meta.shape, meta.strides)
+        domain = tuple(meta.shape[d] for d in order)
+        node = Buffer(self.fresh(name or self.node), meta.dtype, domain)
+        self.graph.nodes.append(node)
+        return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
+
+    def store(
+        self,
+        target: Tensor,
+        source: Tensor | Expression,
+        *,
+        view: View | None = None,
+        shape: Shape | None = None,
+        terms: Sequence[IndexTerm] = (),
+        mode: StoreMode = "set",
+        order: Sequence[int] | None = None,
+    ) -> None:
+        """Write the source into the memory that `target` views.
+
+        A tensor is broadcast to `shape` (the target's own unless said) and converted to the
+        target's dtype; an expression is written for that domain with its dimensions in `order`
+        (row-major unless said). `view` leads from row-major `shape` to the target's value.
+        """
+        shape = target.shape if shape is None else shape
+        view = target.view if view is None else view
+        if 0 in shape:
+            return
+        order = range(len(shape)) if order is None else order
+        if isinstance(source, Tensor):
+            source = self.load(source, shape, order)
+        if list(order) != sorted(order):
+            view = compose_views(view, (permute(shape, order),))
+        node = Store(
+            self.fresh(f"{target.value}_store"),
+            target.value,
+            target.dtype,
+            tuple(shape[d] for d in order),
+            view,
+            convert(source, target.dtype),
+            tuple(terms),
+            mode,
+            (self.node,),
+        )
+        self.graph.nodes.append(node)
+
+    def contiguous(self, shape: Shape, dtype: str) -> Meta:
+        """A tensor in row-major order."""
+        return Meta(shape, row_major(shape).strides, dtype)
+
+    def copy(self, tensor: Tensor, meta: Meta | None = None, name: str = "") -> Tensor:
+        """The tensor's elements as a value of its own, in the memory order of `meta`."""
+        meta = meta or self.contiguous(tensor.shape, tensor.dtype)
+        return self.pointwise(
+            [tensor], lambda loaded: loaded, compute=tensor.dtype, meta=meta, name=name
+        )
+
+    def scan(
+        self,
+        op: ScanOp,
+        tensor: Tensor,
+        dim: int,
+        *,
+        compute: str,
+        dtype: str,
+        reverse: bool = False,
+        element: Callable[[Expression], Expression] = lambda loaded: loaded,
+        meta: Meta | None = None,
+        name: str = "",
+    ) -> Tensor:
+        """An inclusive scan of `element(tensor)` along a dimension, accumulated in `compute`.
+
+        The value lies in memory in the order of `meta` (the output's unless said).
+        """
+        meta = meta or self.meta
+        order = storage_order(meta.shape, meta.strides)
+        domain = tuple(meta.shape[d] for d in order)
+        if 0 in domain:
+            return self.buffer(Meta(meta.shape, meta.strides, dtype), name)
+        loaded = convert(self.load(tensor, meta.shape, order), compute)
+        node = Scan(
+            self.fresh(name or self.node),
+            dtype,
+            op,
+            domain,
+            list(order).index(dim),
+            element(loaded),
+            reverse,
+            (self.node,),
+        )
+        self.graph.nodes.append(node)
+        return Tensor(node.name, stored_view(meta.shape, order), meta.shape, dtype)
+
+    def in_memory(self, tensor: Tensor, strides: tuple[Size, ...] | None = None) -> Operand:
+        """The tensor as a strided tensor over its value, with exactly these strides if said.
+
+        A copy is made where its view is none, or another one.
+        """
+        shape = tensor.shape
+        if 0 in shape:
+            return Operand(tensor.value, tensor.dtype, shape, strides or row_major(shape).strides)
+        found = logical_strides(tensor)
+        if found is not None and (
+            strides is None
+            or strides == found
+            or all(a == b or size == 1 for a, b, size in zip(strides, found, shape, strict=True))
+        ):
+            offset = tensor.view[0].offset if tensor.view else 0
+            return Operand(tensor.value, tensor.dtype, shape, strides or found, offset)
+        strides = strides or row_major(shape).strides
+        return self._materialized(tensor, strides)
+
+    def _materialized(self, tensor: Tensor, strides: tuple[Size, ...]) -> Operand:
+        shape = tensor.shape
+        name = f"{tensor.value}_copy"
+        still = {d for d, s in enumerate(strides) if s == 0}
+        left = tuple(1 if d in still else size for d, size in enumerate(shape))
+        order = storage_order(left, strides)
+        if still:
+            one = Layout(left, row_major(shape).strides)
+            tensor = self.view(tensor, one, left)
+        copied = self.copy(tensor, Meta(left, strides, tensor.dtype), name)
+        if stored_strides(copied) == _moving(strides, left):
+            return Operand(copied.value, tensor.dtype, shape, strides)
+        # gaps between the elements: memory that is wider than the tensor
+        span: Size = 1
+        for size, stride in zip(left, strides, strict=True):
+            span = add(span, multiply(subtract(size, 1), stride))
+        order = sorted(
+            range(len(left)), key=lambda d: -s if isinstance(s := strides[d], int) else 0
+        )
+        wide = Buffer(self.fresh(name), tensor.dtype, (span,))
+        self.graph.nodes.append(wide)
+        whole = Tensor(wide.name, (Layout(left, strides),), left, tensor.dtype)
+        self.store(whole, copied, order=order)
+        return Operand(wide.name, tensor.dtype, shape, strides)
 
     def reduce(
         self,
@@ -105,9 +285,11 @@ class Builder:
         name: str = "",
     ) -> Tensor:
         """A reduction of `element(tensor)` over some dimensions, accumulated in `compute`."""
+        away = set(dims)
+        if 0 in tensor.shape:
+            return self._nothing_reduced(op, tensor, away, keepdim, dtype, name)
         order = reading_order(tensor)
         domain = tuple(tensor.shape[d] for d in order)
-        away = set(dims)
         reduced = tuple(d in away for d in order)
         loaded = convert(self.load(tensor, tensor.shape, order), compute)
         node = Reduce(
@@ -121,6 +303,18 @@ class Builder:
         )
         self.graph.nodes.append(node)
         return self.kept(node.name, tensor.shape, order, away, keepdim, dtype)
+
+    def _nothing_reduced(
+        self, op: ReduceOp, tensor: Tensor, away: set[int], keepdim: bool, dtype: str, name: str
+    ) -> Tensor:
+        """A reduction over no element: the identity of its operation."""
+        if op not in _IDENTITIES:
+            raise NoLowering(f"{op} of no element")
+        whole = tuple(1 if d in away else size for d, size in enumerate(tensor.shape))
+        left = tuple(size for d, size in enumerate(tensor.shape) if d not in away)
+        shape = whole if keepdim else left
+        meta = Meta(shape, row_major(shape).strides, dtype)
+        return self.map(convert(Const(_IDENTITIES[op], dtype), dtype), meta, name)
 
     def kept(
         self,
@@ -144,7 +338,22 @@ class Builder:
 
     def view(self, tensor: Tensor, layout: Layout, shape: Shape) -> Tensor:
         """Another view of the same value: `layout` leads from `shape` to the tensor's indices."""
+        if 0 in shape:
+            return Tensor(tensor.value, (), shape, tensor.dtype)
         return Tensor(tensor.value, compose_views(tensor.view, (layout,)), shape, tensor.dtype)
+
+
+_IDENTITIES: dict[ReduceOp, int] = {"sum": 0, "prod": 1, "any": 0, "all": 1}
+
+
+def stored_strides(tensor: Tensor) -> tuple[Size, ...]:
+    """The strides of a value that has just been made, 0 where a dimension has one element."""
+    strides = tensor.view[0].strides if tensor.view else row_major(tensor.shape).strides
+    return _moving(strides, tensor.shape)
+
+
+def _moving(strides: tuple[Size, ...], shape: Shape) -> tuple[Size, ...]:
+    return tuple(0 if size == 1 else s for s, size in zip(strides, shape, strict=True))
 
 
 def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
@@ -152,6 +361,12 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
 
     Else (broadcast, gaps, strides that cannot be compared) row-major order.
     """
+    return list(_storage_order(shape, strides))
+
+
+@lru_cache(maxsize=1 << 12)
+def _storage_order(shape: Shape, strides: tuple[Size, ...]) -> tuple[int, ...]:
+    rank = len(shape)
     moving = [d for d, size in enumerate(shape) if size != 1]
     still = [d for d, size in enumerate(shape) if size == 1]
     left = set(moving)
@@ -160,13 +375,13 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
     while left:
         found = [d for d in left if strides[d] == width]
         if not found:
-            return list(range(len(shape)))
+            return tuple(range(rank))
         dim = max(found)
         order.append(dim)
         left.remove(dim)
         width = multiply(width, shape[dim])
     order.reverse()
-    return order + still if order != sorted(order) else list(range(len(shape)))
+    return tuple(order + still) if order != sorted(order) else tuple(range(rank))
 
 
 def stored_view(shape: Shape, order: Sequence[int]) -> View:

@@ -22,6 +22,10 @@ class NoLowering(Exception):
     """
 
 
+class Unsupported(Exception):
+    """The graph as a whole cannot be lowered and runs as ATen calls; the message says why."""
+
+
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
     """Register a lowering for operations of the aten and prims namespaces.
 

@@ -1,1 +1,1 @@
-"""Nests to header-free C++ with vector extensions."""
+"""The CPU target: header-free C++ with vector extensions, for g++ 12 or later."""

@@ -1,0 +1,96 @@
+"""What the machine's vectors hold, and the compiler flags that reach them.
+
+Three widths cover the machines: AVX-512, AVX2 and 16 bytes for every other one (SSE2 of any x86-64,
+NEON of aarch64), where the same vector types compile to what there is.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+COMPILE_FLAGS = (
+    "-O1",
+    "-ftree-vectorize",
+    "-ftree-slp-vectorize",  # the speed of -O2 for two thirds of its compile time
+    "-ffp-contract=off",  # a*b+c is two roundings, as in ATen; math functions ask for fma by name
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",  # integers wrap, as in ATen
+    "-fno-strict-aliasing",  # one arena holds buffers of several dtypes
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-Wno-psabi",
+)
+"""Of every unit, before the flags of its `Isa`. Never -ffast-math: NaN and signed zeros count."""
+
+OVERRIDE = "TCW_ISA"
+"""Environment variable that names the `Isa` to use instead of the detected one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Isa:
+    """One vector instruction set."""
+
+    name: str
+    vector_bytes: int
+    flags: tuple[str, ...]
+    """Of the compiler, beside `COMPILE_FLAGS`."""
+    fma: bool
+    """a*b+c with one rounding is an instruction."""
+    builtins: bool = True
+    """The compiler knows GCC's builtins of this instruction set; without them the same functions
+    are loops over lanes (clang, aarch64)."""
+
+    def lanes(self, itemsizes: tuple[int, ...]) -> int:
+        """Lanes of a loop nest whose registers hold elements of these sizes.
+
+        A comparison's mask takes four bytes a lane, and so does a 16-bit float: never more lanes
+        than the machine's vector has 32-bit elements.
+        """
+        return self.vector_bytes // max((4, *itemsizes))
+
+
+AVX512 = Isa("avx512", 64, ("-march=x86-64-v4", "-mprefer-vector-width=512"), fma=True)
+AVX2 = Isa("avx2", 32, ("-march=x86-64-v3",), fma=True)
+PORTABLE = Isa("portable", 16, (), fma=platform.machine() in ("aarch64", "arm64"), builtins=False)
+ISAS = {isa.name: isa for isa in (AVX512, AVX2, PORTABLE)}
+
+_V3 = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+
+
+def runnable(cpu_flags: frozenset[str]) -> tuple[Isa, ...]:
+    """Those that a CPU with these flags (as /proc/cpuinfo spells them) can run, widest first."""
+    wide = ((AVX512, _V4), (AVX2, _V3))
+    return (*(isa for isa, needs in wide if needs <= cpu_flags), PORTABLE)
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """What this machine's first CPU says it can do; empty where the system does not tell."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "flags":
+            return frozenset(value.split())
+    return frozenset()
+
+
+def detect() -> Isa:
+    """The widest instruction set of this machine, or the one that `TCW_ISA` names.
+
+    Raises ValueError for a name that is none of `ISAS`.
+    """
+    named = os.environ.get(OVERRIDE)
+    if not named:
+        return runnable(cpu_flags())[0]
+    if named not in ISAS:
+        raise ValueError(f"{OVERRIDE}={named!r}: not one of {', '.join(ISAS)}")
+    return ISAS[named]

@@ -1,0 +1,84 @@
+"""Conversions between dtypes in registers, as ATen's c10/util/TypeCast.h does them on x86.
+
+A float becomes an integer by the machine's truncating instruction: to 64 bits for int64 and uint8,
+to 32 for the others, and then its low bits; out of range or NaN is the least integer of that width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.codegen.cpp.vocabulary import hardware, sixteen
+from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
+from compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
+
+if TYPE_CHECKING:
+    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+
+_NARROW = frozenset({"int16", "int8", "uint8"})
+
+
+def _by_way_of(source: str, dtype: str) -> str | None:
+    """The dtype in between, where the conversion takes two steps."""
+    if source in FLOATS and dtype in _NARROW:
+        # a float32 beyond 32 bits is a multiple of 256, so its low byte is 0 either way
+        return "int64" if dtype == "uint8" and source == "float64" else "int32"
+    if source in _NARROW and dtype in FLOATS:
+        return "int32"
+    return None
+
+
+def cast(lanes: Lanes, value: str, source: str, dtype: str) -> str:
+    """A register of a number as another number's: neither is bool nor a 16-bit float."""
+    if source == dtype:
+        return value
+    if lanes.count == 1:
+        between = "(long)" if source in FLOATS and dtype == "uint8" else ""
+        between = between or ("(int)" if source in FLOATS and dtype in _NARROW else "")
+        return f"({SCALARS[dtype]}){between}({value})"
+    register, target, name = lanes.type(source), lanes.type(dtype), f"to_{CODES[dtype]}"
+
+    def text() -> str:
+        between = _by_way_of(source, dtype)
+        if between:
+            result = cast(lanes, cast(lanes, "x", source, between), between, dtype)
+        else:
+            builtin = hardware.resize(lanes, source, dtype)
+            result = builtin or f"__builtin_convertvector(x, {target})"
+        return f"INLINE {target} {name}({register} x) {{ return {result}; }}"
+
+    lanes.need(f"{name}({register})", text)
+    return f"{name}({value})"
+
+
+def to_mask(lanes: Lanes, comparison: str, dtype: str) -> str:
+    """What a comparison of two registers of `dtype` answered, as a bool register."""
+    size = BYTES[compute_dtype(dtype)]
+    if lanes.count == 1 or size == 4:
+        return comparison
+    mask = lanes.type("bool")
+    answer = lanes.signed(size)
+
+    def text() -> str:
+        builtin = hardware.resize(lanes, f"int{8 * size}", "int32")
+        result = builtin or f"__builtin_convertvector(x, {mask})"
+        return f"INLINE {mask} to_mask({answer} x) {{ return {result}; }}"
+
+    lanes.need(f"to_mask({answer})", text)
+    return f"to_mask({comparison})"
+
+
+def convert(lanes: Lanes, value: str, source: str, dtype: str) -> str:
+    """ATen's conversion; to a 16-bit float it rounds, though the register stays float32."""
+    if source == dtype:
+        return value
+    held = compute_dtype(source)
+    if dtype == "bool":
+        zero = "0" if held != "bool" else ""
+        return to_mask(lanes, f"({value} != {zero})", held)
+    if held == "bool":
+        if lanes.count == 1:
+            return f"({SCALARS[compute_dtype(dtype)]})({value})"
+        return cast(lanes, f"-({value})", "int32", compute_dtype(dtype))
+    result = cast(lanes, value, held, compute_dtype(dtype))
+    return sixteen.rounded(lanes, dtype, result) if dtype in REDUCED else result

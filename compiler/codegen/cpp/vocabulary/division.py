@@ -1,0 +1,99 @@
+"""Division that rounds, and its remainders: BinaryOpsKernel.cpp and c10/util/generic_math.h."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.codegen.cpp.vocabulary import arithmetic
+from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.loops.dtypes import BYTES
+
+if TYPE_CHECKING:
+    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+
+_INTEGER = {
+    "trunc_divide": "return ({T})(a / b);",
+    "fmod": "return ({T})(a % b);",
+    "floor_divide": "{T} q = a / b, r = a % b; "
+    "return ({T})(r != 0 && (r < 0) != (b < 0) ? q - 1 : q);",
+    "remainder": "{T} r = a % b; return ({T})(r != 0 && (r < 0) != (b < 0) ? r + b : r);",
+}
+_UNSIGNED = {"floor_divide": _INTEGER["trunc_divide"], "remainder": _INTEGER["fmod"]}
+
+
+def of_integers(lanes: Lanes, op: str, held: str) -> str:
+    """A call that reports a zero divisor; the least integer by -1 wraps."""
+    scalar, error = SCALARS[held], lanes.vocabulary.error
+    body = (_UNSIGNED if held == "uint8" else {}).get(op, _INTEGER[op]).format(T=scalar)
+    minus_one = ""
+    if held != "uint8":
+        answer = f"({scalar})-a" if op.endswith("divide") else "0"
+        minus_one = f"if (b == -1) return {answer}; "
+    arithmetic.function(
+        lanes,
+        op,
+        f"{scalar} a, {scalar} b, int* error",
+        scalar,
+        f"if (b == 0) {{ *error = 1; return 0; }} {minus_one}{body}",
+    )
+    if lanes.count > 1:
+        register = lanes.type(held)
+        each = arithmetic.loop(lanes, register, f"{op}(a[k], b[k], error)")
+        parameters = f"{register} a, {register} b, int* error"
+        arithmetic.function(lanes, op, parameters, register, each, "OUTLINE")
+    return f"{op}({{0}}, {{1}}, {error})"
+
+
+def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> str | None:
+    """Division by a positive integer: a shift or a multiplication instead of an instruction a lane.
+
+    None where lanes are short integers, which C++ would divide as int.
+    """
+    if BYTES[held] < 4:
+        return None
+    register = lanes.type(held)
+    end = "L" if held == "int64" else ""
+    power_of_two = divisor & (divisor - 1) == 0
+    name = f"{op}_{divisor}"
+    if op in ("floor_divide", "remainder") and power_of_two:
+        shift = divisor.bit_length() - 1
+        result = f"x >> {shift}" if op == "floor_divide" else f"x & {divisor - 1}{end}"
+        body = f"return {result};"
+    elif op in ("trunc_divide", "fmod"):
+        body = f"return x {'/' if op == 'trunc_divide' else '%'} {divisor}{end};"
+    else:
+        # a comparison is -1 in a vector's lane and 1 in a scalar
+        fix = "+ (r < 0)" if lanes.count > 1 else "- (r < 0)"
+        adjust = f"r < 0 ? r + {divisor}{end} : r" if op == "remainder" else f"q {fix}"
+        body = f"{register} q = x / {divisor}{end}, r = x - q * {divisor}{end}; return {adjust};"
+    return arithmetic.function(lanes, name, f"{register} x", register, body).format(value)
+
+
+def of_floats(lanes: Lanes, op: str, held: str) -> str:
+    """fmod is exact, and the others follow from it as ATen writes them."""
+    register, end = lanes.type(held), "f" if held == "float32" else ""
+    two = f"{register} a, {register} b"
+    if op == "trunc_divide":
+        trunc = arithmetic.of_floats(lanes, "trunc", held).format("a / b")
+        return arithmetic.function(lanes, op, two, register, f"return {trunc};")
+    if lanes.count == 1:
+        fmod = f"__builtin_fmod{end}({{0}}, {{1}})"
+    else:
+        each = arithmetic.loop(lanes, register, f"__builtin_fmod{end}(a[k], b[k])")
+        fmod = arithmetic.function(lanes, "fmod", two, register, each, "OUTLINE")
+    if op == "fmod":
+        return fmod
+    zero = f"0.0{end}" if lanes.count == 1 else f"{register}{{}}"
+    start = f"{register} r = {fmod.format('a', 'b')}; "
+    apart = "(r != 0) & ((r < 0) ^ (b < 0))"
+    if op == "remainder":
+        body = f"{start}return {apart} ? r + b : r;"
+        return arithmetic.function(lanes, op, two, register, body)
+    floor = arithmetic.of_floats(lanes, "floor", held).format("q")
+    signed = arithmetic.of_floats(lanes, "copysign", held).format(zero, "a / b")
+    body = (
+        f"{start}{register} q = (a - r) / b; q = {apart} ? q - 1.0{end} : q; "
+        f"{register} f = {floor}; f = q - f > 0.5{end} ? f + 1.0{end} : f; "
+        f"f = q != 0 ? f : {signed}; return b == 0 ? a / b : f;"
+    )
+    return arithmetic.function(lanes, op, two, register, body)

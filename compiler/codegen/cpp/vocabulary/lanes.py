@@ -1,0 +1,361 @@
+"""`Vocabulary` and `Lanes`: what a generator asks for text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from compiler.codegen.cpp.isa import Isa
+from compiler.codegen.cpp.vocabulary import (
+    argmax,
+    conversions,
+    memory,
+    operators,
+    reductions,
+    scans,
+    transposes,
+)
+from compiler.codegen.cpp.vocabulary.types import (
+    CODES,
+    SCALARS,
+    SIGNED,
+    STORAGE,
+    UNSIGNED,
+    literal,
+)
+from compiler.loops.dtypes import BYTES, compute_dtype
+
+_ATOM = re.compile(r"[\w.]+")
+
+DIVISION_BY_ZERO = 1
+"""What an integer division stores in `*error`, where ATen raises "ZeroDivisionError"."""
+
+
+class Vocabulary:
+    """The pieces that one C++ unit uses, in the order in which they must stand."""
+
+    def __init__(self, isa: Isa, error: str = "error") -> None:
+        """`error`: the name, in every kernel that divides integers, of an `int*`."""
+        self.isa = isa
+        self.error = error
+        self._pieces: dict[str, str] = {}
+        self._lanes: dict[int, Lanes] = {}
+
+    def lanes(self, lanes: int) -> Lanes:
+        """The vocabulary of a loop nest with this many lanes; 1 is scalar code."""
+        if lanes not in self._lanes:
+            self._lanes[lanes] = Lanes(self, lanes)
+        return self._lanes[lanes]
+
+    def need(self, key: str, text: Callable[[], str]) -> None:
+        """Note a piece of the prelude; `text` notes what it needs itself."""
+        if key not in self._pieces:
+            written = text()
+            self._pieces[key] = written
+
+    def prelude(self) -> str:
+        """C++ of exactly the pieces that were used, each after what it needs."""
+        if not self._pieces:
+            return ""
+        return "\n".join((_OPENING, *self._pieces.values(), "}  // namespace", ""))
+
+
+_OPENING = """\
+#define INLINE inline __attribute__((always_inline))
+#define OUTLINE __attribute__((noinline))
+namespace {"""
+
+
+class Lanes:
+    """Everything for one number of lanes: each method answers C++ text and notes what it needs.
+
+    Expressions come without a semicolon, statements with one. Arguments are expressions too;
+    pointers are to the element type of the dtype's storage. Counts, indices and strides are `long`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, count: int) -> None:
+        self.vocabulary = vocabulary
+        self.isa = vocabulary.isa
+        self.count = count
+        self.suffix = str(count) if count > 1 else ""
+        """Of functions whose arguments do not tell the number of lanes: load16."""
+        self.index_dtype = "int64" if count == 1 or 8 * count <= self.isa.vector_bytes else "int32"
+        """The widest integer that a register of this nest holds: what argmax keeps."""
+        self._constants: dict[str, tuple[str, bool | int | float]] = {}
+        self._types: dict[str, str] = {}
+        self._forms: dict[tuple[str, str, str], operators.Form] = {}
+
+    # Types and values
+
+    def type(self, dtype: str) -> str:
+        """The type of a register: f32x16, i64x8, mask16; float, long, bool for one lane.
+
+        Raises ValueError where the vector would be wider than the machine's.
+        """
+        known = self._types.get(dtype)
+        if known is None:
+            known = self._types[dtype] = self._name_type(dtype)
+        return known
+
+    def _name_type(self, dtype: str) -> str:
+        dtype = compute_dtype(dtype)
+        if self.count == 1:
+            return SCALARS[dtype]
+        if dtype == "bool":
+            integers, name = self.type("int32"), f"mask{self.count}"
+            self.need(name, lambda: f"typedef {integers} {name};  // each lane 0 or -1")
+            return name
+        return self._vector(CODES[dtype], SCALARS[dtype], BYTES[dtype])
+
+    def _vector(self, code: str, scalar: str, size: int) -> str:
+        if size * self.count > self.isa.vector_bytes:
+            raise ValueError(
+                f"{code} in {self.count} lanes is wider than the {self.isa.vector_bytes} bytes"
+                f" of a vector of {self.isa.name}; give the nest Isa.lanes() lanes"
+            )
+        name = f"{code}x{self.count}"
+        attribute = f"vector_size({size * self.count})"
+        self.need(name, lambda: f"typedef {scalar} {name} __attribute__(({attribute}));")
+        return name
+
+    def unsigned(self, size: int) -> str:
+        """The type of unsigned lanes of `size` bytes: u32x16; unsigned for one lane."""
+        if self.count == 1:
+            return UNSIGNED[size]
+        return self._vector(f"u{8 * size}" if size > 1 else "u8", UNSIGNED[size], size)
+
+    def signed(self, size: int) -> str:
+        """The type of signed lanes of `size` bytes, as comparisons of that size answer."""
+        if self.count == 1:
+            return SIGNED[size]
+        return self._vector(f"i{8 * size}", SIGNED[size], size)
+
+    def unaligned(self, name: str, element: str, size: int) -> str:
+        """A vector type for memory at any element's address."""
+        own = f"{name}_in_memory"
+        self.need(own, lambda: f"typedef {name} {own} __attribute__((aligned({size})));")
+        return own
+
+    def storage(self, dtype: str) -> str:
+        """The element type in memory: float, bf16, half, long, bool."""
+        name = STORAGE[dtype]
+        if name in ("bf16", "half"):
+            self.need(name, lambda: f"struct {name} {{ unsigned short bits; }};")
+        return name
+
+    def need(self, key: str, text: Callable[[], str]) -> None:
+        """Note a piece of the prelude."""
+        self.vocabulary.need(key, text)
+
+    def constant(self, value: bool | int | float, dtype: str) -> str:
+        """A literal in every lane, exact (NaN, infinities, -0.0 and the least integers too)."""
+        text = literal(value, dtype)
+        if self.count > 1:
+            text = self.broadcast(text, dtype)
+        elif text.startswith("-"):
+            text = f"({text})"
+        self._constants[text] = (literal(value, dtype), value)
+        return text
+
+    def known(self, text: str) -> tuple[str, bool | int | float] | None:
+        """The literal and the value of a text that `constant` answered."""
+        return self._constants.get(text)
+
+    def broadcast(self, scalar: str, dtype: str) -> str:
+        """A scalar register's value in every lane."""
+        return scalar if self.count == 1 else memory.broadcast(self, scalar, dtype)
+
+    def iota(self, start: str, dtype: str = "int64") -> str:
+        """start, start+1, ... in the lanes, of an integer dtype."""
+        return memory.iota(self, start, dtype)
+
+    # Memory
+
+    def load(self, dtype: str, pointer: str) -> str:
+        """The elements at `pointer`, which need no alignment."""
+        return memory.load(self, dtype, pointer)
+
+    def load_partial(self, dtype: str, pointer: str, count: str) -> str:
+        """The first `count` (0 to all) elements, then zeros; reads nothing beyond them."""
+        return memory.load_partial(self, dtype, pointer, count)
+
+    def store(self, dtype: str, pointer: str, value: str) -> str:
+        """Statement: write every lane."""
+        return memory.store(self, dtype, pointer, value)
+
+    def store_partial(self, dtype: str, pointer: str, value: str, count: str) -> str:
+        """Statement: write the first `count` (0 to all) lanes and touch nothing beyond them."""
+        return memory.store_partial(self, dtype, pointer, value, count)
+
+    def load_strided(self, dtype: str, pointer: str, stride: str, count: str | None = None) -> str:
+        """Lane k from pointer[k*stride]; of lanes from `count` on nothing is read, they are 0."""
+        return memory.load_strided(self, dtype, pointer, stride, count)
+
+    def store_strided(
+        self, dtype: str, pointer: str, value: str, stride: str, count: str | None = None
+    ) -> str:
+        """Statement: lane k to pointer[k*stride], in the order of the lanes."""
+        return memory.store_strided(self, dtype, pointer, value, stride, count)
+
+    def gather(
+        self,
+        dtype: str,
+        pointer: str,
+        index: str,
+        count: str | None = None,
+        index_dtype: str = "int64",
+    ) -> str:
+        """Lane k from pointer[index[k]]; of lanes from `count` on nothing is read, they are 0."""
+        return memory.gather(self, dtype, pointer, index, count, index_dtype)
+
+    def scatter(
+        self,
+        dtype: str,
+        pointer: str,
+        index: str,
+        value: str,
+        count: str | None = None,
+        index_dtype: str = "int64",
+    ) -> str:
+        """Statement: lane k to pointer[index[k]], in the order of the lanes: the last one stays."""
+        return memory.scatter(self, dtype, pointer, index, value, count, index_dtype)
+
+    def load_even_odd(self, pointer: str, even: str, odd: str) -> str:
+        """Statement: 2 x lanes elements of bfloat16 into two declared float32 registers.
+
+        Even elements into one, odd ones into the other, without a lane crossing: for loops whose
+        order within a vector does not matter and whose every operand is bfloat16.
+        """
+        return memory.load_even_odd(self, pointer, even, odd)
+
+    def store_even_odd(self, pointer: str, even: str, odd: str) -> str:
+        """Statement: the reverse of `load_even_odd`, rounding to bfloat16."""
+        return memory.store_even_odd(self, pointer, even, odd)
+
+    # Values
+
+    def apply(
+        self,
+        op: str,
+        args: Sequence[str],
+        operand_dtypes: Sequence[str],
+        dtype: str,
+        count: str | None = None,
+    ) -> str:
+        """One of `OPERATORS`, as ATen computes it.
+
+        An integer division reports a divisor of 0 through `*error`; `count` says that only the
+        first lanes hold data, so that the others (0 after a partial load) do not.
+        A constant exponent or divisor (a text of `constant`) is looked at.
+        Raises KeyError where ATen does not define `op` on the dtype.
+        """
+        special = operators.with_constant(self, op, args, operand_dtypes, dtype)
+        if special is not None:
+            return special
+        if op in operators.DIVISIONS and count is not None and self.count > 1:
+            divisor = self.select_lanes(args[1], self.constant(1, dtype), count, dtype)
+            args = (args[0], divisor)
+        operand = operand_dtypes[1 if op == "where" else 0]
+        key = (op, operand, dtype)
+        form = self._forms.get(key)
+        if form is None:
+            form = self._forms[key] = operators.form(self, op, operand, dtype)
+        if not form.infix:
+            return form.text.format(*args)
+        if form.literals and self.count > 1:
+            args = self._literals(args)
+        return form.text.format(
+            *(arg if _ATOM.fullmatch(arg) or is_call(arg) else f"({arg})" for arg in args)
+        )
+
+    def _literals(self, args: Sequence[str]) -> Sequence[str]:
+        """One constant operand of a vector operator may stay a scalar literal: x * 0.5f."""
+        for place, arg in enumerate(args):
+            constant = self._constants.get(arg)
+            if constant is not None:
+                return (*args[:place], constant[0], *args[place + 1 :])
+        return args
+
+    def first(self, count: str) -> str:
+        """Mask of the lanes below `count`."""
+        return memory.first(self, count)
+
+    def select_lanes(self, value: str, other: str, count: str, dtype: str) -> str:
+        """Lanes below `count` of `value`, the rest of `other`."""
+        return self.apply("where", (self.first(count), value, other), ("bool", dtype, dtype), dtype)
+
+    # Reductions and scans
+
+    def identity(self, op: str, dtype: str) -> str:
+        """What leaves every value as it is under sum, prod, max, min, any or all."""
+        return self.constant(reductions.identity(op, dtype), dtype)
+
+    def combine(self, op: str, a: str, b: str, dtype: str) -> str:
+        """Two partial results of sum, prod, max, min, any or all, lane by lane.
+
+        `max_quick` and `min_quick` lose a NaN on the left: for a maximum that only feeds
+        sum(exp(x - max)), where the sum carries it.
+        """
+        return self.apply(reductions.OPERATOR[op], (a, b), (dtype, dtype), dtype)
+
+    def reduce(self, op: str, vector: str, dtype: str) -> str:
+        """The lanes of a register as one scalar register, by halves: always in the same order."""
+        return vector if self.count == 1 else reductions.reduce(self, op, vector, dtype)
+
+    def arg_update(
+        self,
+        op: str,
+        best: str,
+        best_index: str,
+        value: str,
+        index: str,
+        dtype: str,
+        index_dtype: str | None = None,
+    ) -> str:
+        """Statement: one step of argmax or argmin; every index must be above the ones before.
+
+        `best` and `best_index` (of `index_dtype`, `self.index_dtype` unless said) are variables.
+        Start them with the first elements, or with the identity of max or min and the indices of
+        the first vector. The first of equal values wins, and NaN over all, as in ATen.
+        """
+        return argmax.update(
+            self, op, best, best_index, value, index, dtype, index_dtype or self.index_dtype
+        )
+
+    def arg_reduce(
+        self, op: str, best: str, best_index: str, dtype: str, index_dtype: str | None = None
+    ) -> str:
+        """The winning index among the lanes, as a `long`; its value is `reduce` of max or min."""
+        return argmax.reduce(self, op, best, best_index, dtype, index_dtype or self.index_dtype)
+
+    def scan(self, op: str, vector: str, carry: str, dtype: str) -> str:
+        """Lane k: `carry` (a scalar register) and lanes 0 to k under sum, prod, max or min."""
+        return scans.scan(self, op, vector, carry, dtype)
+
+    def last(self, vector: str, dtype: str) -> str:
+        """The last lane as a scalar register: the carry of the next step of a scan."""
+        return scans.last(self, vector, dtype)
+
+    def transpose(self, registers: Sequence[str], dtype: str) -> str:
+        """Statement: transpose `lanes` declared registers of `lanes` lanes in place."""
+        return transposes.transpose(self, registers, dtype)
+
+    def convert(self, value: str, source: str, dtype: str) -> str:
+        """Another dtype's register for the same value, converted as ATen does; `apply` calls it."""
+        return conversions.convert(self, value, source, dtype)
+
+
+def is_call(text: str) -> bool:
+    """Whether the text is one call or one parenthesis, so that an operator may stand beside it."""
+    if not text.endswith(")"):
+        return False
+    head = re.match(r"\w*", text)
+    start = head.end() if head else 0
+    if start >= len(text) or text[start] != "(":
+        return False
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth == 0:
+            return place == len(text) - 1
+    return False

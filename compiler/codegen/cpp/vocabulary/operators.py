@@ -1,0 +1,153 @@
+"""The text of every operator of `compiler.loops.operators`, by dtype.
+
+Arithmetic that C++ has is written infix; the rest is a call of a function whose definition joins
+the prelude. Sources: aten/src/ATen/native/cpu/{BinaryOps,UnaryOps,Pow}Kernel.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, libm, polynomials
+from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
+
+if TYPE_CHECKING:
+    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an operator is written: `text` has a placeholder for each operand."""
+
+    text: str
+    infix: bool = False
+    """Operands stand beside operators: anything but a name or a call needs a parenthesis."""
+    literals: bool = False
+    """One operand may be a scalar literal."""
+
+
+DIVISIONS = frozenset({"floor_divide", "trunc_divide", "remainder", "fmod"})
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+_BOOL = {
+    "add": "{0} | {1}",
+    "mul": "{0} & {1}",
+    "maximum": "{0} | {1}",
+    "minimum": "{0} & {1}",
+    "fmax": "{0} | {1}",
+    "fmin": "{0} & {1}",
+    "ne": "{0} ^ {1}",
+}
+_INTEGER_IDENTITY = frozenset({"floor", "ceil", "trunc", "round"})
+
+
+def form(lanes: Lanes, op: str, operand: str, dtype: str) -> Form:
+    """The form of `op` on operands of `operand`; KeyError where ATen has no such operation."""
+    if op == "convert":
+        return Form(conversions.convert(lanes, "{0}", operand, dtype), infix=True)
+    held = compute_dtype(operand)
+    if op == "where":
+        return arithmetic.where(lanes, held)
+    if held == "bool":
+        return _of_bools(lanes, op)
+    if op in _COMPARE:
+        return _comparison(lanes, f"{{0}} {_COMPARE[op]} {{1}}", held, two=True)
+    if op in ("isnan", "isinf", "signbit"):
+        return _question(lanes, op, held)
+    return _of_floats(lanes, op, held) if held in FLOATS else _of_integers(lanes, op, held)
+
+
+def _comparison(lanes: Lanes, text: str, held: str, two: bool) -> Form:
+    wrapped = conversions.to_mask(lanes, text, held)
+    return Form(wrapped, infix=True, literals=two and _literal(held))
+
+
+def _literal(held: str) -> bool:
+    """A scalar literal beside a vector keeps the vector's type (not so for the short integers)."""
+    return BYTES[held] >= 4
+
+
+def _of_bools(lanes: Lanes, op: str) -> Form:
+    """Logical operators; lanes are 0 or -1."""
+    if op in _BOOL:
+        return Form(_BOOL[op], infix=True)
+    if op in _BITS:
+        return Form(f"{{0}} {_BITS[op]} {{1}}", infix=True)
+    if op in _COMPARE:
+        # false < true, though the masks are 0 and -1
+        swapped = {"lt": ">", "le": ">=", "gt": "<", "ge": "<="}
+        symbol = swapped.get(op, _COMPARE[op]) if lanes.count > 1 else _COMPARE[op]
+        return Form(f"{{0}} {symbol} {{1}}", infix=True)
+    if op == "bitwise_not":
+        return Form("!{0}" if lanes.count == 1 else "~{0}", infix=True)
+    if op in ("abs", "sign", "max_quick", "min_quick", "convert"):
+        return Form({"max_quick": "{0} | {1}", "min_quick": "{0} & {1}"}.get(op, "{0}"), True)
+    if op in ("isnan", "isinf", "signbit"):
+        return Form("{0} & false" if lanes.count == 1 else "{0} & 0", infix=True)
+    raise KeyError(f"{op} is not defined on bool")
+
+
+def _question(lanes: Lanes, op: str, held: str) -> Form:
+    """isnan, isinf, signbit."""
+    if held in INTEGERS:
+        text = "{0} < 0" if op == "signbit" and held != "uint8" else "{0} != {0}"
+        return _comparison(lanes, text, held, two=False)
+    if op == "isnan":
+        return _comparison(lanes, "{0} != {0}", held, two=False)
+    return Form(arithmetic.question(lanes, op, held))
+
+
+def _of_floats(lanes: Lanes, op: str, held: str) -> Form:
+    if op in _INFIX:
+        return Form(f"{{0}} {_INFIX[op]} {{1}}", infix=True, literals=True)
+    if op == "neg":
+        return Form("-{0}", infix=True)
+    if op == "reciprocal":
+        one = "1.0f" if held == "float32" else "1.0"
+        return Form(f"{one} / {{0}}", infix=True)
+    if op in DIVISIONS:
+        return Form(division.of_floats(lanes, op, held))
+    if op in arithmetic.FLOAT_FUNCTIONS:
+        return Form(arithmetic.of_floats(lanes, op, held))
+    name = polynomials.function(lanes, op, held) or libm.function(lanes, op, held)
+    if name is None:
+        raise KeyError(f"{op} is not defined on {held}")
+    return Form(name)
+
+
+def _of_integers(lanes: Lanes, op: str, held: str) -> Form:
+    narrow = lanes.count == 1 and BYTES[held] < 4
+    cast = f"({SCALARS[held]})" if narrow else ""
+    symbol = _BITS.get(op) or (_INFIX.get(op) if op != "div" else None)
+    if symbol:
+        text = f"{cast}({{0}} {symbol} {{1}})" if cast else f"{{0}} {symbol} {{1}}"
+        return Form(text, infix=True, literals=_literal(held))
+    if op in ("neg", "bitwise_not"):
+        text = "-{0}" if op == "neg" else "~{0}"
+        return Form(f"{cast}({text})" if cast else text, infix=True)
+    if op in _INTEGER_IDENTITY:
+        return Form("{0}", infix=True)
+    if op in DIVISIONS:
+        return Form(division.of_integers(lanes, op, held))
+    return Form(arithmetic.of_integers(lanes, op, held))
+
+
+def with_constant(
+    lanes: Lanes, op: str, args: Sequence[str], operand_dtypes: Sequence[str], dtype: str
+) -> str | None:
+    """What a constant second operand makes simpler: powers, division by a positive integer."""
+    if op not in ("pow", "floor_divide", "remainder", "trunc_divide", "fmod"):
+        return None
+    constant = lanes.known(args[1])
+    if constant is None:
+        return None
+    if op == "pow":
+        return arithmetic.power(lanes, args[0], constant[1], compute_dtype(dtype))
+    if operand_dtypes[0] in INTEGERS and constant[1] > 0:
+        return division.by_constant(lanes, op, args[0], int(constant[1]), operand_dtypes[0])
+    return None

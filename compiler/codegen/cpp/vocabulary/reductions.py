@@ -1,0 +1,71 @@
+"""Reductions across the lanes of a register, by halves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from compiler.codegen.cpp.vocabulary import hardware
+from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
+from compiler.loops.dtypes import FLOATS, compute_dtype
+
+if TYPE_CHECKING:
+    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+
+OPERATOR = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "maximum",
+    "min": "minimum",
+    "any": "bitwise_or",
+    "all": "bitwise_and",
+    "max_quick": "max_quick",
+    "min_quick": "min_quick",
+}
+"""The operator that combines two partial results."""
+
+
+def identity(op: str, dtype: str) -> bool | int | float:
+    """The value that changes nothing."""
+    if op in ("any", "all"):
+        return op == "all"
+    if op in ("sum", "prod"):
+        return op == "prod"
+    least = op.startswith("max")
+    if dtype in FLOATS:
+        return -math.inf if least else math.inf
+    if dtype == "bool":
+        return not least
+    return limits(dtype)[0 if least else 1]
+
+
+def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
+    """All lanes as one scalar: lane k with lane k + half, until one is left."""
+    held = compute_dtype(dtype)
+    register, name = lanes.type(held), f"lanes_{op}"
+    # bool masks and 32-bit integers are one C++ type and differ in what sum and max mean
+    name += "_bool" if held == "bool" and op not in ("any", "all") else ""
+
+    def text() -> str:
+        test = hardware.any_lane(lanes) if held == "bool" else None
+        if test is not None:
+            if op in ("all", "min", "min_quick"):
+                return (
+                    f"INLINE bool {name}({register} u) {{ {register} v = ~u; return !({test}); }}"
+                )
+            return f"INLINE bool {name}({register} v) {{ return {test}; }}"
+        steps, half = [], lanes.count // 2
+        while half:
+            order = [*range(half, lanes.count), *range(half)]
+            shuffle = f"__builtin_shufflevector(v, v, {', '.join(map(str, order))})"
+            steps.append(f"w = {shuffle}; v = {lanes.combine(op, 'v', 'w', held)};")
+            half //= 2
+        result = "v[0] != 0" if held == "bool" else "v[0]"
+        body = " ".join(steps)
+        return (
+            f"INLINE {SCALARS[held]} {name}({register} v) "
+            f"{{ {register} w; {body} return {result}; }}"
+        )
+
+    lanes.need(f"{name}({register})", text)
+    return f"{name}({vector})"

@@ -1,0 +1,87 @@
+"""Types of the generated C++: in registers, in memory, and the literals of their values."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
+
+CODES = {
+    "float64": "f64",
+    "float32": "f32",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint8": "u8",
+}
+"""The dtypes with vectors of their own; a vector's type is the code and the lanes: f32x16."""
+
+SCALARS = {
+    "float64": "double",
+    "float32": "float",
+    "int64": "long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+}
+STORAGE = {**SCALARS, "bfloat16": "bf16", "float16": "half"}
+"""Element types in memory. bf16 and half are structs of their bits, so that loads overload."""
+
+UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long"}
+SIGNED = {1: "signed char", 2: "short", 4: "int", 8: "long"}
+
+INFINITY = {"float32": "__builtin_inff()", "float64": "__builtin_inf()"}
+NAN = {"float32": '__builtin_nanf("")', "float64": '__builtin_nan("")'}
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """Least and greatest value of an integer dtype."""
+    bits = 8 * BYTES[dtype]
+    return (0, 2**bits - 1) if dtype == "uint8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _shortest(value: float, dtype: str) -> str:
+    """The shortest decimal text that reads back as exactly `value` rounded to `dtype`."""
+    if dtype == "float64":
+        return repr(value)
+    single = struct.pack("f", value)
+    for digits in range(6, 10):
+        text = f"{value:.{digits}g}"
+        if struct.pack("f", float(text)) == single:
+            break
+    return text if "." in text or "e" in text else text + ".0"
+
+
+def literal(value: bool | int | float, dtype: str) -> str:
+    """The C++ literal of `value` in the register type of `dtype`, exact.
+
+    A value that `dtype` cannot hold is converted as ATen fills: floats overflow to infinity,
+    integers wrap.
+    """
+    if dtype == "bool":
+        return "true" if value else "false"
+    if dtype in FLOATS:
+        dtype = compute_dtype(dtype)
+        number = float(value)
+        if dtype == "float32" and math.isfinite(number):
+            try:
+                number = struct.unpack("f", struct.pack("f", number))[0]
+            except OverflowError:
+                number = math.copysign(math.inf, number)
+        if math.isnan(number):
+            return NAN[dtype]
+        if math.isinf(number):
+            return ("-" if number < 0 else "") + INFINITY[dtype]
+        return _shortest(number, dtype) + ("f" if dtype == "float32" else "")
+    assert dtype in INTEGERS, dtype
+    low, high = limits(dtype)
+    whole = (int(value) - low) % (high - low + 1) + low
+    if dtype == "int64":
+        return f"(-{2**63 - 1}L - 1)" if whole == low else f"{whole}L"
+    if dtype == "int32":
+        return f"(-{2**31 - 1} - 1)" if whole == low else str(whole)
+    return f"({SCALARS[dtype]}){whole}"

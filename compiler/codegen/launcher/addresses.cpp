@@ -1,0 +1,50 @@
+// Addresses of Python, torch and libc, filled in by the loader: nothing of them is linked, so the
+// same file serves every torch that has them.
+struct AtenTensor;
+typedef AtenTensor* Tensor;
+
+struct PythonCalls {
+  PyObject* (*new_tuple)(long);
+  int (*set_in_tuple)(PyObject*, long, PyObject*);
+  PyObject* (*new_list)(long);
+  int (*set_in_list)(PyObject*, long, PyObject*);
+  long (*list_size)(PyObject*);
+  PyObject* (*list_item)(PyObject*, long);
+  int (*set_slice)(PyObject*, long, long, PyObject*);
+  long (*to_long)(PyObject*);
+  PyObject* (*from_long)(long);
+  PyObject* (*error_occurred)();
+  void (*clear_error)();
+  void (*set_error)(PyObject*, const char*);
+  PyObject* (*vectorcall)(PyObject*, PyObject* const*, unsigned long, PyObject*);
+  PyObject* (*attribute)(PyObject*, const char*);
+  void (*increase)(PyObject*);
+  void (*decrease)(PyObject*);
+  void* (*save_thread)();
+  void (*restore_thread)(void*);
+};
+struct TorchCalls {
+  void* (*data_pointer)(PyObject*);
+  int (*empty_strided)(long, const long*, const long*, int, int, int, Tensor*);
+  int (*data_of)(Tensor, void**);
+  int (*drop)(Tensor);
+  PyObject* (*wrap)(Tensor);
+  int (*view)(Tensor, long, const long*, const long*, long, Tensor*);
+  int (*from_blob)(void*, long, const long*, const long*, long, int, int, int, Tensor*, int,
+                   const unsigned char*, long, void (*)(void*, void*), void*);
+};
+struct SystemCalls {
+  void* (*allocate)(unsigned long, unsigned long);
+  void (*release)(void*);
+  int (*lock)(void*);
+  int (*unlock)(void*);
+  int (*clock)(int, long*);
+};
+struct PythonObjects { PyObject *none, *index_error, *runtime_error, *type_error, *memory_error; };
+
+extern "C" {
+PythonCalls python;
+TorchCalls torch_calls;
+SystemCalls system_calls;
+PythonObjects objects;
+}

@@ -1,0 +1,193 @@
+// The way from Python's call to a segment's kernels: pointers in, memory for the outputs, tensors
+// out. It keeps nothing between calls, so one segment may run on several threads and within itself.
+enum { POOLED = 1 << 20, ON_STACK = 1 << 14, WITHOUT_LOCK = 4 << 20, DENSE = 0, CPU = 0 };
+
+// data_ptr() of a tensor; null where it has no memory: fake, on the meta device, of no elements.
+static void* pointer_of(PyObject* tensor) {
+  try {
+    return torch_calls.data_pointer(tensor);
+  } catch (...) {
+    return 0;
+  }
+}
+
+static bool is_empty(PyObject* tensor) {
+  PyObject* method = python.attribute(tensor, "numel");
+  PyObject* answer = method ? python.vectorcall(method, 0, 0, 0) : 0;
+  bool empty = answer && python.to_long(answer) == 0;
+  if (python.error_occurred()) python.clear_error();
+  if (answer) python.decrease(answer);
+  if (method) python.decrease(method);
+  return empty;
+}
+
+enum Unpacked { READY, UNSUITED, FAILED };
+
+static Unpacked unpack(const Segment* s, PyObject* const* arguments, void** tensors, long* numbers) {
+  for (const char* kind = s->arguments; *kind; kind++, arguments++) {
+    if (*kind == 't') {
+      void* data = pointer_of(*arguments);
+      if (__builtin_expect(!data, 0) && !is_empty(*arguments)) return UNSUITED;
+      *tensors++ = data;
+    } else if (*kind == 'n') {
+      long number = python.to_long(*arguments);
+      if (__builtin_expect(number == -1, 0) && python.error_occurred()) return FAILED;
+      *numbers++ = number;
+    }
+  }
+  return READY;
+}
+
+// One tensor of its own; large ones on pooled memory. `shape`: bytes, sizes, strides.
+static Tensor allocate(const Output& output, const long* shape, void** data) {
+  const long *sizes = shape + 1, *strides = sizes + output.rank;
+  Tensor made = 0;
+  if (shape[0] < POOLED || pool_counts.capacity == 0) {
+    if (torch_calls.empty_strided(output.rank, sizes, strides, output.dtype, CPU, -1, &made))
+      return 0;
+    torch_calls.data_of(made, data);
+    return made;
+  }
+  *data = pool_take(shape[0]);
+  if (!*data) return 0;
+  if (torch_calls.from_blob(*data, output.rank, sizes, strides, 0, output.dtype, CPU, -1, &made,
+                            DENSE, 0, 0, give_storage, 0)) {
+    pool_give(*data);
+    return 0;
+  }
+  return made;
+}
+
+static PyObject* wrapped(Tensor tensor) {
+  try {
+    return torch_calls.wrap(tensor);
+  } catch (...) {
+    if (!python.error_occurred())
+      python.set_error(objects.runtime_error, "torch could not make a Python tensor");
+    return 0;
+  }
+}
+
+static PyObject* same(PyObject* object) {
+  python.increase(object);
+  return object;
+}
+
+static PyObject* answer(const Result& r, PyObject* const* arguments, const Tensor* made,
+                        const long* shapes) {
+  if (r.kind == NEW) return wrapped(made[r.index]);
+  if (r.kind == ARGUMENT) return same(arguments[r.index]);
+  if (r.kind == NUMBER) return python.from_long(shapes[r.shape]);
+  if (r.kind == NOTHING) return same(objects.none);
+  const long* shape = shapes + r.shape;
+  Tensor view = 0;
+  if (torch_calls.view(made[r.index], r.rank, shape + 1, shape + 1 + r.rank, shape[0], &view)) {
+    python.set_error(objects.runtime_error, "torch could not make a view of an output");
+    return 0;
+  }
+  PyObject* found = wrapped(view);
+  torch_calls.drop(view);
+  return found;
+}
+
+static PyObject* refuse(int code) {
+  if (code == INDEX_OUT_OF_RANGE)
+    python.set_error(objects.index_error, "index out of range in self");
+  else if (code == DIVISION_BY_ZERO)
+    python.set_error(objects.runtime_error, "ZeroDivisionError");
+  else
+    python.set_error(objects.runtime_error, "a compiled kernel answered an unknown error");
+  return 0;
+}
+
+static int run(const Segment* s, void** tensors, const long* numbers, const long* shapes) {
+  long bytes = shapes[0];
+  char* pooled = bytes > ON_STACK ? pool_take(bytes) : 0;
+  if (bytes > ON_STACK && !pooled) return -1;
+  char* arena = pooled ? pooled : (char*)__builtin_alloca_with_align(bytes + 64, 512);
+  int code;
+  if (shapes[1] >= WITHOUT_LOCK) {
+    void* thread = python.save_thread();
+    code = s->run(tensors, numbers, arena);
+    python.restore_thread(thread);
+  } else {
+    code = s->run(tensors, numbers, arena);
+  }
+  if (pooled) pool_give(pooled);
+  return code;
+}
+
+static PyObject* perform(const Segment* s, PyObject* const* arguments, void** tensors,
+                         const long* numbers, bool as_list) {
+  const long* shapes = s->shapes;
+  if (!shapes) {
+    long* computed = (long*)__builtin_alloca(s->shape_count * sizeof(long));
+    s->shapes_of(numbers, computed);
+    shapes = computed;
+  }
+  Tensor* made = (Tensor*)__builtin_alloca((s->outputs + 1) * sizeof(Tensor));
+  int count = 0, code = 0;
+  for (; count < s->outputs; count++) {
+    const Output& output = s->output[count];
+    void** data = tensors + s->tensors + count;
+    if (!(made[count] = allocate(output, shapes + output.shape, data))) break;
+  }
+  if (count == s->outputs) code = run(s, tensors, numbers, shapes);
+  PyObject* answers = 0;
+  if (count < s->outputs || code < 0) {
+    python.set_error(objects.memory_error, "no memory for the results of a compiled graph");
+  } else if (code) {
+    refuse(code);
+  } else if ((answers = (as_list ? python.new_list : python.new_tuple)(s->results))) {
+    for (int i = 0; i < s->results; i++) {
+      PyObject* item = answer(s->result[i], arguments, made, shapes);
+      if (!item) {
+        python.decrease(answers);
+        answers = 0;
+        break;
+      }
+      (as_list ? python.set_in_list : python.set_in_tuple)(answers, i, item);
+    }
+  }
+  while (count > 0) torch_calls.drop(made[--count]);
+  return answers;
+}
+
+// `otherwise` is called where the arguments have no memory to work on, as under FakeTensorMode.
+static PyObject* begin(const Segment* s, PyObject* otherwise, PyObject* const* arguments,
+                       long count, PyObject* list) {
+  if (count != s->parameters) {
+    python.set_error(objects.type_error,
+                     "a compiled graph was called with a wrong number of arguments");
+    return 0;
+  }
+  void** tensors = (void**)__builtin_alloca((s->tensors + s->outputs + 1) * sizeof(void*));
+  long* numbers = (long*)__builtin_alloca((s->numbers + 1) * sizeof(long));
+  Unpacked found = unpack(s, arguments, tensors, numbers);
+  if (found == READY) return perform(s, arguments, tensors, numbers, list != 0);
+  if (found == FAILED) return 0;
+  if (otherwise && otherwise != objects.none)
+    return list ? python.vectorcall(otherwise, &list, 1, 0)
+                : python.vectorcall(otherwise, arguments, count, 0);
+  python.set_error(objects.runtime_error,
+                   "a compiled graph was called with a tensor that has no memory (fake or meta)");
+  return 0;
+}
+
+static PyObject* call(const Segment* s, PyObject* otherwise, PyObject* const* arguments,
+                      long count) {
+  return begin(s, otherwise, arguments, count, 0);
+}
+
+// AOTAutograd's boxed convention: the arguments come in a list, which the callee empties.
+static PyObject* call_boxed(const Segment* s, PyObject* otherwise, PyObject* list) {
+  long count = python.list_size(list);
+  if (count < 0) return 0;
+  PyObject** arguments = (PyObject**)__builtin_alloca((count + 1) * sizeof(PyObject*));
+  for (long i = 0; i < count; i++) arguments[i] = python.list_item(list, i);
+  PyObject* answers = begin(s, otherwise, arguments, count, list);
+  if (answers) python.set_slice(list, 0, python.list_size(list), 0);
+  return answers;
+}
+
+extern "C" { extern const Launcher launcher_calls = {call, call_boxed}; }

@@ -1,0 +1,108 @@
+"""Where a plan's values live, and with which sizes and strides the tensors on them are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.codegen.launcher.segment import TensorForm
+from compiler.loops.dtypes import BYTES
+from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.program import Program
+from compiler.loops.sizes import Size, multiply, product
+from compiler.memory.plan import InArena, New, Plan, TakesOver
+
+
+def operands(program: Program) -> Iterator[Operand]:
+    """Every tensor that a call takes or the graph answers, in order."""
+    for step in program.steps:
+        if isinstance(step, Call):
+            yield from step.operands()
+    for output in program.graph.outputs:
+        if isinstance(output, Operand):
+            yield output
+
+
+class Forms:
+    """The tensor of each value that has one, in the form in which its first reader wants it."""
+
+    def __init__(self, program: Program, plan: Plan) -> None:
+        self.program = program
+        self.plan = plan
+        self._forms: dict[str, TensorForm] = {}
+        for value in program.graph.values().values():
+            if isinstance(value, (Input, Result)):
+                self._forms[value.name] = TensorForm(value.dtype, value.shape, value.strides)
+        for operand in (*_outputs(program), *operands(program)):
+            self._take(operand)
+        for name in plan.placements:
+            self._inherit(name)
+
+    def _take(self, operand: Operand) -> None:
+        memory = self.program.memories.get(operand.value)
+        if memory is None or operand.value in self._forms or operand.offset != 0:
+            return
+        if operand.dtype == memory.dtype and product(operand.shape) == memory.size:
+            self._forms[operand.value] = TensorForm(
+                operand.dtype, operand.shape, operand.strides, memory.size
+            )
+
+    def _inherit(self, value: str) -> None:
+        """Memory that another value takes over is allocated as that one will want it."""
+        home, memories = self.home(value), self.program.memories
+        form = self._forms.get(value)
+        if home == value or form is None or home in self._forms or home not in memories:
+            return
+        if (memories[home].dtype, memories[home].size) == (form.dtype, form.elements):
+            self._forms[home] = form
+
+    def of(self, value: str) -> TensorForm:
+        """The form of a value's tensor; flat where no reader asks for one."""
+        form = self._forms.get(value)
+        if form is None:
+            memory = self.program.memories[value]
+            form = self._forms[value] = TensorForm(memory.dtype, (memory.size,), (1,))
+        return form
+
+    def fits(self, operand: Operand) -> bool:
+        """Whether the operand is its value's tensor as it is."""
+        form = self.of(operand.value)
+        return (
+            operand.offset == 0
+            and operand.dtype == form.dtype
+            and operand.shape == form.sizes
+            and all(
+                one == other or size == 1
+                for size, one, other in zip(
+                    operand.shape, operand.strides, form.strides, strict=True
+                )
+            )
+        )
+
+    def home(self, value: str) -> str:
+        """The value whose memory it is: that which it takes over, or itself."""
+        seen: set[str] = set()
+        while isinstance(placement := self.plan.placements.get(value), TakesOver):
+            assert value not in seen
+            seen.add(value)
+            value = placement.value
+        return value
+
+    def is_new(self, value: str) -> bool:
+        return isinstance(self.plan.placements.get(value), New)
+
+    def arena_offset(self, value: str) -> Size | None:
+        """Of a value in its segment's arena."""
+        placement = self.plan.placements.get(value)
+        return placement.offset if isinstance(placement, InArena) else None
+
+    def bytes(self, value: str) -> Size:
+        """Of its memory."""
+        memory = self.program.memories.get(value)
+        if memory is not None:
+            return multiply(memory.size, BYTES[memory.dtype])
+        form = self.of(value)
+        return multiply(product(form.sizes), BYTES.get(form.dtype, 16))
+
+
+def _outputs(program: Program) -> list[Operand]:
+    return [output for output in program.graph.outputs if isinstance(output, Operand)]

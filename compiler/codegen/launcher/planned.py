@@ -1,0 +1,143 @@
+"""A plan's segments as functions: which memory each kernel gets, and what goes back to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from compiler.codegen.function import Function
+from compiler.codegen.launcher.forms import Forms
+from compiler.codegen.launcher.segment import (
+    Answer,
+    KernelCall,
+    NewTensor,
+    Number,
+    Parameter,
+    Passed,
+    SegmentFunction,
+    Tensor,
+    Unused,
+    ViewOf,
+)
+from compiler.loops.graph import Input, Operand
+from compiler.loops.sizes import Size, Symbolic, add, symbol
+from compiler.memory.plan import Plan, Segment
+
+Kernels = Mapping[str, tuple[str, Function]]
+"""By name of the nest: the name of its function in the unit, and the function."""
+
+DIRECT = "graph"
+"""Name of the one segment that is a whole graph."""
+
+
+def segment_functions(plan: Plan, forms: Forms, kernels: Kernels) -> list[SegmentFunction]:
+    """Every segment of the plan, in order. A graph that is one segment is called by itself."""
+    direct = whole_graph(plan, forms, kernels)
+    if direct is not None:
+        return [direct]
+    return [
+        segment_function(step.run, forms, kernels)
+        for step in plan.steps
+        if isinstance(step.run, Segment)
+    ]
+
+
+def segment_function(segment: Segment, forms: Forms, kernels: Kernels) -> SegmentFunction:
+    """A segment that the wrapper calls: its tensors, then its sizes; it answers what it allocates.
+
+    A value that takes over memory from outside is written there; the wrapper makes its tensor.
+    """
+    made = _function(segment, forms, kernels, segment.name, (), None)
+    symbols = dict.fromkeys((*segment.sizes, *made.symbols))
+    return replace(made, parameters=(*map(Tensor, segment.takes), *map(Number, symbols)))
+
+
+def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction | None:
+    """The boxed function that is the whole graph; None where Python has something to do in it."""
+    graph = forms.program.graph
+    if len(plan.steps) != 1 or not isinstance(plan.steps[0].run, Segment):
+        return None
+    segment = plan.steps[0].run
+    inputs = {node.name: node for node in graph.nodes if isinstance(node, Input)}
+    if any(node.constant for node in inputs.values()) or graph.symbols:
+        return None
+    answers: list[Answer] = []
+    for output in graph.outputs:
+        found = _answer(output, forms, inputs)
+        if found is False:
+            return None
+        answers.append(found)
+    passed = {answer.parameter for answer in answers if isinstance(answer, Passed)}
+    parameters: list[Parameter] = []
+    for name in graph.parameters:
+        if name not in inputs:
+            parameters.append(Number(name))
+        elif name in segment.takes:
+            parameters.append(Tensor(name))
+        else:
+            parameters.append(Unused(name))
+    if not passed <= set(graph.parameters):
+        return None
+    made = _function(segment, forms, kernels, DIRECT, tuple(parameters), tuple(answers))
+    allocated = {name for name, _ in made.outputs}
+    uses = {a.output for a in answers if isinstance(a, (NewTensor, ViewOf))}
+    return made if uses <= allocated and {*made.symbols} <= {*graph.parameters} else None
+
+
+def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> Answer | bool:
+    """How a graph's output is answered; False where only Python can."""
+    if output is None or isinstance(output, Symbolic):
+        return output
+    if isinstance(output, int) and not isinstance(output, bool):
+        return output
+    if not isinstance(output, Operand):
+        return False
+    if output.value in inputs:
+        return Passed(output.value) if forms.fits(output) else False
+    home = forms.home(output.value)
+    if not forms.is_new(home) or forms.of(home).dtype != output.dtype:
+        return False
+    if forms.fits(replace(output, value=home)):
+        return NewTensor(home)
+    return ViewOf(home, output.shape, output.strides, output.offset)
+
+
+def _function(
+    segment: Segment,
+    forms: Forms,
+    kernels: Kernels,
+    name: str,
+    parameters: tuple[Parameter, ...],
+    answers: tuple[Answer, ...] | None,
+) -> SegmentFunction:
+    outputs = tuple((value, forms.of(value)) for value in segment.gives if forms.is_new(value))
+    temporaries: dict[str, Size] = {}
+    calls: list[KernelCall] = []
+    moved: Size = 0
+    for nest in segment.nests:
+        function_name, function = kernels[nest.name]
+        for value in function.pointers:
+            moved = add(moved, forms.bytes(value))
+            offset = forms.arena_offset(forms.home(value))
+            if offset is not None:
+                temporaries[forms.home(value)] = offset
+        calls.append(
+            KernelCall(
+                function_name,
+                tuple(forms.home(value) for value in function.pointers),
+                tuple(symbol(size) for size in function.sizes),
+                function.workspace_bytes,
+                nest.label or nest.name,
+            )
+        )
+    return SegmentFunction(
+        name=name,
+        parameters=parameters,
+        outputs=outputs,
+        calls=tuple(calls),
+        temporaries=tuple(temporaries.items()),
+        arena_bytes=segment.arena_bytes,
+        moved_bytes=moved,
+        answers=answers,
+        boxed=answers is not None,
+    )

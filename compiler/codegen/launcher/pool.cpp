@@ -1,0 +1,80 @@
+// The pool: memory of large outputs and arenas, used again. It owns allocations, not tensors: a
+// block comes back when torch drops the last tensor, view or numpy array on its storage (the
+// storage's deleter), so what somebody still holds is never handed out again. Deleters run on any
+// thread.
+struct Free { char* data; long size, since; };
+struct PoolCounts { long hits, misses, kept_bytes, kept_blocks, capacity, seconds; };
+
+enum { HEADER = 64, SLOTS = 512, COARSE_CLOCK = 6 };
+static Free spare[SLOTS];                     // the longest unused first
+static long spares;
+static long mutex[16];                        // a pthread_mutex_t; all zero is unlocked
+extern "C" { PoolCounts pool_counts = {0, 0, 0, 0, 1L << 30, 10}; }
+
+extern "C" void pool_lock() { system_calls.lock(mutex); }
+extern "C" void pool_unlock() { system_calls.unlock(mutex); }
+
+static long now() {
+  long time[2] = {0, 0};
+  system_calls.clock(COARSE_CLOCK, time);
+  return time[0];
+}
+
+static Free remove_at(long slot) {
+  Free found = spare[slot];
+  for (long i = slot + 1; i < spares; i++) spare[i - 1] = spare[i];
+  spares--;
+  pool_counts.kept_bytes -= found.size;
+  pool_counts.kept_blocks = spares;
+  return found;
+}
+
+// A block of at least `bytes`, 64-byte aligned, its size kept in front of it; null without memory.
+// A spare one serves where it is at most an eighth too large.
+static char* pool_take(long bytes) {
+  long size = (bytes + HEADER + 4095) & ~4095L;
+  char* data = 0;
+  pool_lock();
+  for (long i = spares - 1; i >= 0 && !data; i--)
+    if (spare[i].size >= size && spare[i].size <= size + size / 8) data = remove_at(i).data;
+  data ? pool_counts.hits++ : pool_counts.misses++;
+  pool_unlock();
+  if (data) return data;
+  char* block = (char*)system_calls.allocate(64, size);
+  if (!block) return 0;
+  *(long*)block = size;
+  return block + HEADER;
+}
+
+// Frees what has lain unused for too long or is too much. Answers how many bytes.
+extern "C" long pool_trim(long capacity, long seconds) {
+  long bytes = 0, time = now();
+  for (;;) {
+    char* data = 0;
+    pool_lock();
+    if (spares && (pool_counts.kept_bytes > capacity || time - spare[0].since > seconds ||
+                   spares == SLOTS)) {
+      bytes += spare[0].size;
+      data = remove_at(0).data;
+    }
+    pool_unlock();
+    if (!data) return bytes;
+    system_calls.release(data - HEADER);
+  }
+}
+
+static void pool_give(void* data) {
+  long size = *(long*)((char*)data - HEADER);
+  pool_lock();
+  bool kept = spares < SLOTS && size <= pool_counts.capacity;
+  if (kept) {
+    spare[spares++] = {(char*)data, size, now()};
+    pool_counts.kept_bytes += size;
+    pool_counts.kept_blocks = spares;
+  }
+  pool_unlock();
+  if (!kept) system_calls.release((char*)data - HEADER);
+  pool_trim(pool_counts.capacity, pool_counts.seconds);
+}
+
+static void give_storage(void* data, void*) { pool_give(data); }

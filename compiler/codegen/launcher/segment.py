@@ -1,0 +1,299 @@
+"""The C++ text of a segment: a run of kernels as one function that Python calls.
+
+`segment_0_run` calls the kernels one after another; `segment_0` describes for the launcher what
+comes in, what is allocated and what goes out, so that no code is generated for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from compiler.loops.dtypes import BYTES
+from compiler.loops.sizes import Size, add, c_expression, multiply, product, symbols_of
+
+SCALAR_TYPES = {
+    "uint8": 0,
+    "int8": 1,
+    "int16": 2,
+    "int32": 3,
+    "int64": 4,
+    "float16": 5,
+    "float32": 6,
+    "float64": 7,
+    "bool": 11,
+    "bfloat16": 15,
+}
+"""c10/core/ScalarType.h: their numbers are part of torch's C ABI."""
+
+METH_FASTCALL, METH_O = 0x80, 0x08
+
+
+@dataclass(frozen=True, slots=True)
+class TensorForm:
+    """A tensor in memory: strides in elements."""
+
+    dtype: str
+    sizes: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    elements: Size | None = None
+    """Of its memory, where that is not the product of the sizes."""
+
+    @property
+    def bytes(self) -> Size:
+        count = product(self.sizes) if self.elements is None else self.elements
+        return multiply(count, BYTES[self.dtype])
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A parameter: a tensor."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A parameter: an integer, the value of a symbol."""
+
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A parameter that no kernel needs."""
+
+    name: str
+
+
+Parameter = Tensor | Number | Unused
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """One call of a kernel, `void NAME(pointers, sizes, workspace, error)`."""
+
+    function: str
+    pointers: tuple[str, ...]
+    """Parameters, outputs or temporaries, by name."""
+    sizes: tuple[Size, ...] = ()
+    workspace_bytes: Size = 0
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTensor:
+    """An answer: an output as it was allocated."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOf:
+    """An answer: other sizes and strides on the memory of an output."""
+
+    output: str
+    sizes: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    offset: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An answer: a parameter, given back as it came."""
+
+    parameter: str
+
+
+Answer = NewTensor | ViewOf | Passed | Size | None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFunction:
+    """All that the text of a segment says."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    outputs: tuple[tuple[str, TensorForm], ...]
+    calls: tuple[KernelCall, ...]
+    temporaries: tuple[tuple[str, Size], ...] = ()
+    """Name and byte offset in the arena."""
+    arena_bytes: Size = 0
+    moved_bytes: Size = 0
+    """Rough bytes that the kernels read and write: with many, Python's lock is released."""
+    answers: tuple[Answer, ...] | None = None
+    """None: every output, in order."""
+    boxed: bool = False
+    """It takes all arguments in one list and answers a list, as AOTAutograd calls."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Every symbol that its text has, in order."""
+        sizes = [*_shapes(self)[0], *(size for call in self.calls for size in call.sizes)]
+        sizes.extend(offset for _, offset in self.temporaries)
+        return tuple(sorted(frozenset().union(*map(symbols_of, sizes))))
+
+    @property
+    def results(self) -> tuple[Answer, ...]:
+        if self.answers is not None:
+            return self.answers
+        return tuple(NewTensor(name) for name, _ in self.outputs)
+
+
+def segment_text(segment: SegmentFunction) -> str:
+    """The segment's functions and its description; kernels must be declared before it."""
+    shapes, places = _shapes(segment)
+    lines = [*_run(segment), "", *_shapes_text(segment, shapes)]
+    outputs = [
+        f"{{{SCALAR_TYPES[form.dtype]}, {len(form.sizes)}, {place}}}"
+        for (_, form), place in zip(segment.outputs, places, strict=False)
+    ]
+    results = _results(segment, places[len(segment.outputs) :])
+    name = segment.name
+    if outputs:
+        lines.append(f"static const Output {name}_outputs[] = {{{', '.join(outputs)}}};")
+    if results:
+        lines.append(f"static const Result {name}_results[] = {{{', '.join(results)}}};")
+    lines.extend(_description(segment, len(shapes), bool(outputs), bool(results)))
+    return "\n".join(lines) + "\n"
+
+
+def methods_text(segments: Sequence[SegmentFunction]) -> str:
+    """The table by which the loader makes Python's functions of a unit, and its one variable."""
+    rows = [
+        f'{{"{s.name}", (void*){s.name}_entry, {METH_O if s.boxed else METH_FASTCALL}, 0}}'
+        for s in segments
+    ]
+    return (
+        'extern "C" {\n'
+        "const Launcher* launcher;\n"
+        f"extern Method methods[] = {{{', '.join(rows)}}};\n"
+        "}\n"
+    )
+
+
+def _run(segment: SegmentFunction) -> list[str]:
+    words = ", ".join(dict.fromkeys(call.function for call in segment.calls))
+    where = _places(segment)
+    lines = [
+        f"// {segment.name}: {words}",
+        f"static int {segment.name}_run(void* const* t, const long* n, char* arena) {{",
+        *_symbols(segment),
+        "  int error = 0;",
+    ]
+    if any(call.workspace_bytes != 0 for call in segment.calls):
+        lines.append(f"  char* const workspace = arena + {c_expression(segment.arena_bytes)};")
+    for call in segment.calls:
+        pointers = ", ".join(where[name] for name in call.pointers)
+        lines.append(f"  {{  // {call.comment}" if call.comment else "  {")
+        lines.append(f"    void* const p[] = {{{pointers}}};")
+        if call.sizes:
+            sizes = ", ".join(c_expression(size) for size in call.sizes)
+            lines.append(f"    const long s[] = {{{sizes}}};")
+        workspace = "workspace" if call.workspace_bytes != 0 else "0"
+        lines.append(f"    {call.function}(p, {'s' if call.sizes else '0'}, {workspace}, &error);")
+        lines.append("  }")
+    return [*lines, "  return error;", "}"]
+
+
+def _symbols(segment: SegmentFunction) -> list[str]:
+    numbers = [p.symbol for p in segment.parameters if isinstance(p, Number)]
+    return [f"  const long {symbol} = n[{i}];" for i, symbol in enumerate(numbers)]
+
+
+def _places(segment: SegmentFunction) -> dict[str, str]:
+    """C text of every buffer's address."""
+    tensors = [p.name for p in segment.parameters if isinstance(p, Tensor)]
+    names = [*tensors, *(name for name, _ in segment.outputs)]
+    places = {name: f"t[{i}]" for i, name in enumerate(names)}
+    for name, offset in segment.temporaries:
+        places[name] = "arena" if offset == 0 else f"arena + {c_expression(offset)}"
+    return places
+
+
+def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
+    """The numbers of `shapes`, and where each output's, then each answer's, begin."""
+    shapes: list[Size] = [add(segment.arena_bytes, _workspace(segment.calls)), segment.moved_bytes]
+    places: list[int] = []
+    for _, form in segment.outputs:
+        places.append(len(shapes))
+        shapes.extend((form.bytes, *form.sizes, *form.strides))
+    for answer in segment.results:
+        places.append(len(shapes))
+        if isinstance(answer, ViewOf):
+            shapes.extend((answer.offset, *answer.sizes, *answer.strides))
+        elif answer is not None and not isinstance(answer, (NewTensor, Passed)):
+            shapes.append(answer)
+    return shapes, places
+
+
+def _workspace(calls: Iterable[KernelCall]) -> Size:
+    """Bytes that are enough for each call: the largest, or the sum where sizes are symbolic."""
+    distinct = list(dict.fromkeys(call.workspace_bytes for call in calls))
+    numbers = [size for size in distinct if isinstance(size, int)]
+    total: Size = max(numbers, default=0)
+    for size in distinct:
+        if not isinstance(size, int):
+            total = add(total, size)
+    return total
+
+
+def _shapes_text(segment: SegmentFunction, shapes: list[Size]) -> list[str]:
+    name = segment.name
+    values = ", ".join(c_expression(size) for size in shapes)
+    if all(isinstance(size, int) for size in shapes):
+        return [f"static const long {name}_shapes[] = {{{values}}};"]
+    return [
+        f"static void {name}_shapes_of(const long* n, long* shapes) {{",
+        *_symbols(segment),
+        f"  const long values[] = {{{values}}};",
+        f"  for (int i = 0; i < {len(shapes)}; i++) shapes[i] = values[i];",
+        "}",
+    ]
+
+
+def _results(segment: SegmentFunction, places: list[int]) -> list[str]:
+    outputs = {name: i for i, (name, _) in enumerate(segment.outputs)}
+    parameters = {p.name: i for i, p in enumerate(segment.parameters) if not isinstance(p, Number)}
+    rows: list[str] = []
+    for answer, place in zip(segment.results, places, strict=True):
+        if isinstance(answer, NewTensor):
+            rows.append(f"{{NEW, {outputs[answer.output]}, 0, 0}}")
+        elif isinstance(answer, ViewOf):
+            rank = len(answer.sizes)
+            rows.append(f"{{VIEW, {outputs[answer.output]}, {rank}, {place}}}")
+        elif isinstance(answer, Passed):
+            rows.append(f"{{ARGUMENT, {parameters[answer.parameter]}, 0, 0}}")
+        elif answer is None:
+            rows.append("{NOTHING, 0, 0, 0}")
+        else:
+            rows.append(f"{{NUMBER, 0, 0, {place}}}")
+    return rows
+
+
+def _description(
+    segment: SegmentFunction, shape_count: int, outputs: bool, results: bool
+) -> list[str]:
+    name = segment.name
+    letters = {Tensor: "t", Number: "n", Unused: "-"}
+    kinds = "".join(letters[type(parameter)] for parameter in segment.parameters)
+    static = all(isinstance(size, int) for size in _shapes(segment)[0])
+    shapes = f"{name}_shapes, 0" if static else f"0, {name}_shapes_of"
+    counts = (
+        f"{len(kinds)}, {kinds.count('t')}, {kinds.count('n')}, "
+        f"{len(segment.outputs)}, {len(segment.results)}"
+    )
+    signature, call = (
+        ("PyObject* list", "call_boxed(&{0}, self, list)")
+        if segment.boxed
+        else ("PyObject* const* a, long count", "call(&{0}, self, a, count)")
+    )
+    return [
+        f'extern "C" const Segment {name} = {{',
+        f'  "{name}", "{kinds}", {counts},',
+        f"  {f'{name}_outputs' if outputs else '0'}, {f'{name}_results' if results else '0'},",
+        f"  {shape_count}, {shapes}, {name}_run}};",
+        f"static PyObject* {name}_entry(PyObject* self, {signature}) {{",
+        f"  return launcher->{call.format(name)};",
+        "}",
+    ]

@@ -1,0 +1,79 @@
+"""One graph on its way through our stages, and what is known of it for its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torch import fx
+
+from compiler.control.recorder import Recorder
+from compiler.graphs.labels import user_label
+from compiler.loops.graph import Call, Graph, Map, Reduce, Scan, Store
+from compiler.trace.records import Location, Node
+
+Operation = Map | Reduce | Scan | Store | Call
+
+
+@dataclass
+class Compiled:
+    """What the records of one graph share."""
+
+    recorder: Recorder
+    base: str
+    """Id of AOTAutograd's graph: `0/0/forward`."""
+    compile_id: str
+    parents: frozenset[str]
+    """Names of the nodes of AOTAutograd's graph."""
+    user_outputs: int
+    """How many of its outputs, the first ones, are not kept for the backward."""
+    nodes: dict[str, fx.Node] = field(default_factory=dict)
+    """Of the lowered graph, by name, in its order."""
+    described: dict[str, Node] = field(default_factory=dict)
+    operations: dict[str, Operation] = field(default_factory=dict)
+    """`op3` -> node of the value graph."""
+    numbers: dict[str, str] = field(default_factory=dict)
+    """Name of a node of the value graph -> `op3`."""
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a nest or call -> the operations that it carries out, inlined ones too."""
+    kernels: dict[str, str] = field(default_factory=dict)
+    """Name of a nest or call -> `k4 softmax`."""
+
+    @property
+    def id(self) -> str:
+        """Id of the lowered graph: `0/0/forward/lowered`."""
+        return f"{self.base}/lowered"
+
+    def take(self, graph: Graph) -> None:
+        """Number the operations of a value graph: `op0`, `op1`, … in its order."""
+        for node in graph.nodes:
+            if isinstance(node, Operation):
+                name = f"op{len(self.operations)}"
+                self.operations[name] = node
+                self.numbers[node.name] = name
+
+    def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the lowered graph's nodes, in its order."""
+        wanted = set(names)
+        return tuple(name for name in self.nodes if name in wanted)
+
+    def operations_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """`op1`, `op2`, … of these nodes of the value graph, in its order."""
+        wanted = {self.numbers[name] for name in names if name in self.numbers}
+        return tuple(name for name in self.operations if name in wanted)
+
+    def label(self, names: Iterable[str]) -> str:
+        """The user's operations behind these nodes of the lowered graph."""
+        return user_label((self.nodes[name] for name in self.in_order(names)), {})
+
+    def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
+        """User lines of these nodes, distinct, in file order; whether all of them are inferred."""
+        exact: dict[tuple[str, int], Location] = {}
+        inferred: dict[tuple[str, int], Location] = {}
+        for name in names:
+            node = self.described.get(name)
+            if node is not None and node.location is not None:
+                into = inferred if node.inferred else exact
+                into.setdefault((node.location.file, node.location.line), node.location)
+        both = {**inferred, **exact}
+        return tuple(both[key] for key in sorted(both)), bool(both) and not exact

@@ -1,0 +1,93 @@
+"""Records of generated code: a kernel for each loop nest, one for each ATen call, and the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from compiler.codegen.function import Function
+from compiler.engine.records.compiled import Compiled
+from compiler.loops.graph import Call
+from compiler.loops.nest import Nest
+from compiler.trace.records import Kernel, KernelLine, Record, Wrapper
+
+
+def name_kernels(compiled: Compiled, steps: Sequence[Nest | Call]) -> None:
+    """Give every step its id and its words: `k4 softmax`."""
+    for step in steps:
+        origins = step.origins() if isinstance(step, Nest) else step.origins
+        words = compiled.label(origins) or (step.label if isinstance(step, Nest) else step.target)
+        compiled.kernels[step.name] = f"{compiled.recorder.next_kernel()} {words}"
+
+
+def kernel_records(
+    compiled: Compiled,
+    steps: Sequence[Nest | Call],
+    functions: Mapping[str, tuple[str, Function]],
+    unit: str,
+) -> Iterator[Record]:
+    """`functions`: name of a nest -> name and code of the function that carries it out, which
+    several nests may share. `unit`: the whole translation unit, "" where none was made."""
+    for number, step in enumerate(steps):
+        id, _, label = compiled.kernels[step.name].partition(" ")
+        if isinstance(step, Call):
+            yield _call(compiled, id, label, number, step)
+        else:
+            yield _nest(compiled, id, label, number, step, functions.get(step.name))
+    if unit:
+        yield Wrapper(graph=compiled.id, language="cpp", text=compiled.recorder.text(unit))
+
+
+def _nest(
+    compiled: Compiled,
+    id: str,
+    label: str,
+    number: int,
+    nest: Nest,
+    found: tuple[str, Function] | None,
+) -> Kernel:
+    name, function = found if found is not None else (nest.name, None)
+    origins = compiled.in_order(nest.origins())
+    locations, _ = compiled.lines(origins)
+    return Kernel(
+        id=id,
+        graph=compiled.id,
+        name=name,
+        label=label,
+        language="cpp",
+        text=compiled.recorder.text(function.body.replace("@", name)) if function else "",
+        nodes=compiled.members.get(nest.name, ()),
+        origins=origins,
+        locations=locations,
+        lines=_lines(compiled, function) if function else (),
+        no_line="" if locations else "none of its nodes has a line",
+        loop_nests=1,
+        step=number,
+        steps=(number,),
+    )
+
+
+def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> Kernel:
+    origins = compiled.in_order(call.origins)
+    locations, _ = compiled.lines(origins)
+    return Kernel(
+        id=id,
+        graph=compiled.id,
+        name=call.target,
+        label=label,
+        language="aten",
+        nodes=compiled.members.get(call.name, ()),
+        origins=origins,
+        locations=locations,
+        no_line="" if locations else "none of its nodes has a line",
+        step=number,
+        steps=(number,),
+    )
+
+
+def _lines(compiled: Compiled, function: Function) -> tuple[KernelLine, ...]:
+    found = []
+    for number, names in function.lines:
+        origins = compiled.in_order(names)
+        locations, inferred = compiled.lines(origins)
+        found.append(KernelLine(line=number, nodes=origins, locations=locations, inferred=inferred))
+    return tuple(found)

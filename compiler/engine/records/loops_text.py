@@ -1,0 +1,170 @@
+"""A node of the value graph as the text of its loops, one operation a line.
+
+The form is that of Inductor's loop bodies in a trace (`compiler/inductor/loops.py`), so that the
+same viewers make a textbook loop nest of either.
+"""
+
+from __future__ import annotations
+
+from compiler.loops.expressions import Const, Expression, Gather, Iota, Load, Op, SizeOf
+from compiler.loops.graph import Compute, Map, Reduce, Scan, Store, reads
+from compiler.loops.layouts import (
+    Layout,
+    Shape,
+    View,
+    normalize,
+    refine,
+    row_major,
+    strides_over,
+)
+from compiler.loops.sizes import Size
+
+_NAMES = {"div": "truediv", "remainder": "mod", "floor_divide": "floordiv", "bitwise_not": "invert"}
+"""Operators that Inductor's bodies, and so the viewers, have other names for."""
+
+
+def loop_text(node: Compute) -> str:
+    """The loops of one node, the kept digits first, then what they compute."""
+    digits = _digits(node)
+    away = _reduced(node, digits)
+    order = [i for i, gone in enumerate(away) if not gone] + [i for i, g in enumerate(away) if g]
+    variables = [""] * len(digits)
+    lines: list[str] = []
+    for depth, place in enumerate(order):
+        variables[place] = f"p{depth}"
+        word = "reduce" if away[place] else "for"
+        lines.append(f"{'  ' * depth}{word} p{depth} in {digits[place]}:")
+    body = _Body(digits, variables, "  " * len(digits), lines)
+    value = body.value(node.expression)
+    body.finish(node, value, away)
+    return "\n".join(lines) + "\n"
+
+
+def _digits(node: Compute) -> Shape:
+    """The digits in which most of its accesses are plain sums; its domain where none are."""
+    domain = tuple(size for size in node.domain if size != 1)
+    views = [load.view for load in reads(node) if len(load.view) == 1]
+    found = refine(domain, *(normalize(view[0]).shape for view in views))
+    return domain if found is None else found
+
+
+def _reduced(node: Compute, digits: Shape) -> list[bool]:
+    """Which digits are reduced; they may be pieces of the domain's own."""
+    if not isinstance(node, Reduce):
+        return [False] * len(digits)
+    return marked(node.domain, node.reduced, digits)
+
+
+def marked(domain: Shape, flags: tuple[bool, ...], digits: Shape) -> list[bool]:
+    """The flags of a domain's digits, for digits that refine them."""
+    answers = [False] * len(digits)
+    for place, flag in enumerate(flags):
+        strides = tuple(int(index == place) for index in range(len(domain)))
+        found = strides_over(Layout(domain, strides), digits) if flag else None
+        for index, stride in enumerate(found or ()):
+            answers[index] |= stride != 0
+    return answers
+
+
+class _Body:
+    """The lines below the loop headers."""
+
+    def __init__(self, digits: Shape, variables: list[str], margin: str, lines: list[str]) -> None:
+        self.digits = digits
+        self.variables = variables
+        self.margin = margin
+        self.lines = lines
+        self._known: dict[Expression, str] = {}
+        self._count: dict[str, int] = {}
+
+    def value(self, expression: Expression) -> str:
+        """The name of what an expression answers; its lines are written."""
+        name = self._known.get(expression)
+        if name is None:
+            name = self._known[expression] = self._line(*self._call(expression))
+        return name
+
+    def finish(self, node: Compute, value: str, away: list[bool]) -> None:
+        """The last line: where the value goes."""
+        if isinstance(node, Reduce):
+            name = self._line(
+                node.op, f"{node.dtype}, {node.dtype}, {node.op}, {value}", "reduction"
+            )
+            place = self._kept_index(away)
+            self.lines.append(f"{self.margin}store_reduction({node.name}, {place}, {name})")
+        elif isinstance(node, Scan):
+            name = self._line("scan", f"{node.op}, {value}")
+            self._store(node.name, self._index(()), name)
+        elif isinstance(node, Store):
+            index = self._index(node.view)
+            for term in node.terms:
+                scale = "" if term.stride == 1 else f"{term.stride}*"
+                index = f"{index} + {scale}{self.value(term.index)}"
+            mode = ", atomic_add" if node.mode == "add" else ""
+            self._store(node.buffer, index, f"{value}, None{mode}")
+        else:
+            assert isinstance(node, Map)
+            self._store(node.name, self._index(()), value)
+
+    def _store(self, buffer: str, index: str, rest: str) -> None:
+        self.lines.append(f"{self.margin}store({buffer}, {index}, {rest})")
+
+    def _line(self, name: str, arguments: str, call: str = "") -> str:
+        count = self._count.get(name, 0)
+        self._count[name] = count + 1
+        unique = f"{name}_{count}" if count else name
+        self.lines.append(f"{self.margin}{unique} = {call or name}({arguments})")
+        return unique
+
+    def _call(self, expression: Expression) -> tuple[str, str]:
+        if isinstance(expression, Load):
+            return "load", f"{expression.value}, {self._index(expression.view)}"
+        if isinstance(expression, Gather):
+            index = self._index(expression.view)
+            for term in expression.terms:
+                scale = "" if term.stride == 1 else f"{term.stride}*"
+                index += f" + {scale}{self.value(term.index)}"
+            return "load", f"{expression.value}, {index}"
+        if isinstance(expression, Const):
+            return "constant", f"{expression.number}, torch.{expression.dtype}"
+        if isinstance(expression, Iota):
+            return "index_expr", f"{self._index(expression.view)}, torch.int64"
+        if isinstance(expression, SizeOf):
+            return "index_expr", f"{expression.size}, torch.int64"
+        assert isinstance(expression, Op)
+        arguments = [self.value(argument) for argument in expression.args]
+        if expression.name == "convert":
+            return "to_dtype", f"{arguments[0]}, torch.{expression.dtype}"
+        return _NAMES.get(expression.name, expression.name), ", ".join(arguments)
+
+    def _index(self, view: View) -> str:
+        if not view:
+            return _sum(self.variables, _row_major(self.digits), 0)
+        if len(view) == 1 and (strides := strides_over(view[0], self.digits)) is not None:
+            return _sum(self.variables, strides, view[0].offset)
+        inner = _sum(self.variables, _row_major(self.digits), 0)
+        for layout in reversed(view):
+            inner = f"{layout}[{inner}]"
+        return inner
+
+    def _kept_index(self, away: list[bool]) -> str:
+        kept = [place for place, gone in enumerate(away) if not gone]
+        strides = _row_major(tuple(self.digits[place] for place in kept))
+        return _sum([self.variables[place] for place in kept], strides, 0)
+
+
+def _row_major(digits: Shape) -> tuple[Size, ...]:
+    return row_major(digits).strides
+
+
+def _sum(variables: list[str], strides: tuple[Size, ...], offset: Size) -> str:
+    """`128*p0 + p1 + 64`."""
+    terms = []
+    for name, stride in zip(variables, strides, strict=True):
+        if stride == 0:
+            continue
+        factor = "" if stride == 1 else f"{stride}*" if isinstance(stride, int) else f"({stride})*"
+        terms.append(f"{factor}{name}")
+    if offset != 0 or not terms:
+        terms.append(str(offset))
+    return " + ".join(terms)

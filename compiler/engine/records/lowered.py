@@ -1,0 +1,164 @@
+"""Records of lowering: the graph that is lowered, what became of each node, the operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from torch import fx
+
+from compiler.engine.records.compiled import Compiled, Operation
+from compiler.engine.records.loops_text import loop_text
+from compiler.graphs.labels import copy_label, node_label
+from compiler.graphs.nodes import COMPUTING, describe_graph, target_name
+from compiler.graphs.provenance import copied_origins, kept_lines
+from compiler.loops.dtypes import BYTES
+from compiler.loops.expressions import Op, walk
+from compiler.loops.graph import (
+    Buffer,
+    Call,
+    Graph,
+    Input,
+    Map,
+    Reduce,
+    Result,
+    Scan,
+    Store,
+    extent,
+    reads,
+)
+from compiler.loops.sizes import Size
+from compiler.trace import records
+from compiler.trace.records import Lowered, Record, SchedulerNode
+
+Value = Input | Map | Reduce | Scan | Buffer | Result
+
+
+def record_size(size: Size) -> records.Size:
+    return size if isinstance(size, int) else str(size)
+
+
+def graph_record(compiled: Compiled, module: fx.GraphModule) -> records.Graph:
+    """The graph as our compiler is given it: AOTAutograd's, node by node."""
+    described = describe_graph(
+        module.graph,
+        id=compiled.id,
+        kind="lowered",
+        compile_id=compiled.compile_id,
+        recorder=compiled.recorder,
+        parent=compiled.base,
+        origins=copied_origins(compiled.parents),
+    )
+    lines = kept_lines(compiled.base)
+    nodes = []
+    for node in described.nodes:
+        line = lines.get(node.name) if node.location is None and node.op in COMPUTING else None
+        if line is not None:
+            node = msgspec.structs.replace(node, location=line, inferred=True)
+        nodes.append(node)
+        compiled.described[node.name] = node
+    whole: records.Graph = msgspec.structs.replace(described, nodes=tuple(nodes))
+    return whole
+
+
+def lowered_records(compiled: Compiled, graph: Graph) -> Iterator[Record]:
+    """One `Lowered` a node, then one `SchedulerNode` an operation."""
+    compiled.take(graph)
+    made: dict[str, list[str]] = {}
+    for name, operation in compiled.operations.items():
+        for origin in operation.origins[-1:]:
+            made.setdefault(origin, []).append(name)
+    inputs = {node.name for node in graph.nodes if isinstance(node, Input)}
+    for name, node in compiled.nodes.items():
+        if node.op == "output":
+            continue
+        own = [compiled.operations[one] for one in made.get(name, ())]
+        kinds = dict.fromkeys(type(one).__name__ for one in own)
+        lazy = "Input" if node.op == "placeholder" or name in inputs else "View"
+        yield Lowered(
+            graph=compiled.id,
+            node=name,
+            target=target_name(node.target),
+            ir=", ".join(kinds) or lazy,
+            operations=tuple(made.get(name, ())),
+            fallback="; ".join(one.reason for one in own if isinstance(one, Call) and one.reason),
+        )
+    values = graph.values()
+    for name, operation in compiled.operations.items():
+        yield _scheduler_node(compiled, values, name, operation)
+
+
+def _scheduler_node(
+    compiled: Compiled, values: dict[str, Value], name: str, operation: Operation
+) -> SchedulerNode:
+    origins = compiled.in_order(operation.origins)
+    label = node_label(compiled.nodes[origin] for origin in origins)
+    sources = sources_of(operation)
+    targets = targets_of(operation)
+    domain: tuple[Size, ...] = ()
+    if not isinstance(operation, Call):
+        domain = operation.domain
+        if isinstance(operation, Reduce):
+            away = zip(operation.domain, operation.reduced, strict=True)
+            domain = (*operation.kept, *(size for size, gone in away if gone))
+        if is_copy(operation):
+            label = copy_label(label)
+    return SchedulerNode(
+        graph=compiled.id,
+        name=name,
+        kind=kind_of(operation),
+        origins=origins,
+        label=label or operation.name,
+        domain=tuple(record_size(size) for size in domain),
+        reads=sources,
+        writes=targets,
+        read_bytes=_bytes(values, sources, operation),
+        write_bytes=_bytes(values, targets, operation),
+        loops="" if isinstance(operation, Call) else compiled.recorder.text(loop_text(operation)),
+    )
+
+
+def kind_of(operation: Operation) -> str:
+    """In Inductor's words, where it has one."""
+    if isinstance(operation, Call):
+        return "extern"
+    if isinstance(operation, Map):
+        return "pointwise"
+    return type(operation).__name__.lower().replace("reduce", "reduction")
+
+
+def is_copy(operation: Map | Reduce | Scan | Store) -> bool:
+    """Whether it only moves or converts data."""
+    plain = all(
+        part.name == "convert" for part in walk(operation.expression) if isinstance(part, Op)
+    )
+    return isinstance(operation, (Map, Store)) and plain
+
+
+def sources_of(operation: Operation) -> tuple[str, ...]:
+    """Values that it reads, each once, in order."""
+    if isinstance(operation, Call):
+        return tuple(dict.fromkeys(operand.value for operand in operation.operands()))
+    return tuple(dict.fromkeys(load.value for load in reads(operation)))
+
+
+def targets_of(operation: Operation) -> tuple[str, ...]:
+    """Values that it makes or writes."""
+    if isinstance(operation, Call):
+        made = [result.name for result in operation.results if result is not None]
+        return tuple(dict.fromkeys([*made, *operation.mutates]))
+    return (operation.buffer,) if isinstance(operation, Store) else (operation.name,)
+
+
+def _bytes(values: dict[str, Value], names: tuple[str, ...], operation: Operation) -> int | None:
+    """Bytes of these values; of a view no more than the operation has elements to read."""
+    total = 0
+    for name in names:
+        value = values.get(name)
+        if value is None or value.dtype not in BYTES:
+            return None
+        count = extent(value)
+        if not isinstance(count, int):
+            return None
+        total += count * BYTES[value.dtype]
+    return total

@@ -1,0 +1,79 @@
+"""What a recording is told while our stages work on a graph; nothing where none is on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from torch import fx
+
+from compiler.codegen.function import Function
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.engine.records.compiled import Compiled
+from compiler.engine.records.fused import fusion_records, take_members
+from compiler.engine.records.kernels import kernel_records, name_kernels
+from compiler.engine.records.lowered import graph_record, lowered_records
+from compiler.engine.records.planned import plan_record
+from compiler.fusion.fuse import Fusion
+from compiler.graphs.current import current_compile_id
+from compiler.loops.graph import Call, Graph
+from compiler.loops.nest import Nest
+from compiler.loops.program import Program
+from compiler.memory.plan import Plan
+from compiler.trace.records import Record
+
+
+class GraphRecords:
+    """The records of one graph, stage by stage. An error in here costs a record, never more."""
+
+    def __init__(
+        self, recorder: Recorder | None, module: fx.GraphModule, graph: str, user_outputs: int
+    ) -> None:
+        self.recorder = None if recorder is None or recorder.quiet else recorder
+        if self.recorder is not None:
+            self._safely = Safely(self.recorder, "the tcw engine")
+            parents = frozenset(node.name for node in module.graph.nodes)
+            self._compiled = Compiled(
+                self.recorder, graph, current_compile_id(), parents, user_outputs
+            )
+
+    def lowered(self, module: fx.GraphModule, graph: Graph) -> None:
+        """`module`: the graph as it was lowered."""
+
+        def records() -> Iterator[Record]:
+            self._compiled.nodes = {node.name: node for node in module.graph.nodes}
+            yield graph_record(self._compiled, module)
+            yield from lowered_records(self._compiled, graph)
+
+        self._emit(records)
+
+    def fused(self, fusion: Fusion) -> None:
+        def records() -> Iterator[Record]:
+            take_members(self._compiled, fusion)
+            name_kernels(self._compiled, fusion.program.steps)
+            yield from fusion_records(self._compiled, fusion)
+
+        self._emit(records)
+
+    def planned(self, program: Program, plan: Plan) -> None:
+        self._emit(lambda: [plan_record(self._compiled, program, plan)])
+
+    def generated(
+        self,
+        steps: Sequence[Nest | Call],
+        functions: Mapping[str, tuple[str, Function]],
+        unit: str,
+    ) -> None:
+        """`functions`: name of a nest -> name and code of what carries it out."""
+        self._emit(lambda: kernel_records(self._compiled, steps, functions, unit))
+
+    def _emit(self, make: Callable[[], Iterable[Record]]) -> None:
+        recorder = self.recorder
+        if recorder is None:
+            return
+
+        def write() -> None:
+            for record in make():
+                recorder.emit(record)
+
+        self._safely(write)

@@ -1,0 +1,124 @@
+"""The axes of a nest: the fewest digits in which its accesses are sums of stride times axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.fusion.groups import Group
+from compiler.fusion.rows import mask_of, part_view
+from compiler.loops.expressions import Address, Expression, Gather, Iota, Load, walk
+from compiler.loops.graph import Compute, Reduce, Scan, Store
+from compiler.loops.layouts import (
+    Layout,
+    Shape,
+    View,
+    compose_views,
+    normalize,
+    refine,
+    row_major,
+    strides_over,
+)
+
+
+@dataclass(slots=True)
+class Axes:
+    """Digits of a group's flat domain, and what is said along them."""
+
+    sizes: Shape
+
+    def address(self, view: View) -> Address:
+        """The address of `view` of the group's flat index."""
+        if not view:
+            return Address(row_major(self.sizes).strides)
+        strides = strides_over(view[-1], self.sizes)
+        if strides is None:
+            return Address(row_major(self.sizes).strides, 0, view)
+        return Address(strides, view[-1].offset, view[:-1])
+
+    def along(self, layout: Layout) -> tuple[int, ...]:
+        """The axes along which a layout moves; they refine it."""
+        strides = strides_over(layout, self.sizes)
+        assert strides is not None, (layout, self.sizes)
+        return tuple(axis for axis, stride in enumerate(strides) if stride != 0)
+
+    def moves(self, address: Address) -> tuple[int, ...]:
+        """The axes that an address varies over."""
+        return tuple(axis for axis, stride in enumerate(address.strides) if stride != 0)
+
+
+def axes_of(group: Group, members: list[Compute]) -> Axes:
+    """What must be axes (rows, reductions, scans), then what can be."""
+    sizes: Shape = (group.size,)
+    for layout in _required(group, members):
+        found = refine(sizes, layout.shape) if layout.shape else sizes
+        assert found is not None, (group.name, sizes, layout)
+        sizes = found
+    scans = [scan_view(group, node) for node in members if isinstance(node, Scan)]
+    for view in _accesses(group, members):
+        if not view or not (shape := normalize(view[-1]).shape):
+            continue
+        found = refine(sizes, shape)
+        if found is not None and all(_single(scan, found) for scan in scans):
+            sizes = found
+    kept = tuple(size for size in sizes if size != 1)
+    return Axes(kept or (1,))
+
+
+def _required(group: Group, members: list[Compute]) -> Iterator[Layout]:
+    if group.mask is not None:
+        yield part_view(group.mask, reduced=True)
+        yield part_view(group.mask, reduced=False)
+    for node in members:
+        if isinstance(node, Reduce):
+            yield reduced_view(group, node)
+            yield kept_view(group, node)
+        elif isinstance(node, Scan):
+            yield scan_view(group, node)
+
+
+def reduced_view(group: Group, node: Reduce) -> Layout:
+    """Flat index of the group -> that of the digits which a reduction reduces."""
+    return _lifted(group, node, part_view(mask_of(node.domain, node.reduced), reduced=True))
+
+
+def kept_view(group: Group, node: Reduce) -> Layout:
+    """Flat index of the group -> that of a reduction's value."""
+    return _lifted(group, node, part_view(mask_of(node.domain, node.reduced), reduced=False))
+
+
+def scan_view(group: Group, node: Scan) -> Layout:
+    """Flat index of the group -> position along the scanned digit."""
+    strides = tuple(1 if digit == node.digit else 0 for digit in range(len(node.domain)))
+    return _lifted(group, node, normalize(Layout(node.domain, strides)))
+
+
+def _lifted(group: Group, node: Compute, layout: Layout) -> Layout:
+    lifted = compose_views((layout,), group.level(node))
+    if not lifted:
+        return normalize(row_major((group.size,)))
+    assert len(lifted) == 1, (group.name, node.name, layout)
+    return lifted[0]
+
+
+def _single(layout: Layout, sizes: Shape) -> bool:
+    strides = strides_over(layout, sizes)
+    return strides is not None and sum(stride != 0 for stride in strides) <= 1
+
+
+def _accesses(group: Group, members: list[Compute]) -> Iterator[View]:
+    for node in members:
+        level = group.level(node)
+        if isinstance(node, Store):
+            yield compose_views(node.view, level)
+        for part in leaves(node):
+            if isinstance(part, (Load, Gather, Iota)):
+                yield compose_views(part.view, level)
+
+
+def leaves(node: Compute) -> Iterator[Expression]:
+    """Every expression of a node and all in them."""
+    yield from walk(node.expression)
+    if isinstance(node, Store):
+        for term in node.terms:
+            yield from walk(term.index)

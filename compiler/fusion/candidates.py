@@ -1,0 +1,119 @@
+"""Pairs of nodes whose groups might share a nest, the most bytes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.fusion.merge import Grouping
+from compiler.loops.graph import Call, Map, Store
+from compiler.loops.sizes import Size, product
+
+Kind = Literal["vertical", "horizontal"]
+WORTH = 8
+"""Siblings share at least a byte for this many elements of the smaller domain."""
+READERS = 12
+"""A value that more groups read is no reason to fuse them."""
+SMALL = 1 << 16
+"""Elements up to which the start of a loop counts against what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Two nodes, by place."""
+
+    kind: Kind
+    first: int
+    second: int
+    score: int
+    """Bytes that need not be written or read again."""
+    shared: int = 0
+    """Bytes of inputs that both read."""
+
+
+def vertical(grouping: Grouping) -> list[Candidate]:
+    """Producers with their readers. What nobody else reads need not be written at all."""
+    found: list[Candidate] = []
+    for place, edges in enumerate(grouping.edges.of_producer):
+        if not edges:
+            continue
+        producer = edges[0].producer
+        size = grouping.weights.bytes(producer)
+        readers = dict.fromkeys(edge.reader_place for edge in edges)
+        alone = len(readers) == 1 and producer.name not in grouping.fixed
+        found.extend(
+            Candidate("vertical", place, reader, size * (2 if alone else 1)) for reader in readers
+        )
+    return _sorted(found)
+
+
+def siblings(grouping: Grouping) -> list[Candidate]:
+    """Groups that read the same memory."""
+    readers: dict[str, dict[int, int]] = {}
+    weights, home = grouping.weights, grouping.home
+    units = grouping.order.units
+    for place, leaves in enumerate(grouping.edges.leaves):
+        unit = units[place]
+        if isinstance(unit, Call) or not leaves:
+            continue
+        size = product(unit.domain)
+        for leaf in leaves:
+            made = grouping.order.place.get(leaf.value)
+            if made is not None and home[made] == home[place]:
+                continue
+            groups = readers.setdefault(leaf.value, {})
+            touched = weights.touched(leaf, size)
+            groups[home[place]] = max(groups.get(home[place], 0), touched)
+    shared: dict[tuple[int, int], int] = {}
+    for groups in readers.values():
+        if len(groups) > READERS:
+            continue
+        listed = sorted(groups)
+        for i, one in enumerate(listed):
+            for two in listed[i + 1 :]:
+                both = min(groups[one], groups[two])
+                shared[one, two] = shared.get((one, two), 0) + both
+    return _sorted(
+        [Candidate("horizontal", one, two, both, both) for (one, two), both in shared.items()]
+    )
+
+
+def worth(grouping: Grouping, candidate: Candidate) -> bool:
+    """Whether siblings share enough for a common loop."""
+    groups = [grouping.groups[grouping.home[p]] for p in (candidate.first, candidate.second)]
+    least = min(grouping.weights.number(group.size) for group in groups)
+    return candidate.shared * WORTH >= least
+
+
+def twins(grouping: Grouping) -> list[Candidate]:
+    """Small pointwise loops over domains of the same size, one after the other: of an optimizer."""
+    found: list[Candidate] = []
+    last: dict[Size, int] = {}
+    for place, group in sorted(grouping.groups.items()):
+        plain = group.mask is None and not group.space.riders
+        if not plain or grouping.weights.number(group.size) > SMALL:
+            continue
+        if not all(isinstance(node, (Map, Store)) for node in group.members):
+            continue
+        before = last.get(group.size)
+        if before is not None:
+            found.append(Candidate("horizontal", before, place, 0))
+        last[group.size] = place
+    return found
+
+
+def pieces(grouping: Grouping) -> list[Candidate]:
+    """Stores of one buffer over domains of the same size: pieces of a cat."""
+    found: list[Candidate] = []
+    last: dict[tuple[str, Size], int] = {}
+    for place, unit in enumerate(grouping.order.units):
+        if isinstance(unit, Store):
+            key = (unit.buffer, product(unit.domain))
+            if key in last:
+                found.append(Candidate("horizontal", last[key], place, 0))
+            last[key] = place
+    return found
+
+
+def _sorted(candidates: list[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda c: (-c.score, c.first, c.second))

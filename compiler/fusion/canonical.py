@@ -1,0 +1,94 @@
+"""Nodes in the form that later steps expect: no reduction of one element, no store that reads
+other elements of what it writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.fusion.dependencies import storage
+from compiler.loops.dtypes import FLOATS
+from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
+from compiler.loops.graph import Graph, Map, Node, Reduce, Scan, Store, reads
+from compiler.loops.layouts import compose_views
+from compiler.loops.sizes import product
+
+LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
+
+
+def canonical(graph: Graph) -> list[Node]:
+    """The graph's nodes, with single-element and empty reductions as maps, and safe stores."""
+    memory = storage(graph)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if isinstance(node, Reduce):
+            nodes.append(reduction(node))
+        elif isinstance(node, Scan) and node.domain[node.digit] == 1:
+            nodes.append(Map(node.name, node.dtype, node.domain, _same(node), node.origins))
+        elif isinstance(node, Store):
+            nodes.extend(store(node, memory))
+        else:
+            nodes.append(node)
+    return nodes
+
+
+def reduction(node: Reduce) -> Map | Reduce:
+    """A map, where nothing is reduced or there is nothing to reduce."""
+    reduced = [s for s, away in zip(node.domain, node.reduced, strict=True) if away]
+    if any(size == 0 for size in reduced) and product(node.kept) != 0:
+        empty = convert(identity(node.op, node.expression.dtype), node.dtype)
+        return Map(node.name, node.dtype, node.kept, empty, node.origins)
+    if any(size != 1 for size in reduced):
+        return node
+    if node.op in ("argmax", "argmin"):
+        value: Expression = Const(0, node.dtype)
+    else:
+        value = _same(node)
+    return Map(node.name, node.dtype, node.kept, value, node.origins)
+
+
+def _same(node: Reduce | Scan) -> Expression:
+    element = node.expression
+    if node.op in ("any", "all") and element.dtype != "bool":
+        element = Op("ne", (element, convert(Const(0, element.dtype), element.dtype)), "bool")
+    return convert(element, node.dtype)
+
+
+def identity(op: str, dtype: str) -> Const:
+    """What a reduction of nothing answers."""
+    if op in ("any", "all"):
+        return Const(op == "all", "bool")
+    if op in ("max", "min"):
+        sign = -1 if op == "max" else 1
+        if dtype in FLOATS:
+            return Const(sign * float("inf"), dtype)
+        if dtype == "bool":
+            return Const(op == "min", dtype)
+        if dtype == "uint8":
+            return Const(0 if op == "max" else 255, dtype)
+        top = 1 << LIMITS[dtype]
+        return Const(-top if op == "max" else top - 1, dtype)
+    number = 1 if op == "prod" else 0
+    return Const(float(number) if dtype in FLOATS else number, dtype)
+
+
+def store(node: Store, memory: dict[str, str]) -> list[Node]:
+    """Through a value of its own, where a store reads other elements of what it writes."""
+    terms = [part for term in node.terms for part in walk(term.index)]
+    for leaf in reads(node):
+        if memory[leaf.value] != memory[node.buffer]:
+            continue
+        same = isinstance(leaf, Load) and leaf not in terms and leaf.value == node.buffer
+        if same and leaf.view == compose_views((), node.view) and not node.terms:
+            continue
+        break
+    else:
+        return [node]
+    value = Map(f"{node.name}_value", node.dtype, node.domain, node.expression, node.origins)
+    made: list[Node] = [value]
+    indices = []
+    for i, term in enumerate(node.terms):
+        index = Map(f"{node.name}_index_{i}", "int64", node.domain, term.index, node.origins)
+        made.append(index)
+        indices.append(replace(term, index=Load(index.name, (), "int64")))
+    loaded = Load(value.name, (), node.dtype)
+    return [*made, replace(node, expression=loaded, terms=tuple(indices))]

@@ -1,0 +1,158 @@
+"""What must run before what: values, memory that is written twice, calls with side effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store, reads
+from compiler.loops.layouts import Layout, normalize
+from compiler.loops.sizes import Size, add, at_least, multiply, subtract
+
+Unit = Compute | Call
+
+RANDOM = (
+    "rand",
+    "dropout",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "normal",
+    "exponential",
+    "uniform",
+    "cauchy",
+    "geometric",
+    "philox",
+    "rng",
+)
+"""Words in the names of operators that draw random numbers."""
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """For each unit (its place in `units`) what it waits for."""
+
+    units: list[Unit]
+    place: dict[str, int]
+    """Name of a compute node, or of a call's result -> place."""
+    before: list[dict[int, str]] = field(default_factory=list)
+    """Unit -> the units that it waits for, and why: `value`, `memory` or `effect`."""
+    overwrites: list[dict[int, str]] = field(default_factory=list)
+    """Unit -> earlier readers of memory that it writes, and the name of that memory."""
+
+
+def dependencies(graph: Graph) -> Dependencies:
+    """Every order that the graph asks for."""
+    units: list[Unit] = [n for n in graph.nodes if not isinstance(n, (Input, Buffer))]
+    found = Dependencies(units, {})
+    memory = storage(graph)
+    writers: dict[str, list[int]] = {}
+    readers: dict[str, list[int]] = {}
+    effect = -1
+    for place, unit in enumerate(units):
+        if not isinstance(unit, Call):
+            found.place[unit.name] = place
+        before: dict[int, str] = {}
+        overwrites: dict[int, str] = {}
+        for name in read_values(unit):
+            for writer in writers.get(memory[name], ()):
+                kind = "value" if _defines(units[writer], name) else "memory"
+                before.setdefault(writer, kind)
+        for name in written_values(unit):
+            for reader in readers.get(memory[name], ()):
+                before.setdefault(reader, "memory")
+                overwrites[reader] = name
+            for writer in writers.get(memory[name], ()):
+                if not apart(units[writer], unit):
+                    before[writer] = "memory"
+        for name in read_values(unit):
+            readers.setdefault(memory[name], []).append(place)
+        for name in written_values(unit):
+            writers.setdefault(memory[name], []).append(place)
+        if isinstance(unit, Call):
+            for result in unit.results:
+                if result is not None:
+                    found.place[result.name] = place
+                    writers.setdefault(memory[result.name], []).append(place)
+            if has_effect(unit):
+                if effect >= 0:
+                    before.setdefault(effect, "effect")
+                effect = place
+        elif not isinstance(unit, Store):
+            writers.setdefault(unit.name, []).append(place)
+        found.before.append(before)
+        found.overwrites.append(overwrites)
+    return found
+
+
+def storage(graph: Graph) -> dict[str, str]:
+    """Value -> the value that stands for its memory: results may share that of an argument."""
+    memory: dict[str, str] = {name: name for name in graph.values()}
+    for node in graph.nodes:
+        if not isinstance(node, Call) or not node.aliases:
+            continue
+        names = [*node.aliases, *(result.name for result in node.results if result is not None)]
+        roots = [memory[name] for name in names]
+        for name, root in memory.items():
+            if root in roots:
+                memory[name] = roots[0]
+    return memory
+
+
+def read_values(unit: Unit) -> Iterator[str]:
+    """Values whose memory a unit reads, each once."""
+    if isinstance(unit, Call):
+        yield from dict.fromkeys(operand.value for operand in unit.operands())
+    else:
+        yield from dict.fromkeys(leaf.value for leaf in reads(unit))
+
+
+def written_values(unit: Unit) -> tuple[str, ...]:
+    """Memory of others that a unit writes."""
+    if isinstance(unit, Store):
+        return (unit.buffer,)
+    return unit.mutates if isinstance(unit, Call) else ()
+
+
+def _defines(unit: Unit, name: str) -> bool:
+    return not isinstance(unit, (Call, Store)) and unit.name == name
+
+
+def has_effect(call: Call) -> bool:
+    """Whether its order among other such calls matters: random numbers, operators of others."""
+    namespace, _, operator = call.target.partition(".")
+    return namespace != "aten" or any(word in operator for word in RANDOM)
+
+
+def apart(first: Unit, second: Unit) -> bool:
+    """Whether it is certain that two stores hit no element in common: pieces of one cat."""
+    if not (isinstance(first, Store) and isinstance(second, Store)):
+        return False
+    if first.terms or second.terms or len(first.view) != 1 or len(second.view) != 1:
+        return False
+    one, two = normalize(first.view[0]), normalize(second.view[0])
+    for a, b in ((one, two), (two, one)):
+        limit = _stop(a)
+        if limit is not None and _stop(b) is not None and at_least(b.offset, limit):
+            return True
+    if not one.shape or not two.shape or one.strides[0] != two.strides[0]:
+        return False
+    period = one.strides[0]
+    rest = [Layout(x.shape[1:], x.strides[1:], x.offset) for x in (one, two)]
+    for a, b in ((rest[0], rest[1]), (rest[1], rest[0])):
+        low, high = _stop(a), _stop(b)
+        if low is not None and high is not None:
+            inside = at_least(period, high) and at_least(b.offset, low) and at_least(a.offset, 0)
+            if inside:
+                return True
+    return False
+
+
+def _stop(layout: Layout) -> Size | None:
+    """One more than the largest index that a layout answers, or None where a stride is negative."""
+    reach = layout.offset
+    for size, stride in zip(layout.shape, layout.strides, strict=True):
+        if not at_least(stride, 0):
+            return None
+        reach = add(reach, multiply(subtract(size, 1), stride))
+    return add(reach, 1)

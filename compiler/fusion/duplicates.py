@@ -1,0 +1,62 @@
+"""Common subexpressions: nodes that compute the same value from the same memory become one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from compiler.fusion.dependencies import read_values
+from compiler.fusion.through import map_leaves, rename_operands
+from compiler.fusion.versions import Versions
+from compiler.loops.expressions import Expression, Gather, Load
+from compiler.loops.graph import Call, Graph, Map, Node, Operand, Reduce, Scan, Store
+
+
+def without_duplicates(graph: Graph) -> list[Node]:
+    """The graph's nodes; of equal maps, reductions and scans the first stays.
+
+    What the graph answers, or a call writes or shares, keeps memory of its own.
+    """
+    versions = Versions(graph)
+    own = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    for node in graph.nodes:
+        if isinstance(node, Call):
+            own.update((*node.mutates, *node.aliases))
+    first: dict[Hashable, str] = {}
+    names: dict[str, str] = {}
+    kept: list[Node] = []
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, (Load, Gather)) and part.value in names:
+            return replace(part, value=names[part.value])
+        return part
+
+    for place, node in enumerate(graph.nodes):
+        if isinstance(node, Call):
+            kept.append(_renamed(node, names) if names else node)
+            continue
+        if not isinstance(node, (Map, Reduce, Scan, Store)):
+            kept.append(node)
+            continue
+        node = map_leaves(node, leaf) if names else node
+        if isinstance(node, Store):
+            kept.append(node)
+            continue
+        read = tuple(versions.version(value, place) for value in read_values(node))
+        key = (replace(node, name="", origins=()), read)
+        found = first.setdefault(key, node.name)
+        if found != node.name and node.name not in own:
+            names[node.name] = found
+        else:
+            kept.append(node)
+    return kept
+
+
+def _renamed(call: Call, names: dict[str, str]) -> Call:
+    arguments = rename_operands(call.arguments, names)
+    keywords = rename_operands(call.keywords, names)
+    assert isinstance(arguments, tuple)
+    assert isinstance(keywords, tuple)
+    if arguments == call.arguments and keywords == call.keywords:
+        return call
+    return replace(call, arguments=arguments, keywords=keywords)

@@ -1,0 +1,59 @@
+"""The edges of the value graph: who reads whom, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.fusion.dependencies import Dependencies
+from compiler.fusion.relation import Relation, relation
+from compiler.loops.expressions import Gather, Load
+from compiler.loops.graph import Call, Compute, Graph, extent, reads
+from compiler.loops.sizes import product
+
+
+@dataclass(slots=True)
+class Edge:
+    """One node reads the value of another compute node."""
+
+    producer: Compute
+    reader: Compute
+    relation: Relation
+    producer_place: int
+    reader_place: int
+    producer_group: int = -1
+    reader_group: int = -1
+
+
+@dataclass(slots=True)
+class Edges:
+    of_reader: list[list[Edge]]
+    """Place of a unit -> what it reads from other compute nodes, each way of seeing once."""
+    of_producer: list[list[Edge]]
+    leaves: list[list[Load | Gather]]
+    """Place of a unit -> everything that it reads, each once."""
+
+
+def edges_of(graph: Graph, order: Dependencies) -> Edges:
+    """All edges, by place."""
+    values = graph.values()
+    count = len(order.units)
+    found = Edges([[] for _ in range(count)], [[] for _ in range(count)], [])
+    for place, unit in enumerate(order.units):
+        if isinstance(unit, Call):
+            found.leaves.append([])
+            continue
+        leaves = list(dict.fromkeys(reads(unit)))
+        found.leaves.append(leaves)
+        size = product(unit.domain)
+        for leaf in leaves:
+            earlier = order.place.get(leaf.value)
+            if earlier is None:
+                continue
+            producer = order.units[earlier]
+            if isinstance(producer, Call):
+                continue
+            how = relation(leaf, size, extent(values[leaf.value]))
+            edge = Edge(producer, unit, how, earlier, place, earlier, place)
+            found.of_reader[place].append(edge)
+            found.of_producer[earlier].append(edge)
+    return found

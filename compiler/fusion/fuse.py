@@ -1,0 +1,100 @@
+"""Fusion: the value graph becomes loop nests and calls, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from compiler.control.decisions import Gate
+from compiler.fusion.canonical import canonical
+from compiler.fusion.decide import Decisions, Pair, Round
+from compiler.fusion.dependencies import Dependencies, dependencies, read_values
+from compiler.fusion.duplicates import without_duplicates
+from compiler.fusion.groups import Group, final_space
+from compiler.fusion.inline import Inlined, inlined
+from compiler.fusion.liveness import live
+from compiler.fusion.memories import memories, stored_values
+from compiler.fusion.merge import grouping
+from compiler.fusion.nests import nest
+from compiler.fusion.order import Task, schedule
+from compiler.fusion.reorder import reordered
+from compiler.fusion.weights import L1, Weights
+from compiler.loops.graph import Call, Graph, Operand
+from compiler.loops.nest import Nest
+from compiler.loops.program import Memory, Program
+
+
+@dataclass(slots=True)
+class Fusion:
+    """The program, and what was decided on the way."""
+
+    program: Program
+    groups: list[Group] = field(default_factory=list)
+    """One for each nest, in the order of the graph."""
+    pairs: list[Pair] = field(default_factory=list)
+    """Every pair of nodes considered, in the order in which they first were."""
+    rounds: list[Round] = field(default_factory=list)
+    inlined: list[Inlined] = field(default_factory=list)
+    """Maps that became part of their readers, and those that could not."""
+
+
+def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
+    """Fuse the graph's nodes into loop nests. `gate` may force or forbid each choice."""
+    gate = gate or Gate()
+    weights = Weights(graph)
+    for step in (canonical, live, without_duplicates, reordered):
+        graph = replace(graph, nodes=step(graph))
+    inlining = inlined(graph, weights, gate)
+    graph = replace(graph, nodes=inlining.nodes)
+    order = dependencies(graph)
+    groups = grouping(graph, order, weights, inlining.names)
+    decisions = Decisions(groups, gate)
+    decisions.run()
+    left = list(groups.groups.values())
+    for group in left:
+        group.space = final_space(group, L1, weights.accumulators(group.space.riders))
+    return Fusion(
+        program(graph, order, left, weights),
+        left,
+        list(decisions.pairs.values()),
+        decisions.rounds,
+        inlining.considered,
+    )
+
+
+def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Weights) -> Program:
+    """The groups as nests and the calls, in the order in which they run."""
+    stored = stored_values(graph, groups)
+    memory = memories(graph, stored)
+    runs, tasks = tasks_of(order, groups, memory, weights)
+    answered = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in answered}
+    steps: list[Nest | Call] = []
+    for index in schedule(tasks, dying):
+        run = runs[index]
+        steps.append(run if isinstance(run, Call) else nest(run, f"nest_{len(steps)}", stored))
+    return Program(graph, tuple(steps), memory)
+
+
+def tasks_of(
+    order: Dependencies, groups: list[Group], memory: dict[str, Memory], weights: Weights
+) -> tuple[list[Group | Call], list[Task]]:
+    """What is to run, and the same as tasks for the schedule."""
+    units = order.units
+    runs: list[Group | Call] = [*groups]
+    places = [group.places for group in groups]
+    for place, unit in enumerate(units):
+        if isinstance(unit, Call):
+            runs.append(unit)
+            places.append([place])
+    home = {place: index for index, mine in enumerate(places) for place in mine}
+    tasks: list[Task] = []
+    for index, (run, mine) in enumerate(zip(runs, places, strict=True)):
+        before = dict.fromkeys(home[p] for place in mine for p in order.before[place])
+        before.pop(index, None)
+        reads = dict.fromkeys(n for place in mine for n in read_values(units[place]))
+        made = [memory[units[p].name] for p in mine if units[p].name in memory]
+        makes = 0 if isinstance(run, Call) else sum(weights.memory(m) for m in made)
+        own = {m.name for m in made}
+        outer = tuple(name for name in reads if name in memory and name not in own)
+        tasks.append(Task(max(mine), isinstance(run, Call), tuple(before), outer, makes))
+    return runs, tasks

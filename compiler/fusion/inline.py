@@ -1,0 +1,235 @@
+"""Inlining: a map that is cheaper to compute at each reader than to keep becomes part of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from compiler.control.decisions import Decision, Gate
+from compiler.fusion.through import in_memory, is_compute, map_leaves, through
+from compiler.fusion.versions import Versions
+from compiler.fusion.weights import Weights, instructions
+from compiler.loops.dtypes import BYTES
+from compiler.loops.expressions import Expression, Gather, Load, walk
+from compiler.loops.graph import Compute, Graph, Map, Node, reads
+from compiler.loops.layouts import View, compose_views, normalize
+from compiler.loops.sizes import Size, product
+
+KIND = "inline"
+INLINE = "inline"
+KEEP = "keep"
+INVARIANT = 8
+"""Times that a loop invariant is read for each time it would be written."""
+CHEAP = 8
+"""Instructions that are less than a trip to memory and back."""
+SPARE = 1.125
+"""Bytes that a producer may read for each byte that it would write: row scalars come on top."""
+LARGEST = 64
+"""Parts of an expression that is still copied to more than one reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """One map that was considered for inlining."""
+
+    id: str
+    node: str
+    readers: tuple[str, ...]
+    inlined: bool
+    rule: str
+    """`constant`, `invariant`, `cheap`, `disjoint`, or why not: `overwritten`, `veto`."""
+    reason: str
+
+
+@dataclass(slots=True)
+class Use:
+    reader: int
+    view: View
+
+
+@dataclass(slots=True)
+class Inlining:
+    nodes: list[Node]
+    considered: list[Inlined]
+    names: dict[str, list[str]] = field(default_factory=dict)
+    """Node -> what was inlined into it."""
+
+
+def inlined(graph: Graph, weights: Weights, gate: Gate) -> Inlining:
+    """The graph's nodes with cheap maps in the expressions of their readers.
+
+    Invariants from the last to the first, so that a chain of them ends in the loop that reads its
+    end; then all others in order, so that a chain of cheap maps reads the memory at its beginning.
+    """
+    answer = Inlining(list(graph.nodes), [])
+    pass_ = _Pass(graph, weights, gate, answer)
+    places = range(len(answer.nodes))
+    for place in reversed(places):
+        pass_.consider(place, invariants=True)
+    for place in places:
+        pass_.consider(place, invariants=False)
+    answer.nodes = [node for place, node in enumerate(answer.nodes) if place not in pass_.gone]
+    return answer
+
+
+class _Pass:
+    """What both passes share."""
+
+    def __init__(self, graph: Graph, weights: Weights, gate: Gate, answer: Inlining) -> None:
+        self.graph = graph
+        self.weights = weights
+        self.gate = gate
+        self.answer = answer
+        self.fixed = in_memory(graph)
+        self.versions = Versions(graph)
+        self.uses = _uses(answer.nodes)
+        self.gone: set[int] = set()
+        self.computed: set[str] = set()
+        """Values that nests make from other such values, or by a reduction."""
+        self.impure: set[str] = set()
+        for node in graph.nodes:
+            if is_compute(node):
+                self.computed.add(node.name)
+                if not isinstance(node, Map) or any(
+                    isinstance(leaf, Gather) or leaf.value in self.impure for leaf in reads(node)
+                ):
+                    self.impure.add(node.name)
+
+    def consider(self, place: int, *, invariants: bool) -> None:
+        node = self.answer.nodes[place]
+        if not isinstance(node, Map) or node.name in self.fixed or place in self.gone:
+            return
+        mine = [use for use in self.uses.get(node.name, ()) if use.reader not in self.gone]
+        if not mine:
+            return
+        rule, reason = self._invariant(node, mine) if invariants else self._other(node, mine)
+        if not rule:
+            return
+        nodes, names = self.answer.nodes, self.answer.names
+        readers = tuple(dict.fromkeys(nodes[use.reader].name for use in mine))
+        stale = self._overwritten(node, mine, place)
+        forbidden = {INLINE: ("overwritten", stale)} if stale else {}
+        default = KEEP if stale else INLINE
+        if stale:
+            rule, reason = "overwritten", stale
+        decision = Decision(
+            self.graph.name,
+            KIND,
+            (node.name,),
+            default,
+            (INLINE, KEEP),
+            rule,
+            reason,
+            forbidden=forbidden,
+        )
+        held = [node.name, *names.get(node.name, ())]
+        readers_held = [n for reader in readers for n in (reader, *names.get(reader, ()))]
+        veto = self.gate.veto(self.graph.name, held, readers_held)
+        done = not veto and self.gate.decide(decision) == INLINE
+        if not done and not stale:
+            rule, reason = "veto", f"{veto or decision.id} keeps it"
+        self.answer.considered.append(Inlined(decision.id, node.name, readers, done, rule, reason))
+        if done:
+            _carry_out(node, mine, self.answer, self.uses, held)
+            self.gone.add(place)
+
+    def _overwritten(self, node: Map, mine: list[Use], place: int) -> str:
+        for source in reads(node):
+            for use in mine:
+                if not self.versions.same(source.value, place, use.reader):
+                    return f"{source.value} is overwritten before its last reader"
+        return ""
+
+    def _invariant(self, node: Map, mine: list[Use]) -> tuple[str, str]:
+        if node.name in self.impure or not _small(node, mine):
+            return "", ""
+        cost = instructions(node)
+        if not any(True for _ in reads(node)) and cost <= (CHEAP if len(mine) > 1 else 4 * CHEAP):
+            return "constant", f"needs no memory, {cost} instructions an element"
+        size = self.weights.number(product(node.domain))
+        sizes = [_domain(self.answer.nodes[use.reader], self.weights) for use in mine]
+        if not all(count >= INVARIANT * size for count in sizes):
+            return "", ""
+        if cost > CHEAP and not all(_still(use.view) for use in mine):
+            return "", ""
+        times = min(sizes) // max(1, size)
+        return "invariant", f"read {times} times for each element, {cost} instructions"
+
+    def _other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
+        sources = list(reads(node))
+        if not _small(node, mine) or any(s.value in self.computed for s in sources):
+            return "", ""
+        whole = product(node.domain)
+        size = self.weights.number(whole)
+        cost = instructions(node)
+        result = BYTES.get(node.dtype, 4)
+        moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
+        if cost <= CHEAP and moved <= result * SPARE:
+            return "cheap", f"reads {moved:g} bytes an element, its result is {result}"
+        seen = sum(_domain(self.answer.nodes[use.reader], self.weights) for use in mine)
+        if any(isinstance(source, Gather) for source in sources):
+            return "", ""
+        if all(_apart(use.view) for use in mine) and seen <= size:
+            return "disjoint", f"{len(mine)} readers see {seen} of {size} elements, none twice"
+        return "", ""
+
+
+def _small(node: Map, mine: list[Use]) -> bool:
+    return len(mine) == 1 or sum(1 for _ in walk(node.expression)) <= LARGEST
+
+
+def _uses(nodes: list[Node]) -> dict[str, list[Use]]:
+    uses: dict[str, list[Use]] = {}
+    for place, node in enumerate(nodes):
+        if is_compute(node):
+            for leaf in reads(node):
+                uses.setdefault(leaf.value, []).append(Use(place, leaf.view))
+    return uses
+
+
+def _carry_out(
+    node: Map, mine: list[Use], answer: Inlining, uses: dict[str, list[Use]], held: list[str]
+) -> None:
+    whole = product(node.domain)
+    for place in dict.fromkeys(use.reader for use in mine):
+        reader = answer.nodes[place]
+        assert is_compute(reader)
+        seen = product(reader.domain)
+
+        def leaf(part: Expression, seen: Size = seen) -> Expression:
+            if isinstance(part, Load) and part.value == node.name:
+                return through(node.expression, part.view, whole, seen)
+            return part
+
+        answer.nodes[place] = map_leaves(reader, leaf)
+        names = answer.names.setdefault(reader.name, [])
+        names.extend(name for name in held if name not in names)
+    for source in reads(node):
+        for use in mine:
+            view = compose_views(source.view, use.view)
+            uses[source.value].append(Use(use.reader, view))
+    del uses[node.name]
+
+
+def _apart(view: View) -> bool:
+    """Whether it is one layout that answers no index twice."""
+    if len(view) != 1:
+        return False
+    return all(stride != 0 for stride in normalize(view[0]).strides)
+
+
+def _still(view: View) -> bool:
+    """Whether a view stays where it is along the innermost digit."""
+    if len(view) != 1:
+        return False
+    strides = normalize(view[0]).strides
+    return not strides or strides[-1] == 0
+
+
+def _domain(node: Node, weights: Weights) -> int:
+    assert is_compute(node)
+    return weights.number(product(node.domain))
+
+
+def names_of(node: Compute, inlining: Inlining) -> list[str]:
+    """A node and what was inlined into it."""
+    return [node.name, *inlining.names.get(node.name, ())]

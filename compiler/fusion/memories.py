@@ -1,0 +1,42 @@
+"""Which values live in memory, and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.fusion.groups import Group
+from compiler.loops.expressions import Gather
+from compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, Scan, Store, reads
+from compiler.loops.program import Memory
+from compiler.loops.sizes import product
+
+
+def stored_values(graph: Graph, groups: Sequence[Group]) -> frozenset[str]:
+    """Values that outputs, calls, gathers or another group read."""
+    home = {node.name: group.id for group in groups for node in group.members}
+    wanted = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    for node in graph.nodes:
+        if isinstance(node, Call):
+            wanted.update(operand.value for operand in node.operands())
+            wanted.update((*node.mutates, *node.aliases))
+    for group in groups:
+        for member in group.members:
+            if isinstance(member, Store):
+                wanted.add(member.buffer)
+            for leaf in reads(member):
+                if isinstance(leaf, Gather) or home.get(leaf.value) != group.id:
+                    wanted.add(leaf.value)
+    return frozenset(wanted)
+
+
+def memories(graph: Graph, stored: frozenset[str]) -> dict[str, Memory]:
+    """The memory of every value that some nest writes, but for the caller's."""
+    found: dict[str, Memory] = {}
+    for node in graph.nodes:
+        if isinstance(node, (Map, Reduce, Scan, Buffer)) and node.name in stored:
+            if isinstance(node, Buffer):
+                shape = node.shape
+            else:
+                shape = node.kept if isinstance(node, Reduce) else node.domain
+            found[node.name] = Memory(node.name, node.dtype, shape, product(shape))
+    return found

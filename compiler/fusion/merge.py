@@ -1,0 +1,162 @@
+"""Whether two groups may become one, by all rules; and the group that they become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from compiler.fusion.dependencies import Dependencies
+from compiler.fusion.edges import Edge, Edges, edges_of
+from compiler.fusion.groups import Group, Space, space_of
+from compiler.fusion.reachability import Reachability
+from compiler.fusion.rows import mask_of
+from compiler.fusion.rules import Refusal
+from compiler.fusion.rules.access import readable
+from compiler.fusion.rules.digits import common_digits
+from compiler.fusion.rules.domain import common_space
+from compiler.fusion.rules.order import (
+    few_pointers,
+    no_barrier,
+    no_cycle,
+    scans_are_innermost,
+    scatters_run_alone,
+)
+from compiler.fusion.rules.riders import riders_are_plain
+from compiler.fusion.rules.rows import rows_are_plain
+from compiler.fusion.through import in_memory
+from compiler.fusion.weights import Weights
+from compiler.loops.expressions import Gather, Iota, Load, walk
+from compiler.loops.graph import Call, Compute, Graph, Reduce, Store
+from compiler.loops.layouts import Shape, normalize, refine
+from compiler.loops.sizes import product
+
+
+@dataclass(slots=True)
+class Merge:
+    """Two groups that may become one."""
+
+    space: Space
+    digits: Shape
+    against: Refusal | None = None
+    """Why it is not worth it."""
+
+
+@dataclass(slots=True)
+class Grouping:
+    """The groups of one graph while they merge."""
+
+    graph: Graph
+    order: Dependencies
+    weights: Weights
+    edges: Edges
+    reach: Reachability
+    groups: dict[int, Group]
+    home: list[int]
+    """Place of a unit -> id of its group; of a call: -1."""
+    digits: dict[int, Shape]
+    fixed: set[str]
+    """Values that are in memory whatever is fused."""
+    merges: int = 0
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def legal(self, one: Group, two: Group) -> Merge | Refusal:
+        """The merged group, or the first rule against it."""
+        edges = self.between(one, two)
+        space = common_space(one, two, edges)
+        if isinstance(space, Refusal):
+            return space
+        for edge in edges:
+            refusal = readable(edge, space)
+            if refusal is not None:
+                return refusal
+        against: list[Refusal] = []
+        members = [*one.members, *two.members]
+        reduces = any(
+            isinstance(node, Reduce) and mask_of(node.domain, node.reduced) == space.mask
+            for node in members
+        )
+        for refusal in (
+            rows_are_plain(space, reduces, self.weights),
+            riders_are_plain(space, members, self.weights),
+            scans_are_innermost(space, members),
+            scatters_run_alone(space, members),
+            no_cycle(one, two, self.reach, self.order.units),
+            no_barrier(one, two, space, self.order),
+            few_pointers(one, two),
+        ):
+            if refusal is not None:
+                if not refusal.legal:
+                    return refusal
+                against.append(refusal)
+        digits = common_digits(one, two, space, self.digits)
+        if isinstance(digits, Refusal):
+            return digits
+        return Merge(space, digits, against[0] if against else None)
+
+    def between(self, one: Group, two: Group) -> list[Edge]:
+        """The edges between two groups, either way."""
+        found: list[Edge] = []
+        for reader, producer in ((one, two), (two, one)):
+            if not self.reach.reaches(producer.id, reader.id):
+                continue
+            for place in reader.places:
+                for edge in self.edges.of_reader[place]:
+                    if self.home[edge.producer_place] == producer.id:
+                        edge.reader_group, edge.producer_group = reader.id, producer.id
+                        found.append(edge)
+        return found
+
+    def merge(self, one: Group, two: Group, merge: Merge) -> Group:
+        """`two` joins `one`."""
+        self.reach.merge(one.id, two.id)
+        self.merges += 1
+        for place in two.places:
+            self.home[place] = one.id
+        one.places = sorted((*one.places, *two.places))
+        units = self.order.units
+        one.members = [u for p in one.places if not isinstance(u := units[p], Call)]
+        one.space = merge.space
+        one.names.extend(two.names)
+        inside = {node.name for node in one.members} - self.fixed
+        one.buffers = (one.buffers | two.buffers) - inside
+        one.changed = self.merges
+        self.digits[one.id] = merge.digits
+        del self.groups[two.id]
+        return one
+
+
+def grouping(
+    graph: Graph, order: Dependencies, weights: Weights, names: dict[str, list[str]]
+) -> Grouping:
+    """Each compute node a group of its own."""
+    edges = edges_of(graph, order)
+    fixed = in_memory(graph)
+    groups: dict[int, Group] = {}
+    digits: dict[int, Shape] = {}
+    for place, unit in enumerate(order.units):
+        if isinstance(unit, Call):
+            continue
+        read = [leaf.value for leaf in edges.leaves[place]]
+        written = [unit.buffer if isinstance(unit, Store) else unit.name]
+        held = [unit.name, *names.get(unit.name, ())]
+        groups[place] = Group(
+            place, [place], [unit], space_of(unit), held, frozenset((*read, *written))
+        )
+        digits[place] = digits_of(unit)
+    home = [place if place in groups else -1 for place in range(len(order.units))]
+    reach = Reachability([list(before) for before in order.before])
+    return Grouping(graph, order, weights, edges, reach, groups, home, digits, fixed)
+
+
+def digits_of(node: Compute) -> Shape:
+    """The digits of a node's domain that its accesses need; those that do not fit are left out."""
+    whole = product(node.domain)
+    digits: Shape = (whole,)
+    if isinstance(node, Reduce):
+        digits = tuple(size for size, _ in mask_of(node.domain, node.reduced)) or digits
+    views = [part.view for part in walk(node.expression) if isinstance(part, (Load, Gather, Iota))]
+    if isinstance(node, Store):
+        views.append(node.view)
+    for view in dict.fromkeys(views):
+        if view and (shape := normalize(view[-1]).shape):
+            digits = refine(digits, shape) or digits
+    return digits

@@ -1,0 +1,31 @@
+"""A group of the value graph as a loop nest."""
+
+from __future__ import annotations
+
+from compiler.fusion.axes import axes_of, reduced_view
+from compiler.fusion.groups import Group
+from compiler.fusion.labels import label
+from compiler.fusion.rows import mask_of
+from compiler.fusion.statements import Statements, mask_bits
+from compiler.loops.graph import Reduce
+from compiler.loops.nest import Axis, Nest
+
+
+def nest(group: Group, name: str, stored: frozenset[str]) -> Nest:
+    """The nest of a group; of its values those in `stored` are written to memory."""
+    axes = axes_of(group, group.members)
+    reduced = 0
+    for node in group.members:
+        if not isinstance(node, Reduce) or not group.is_element(node):
+            continue
+        if mask_of(node.domain, node.reduced) == group.mask:
+            reduced = mask_bits(axes.along(reduced_view(group, node)))
+    statements = Statements(group, axes, stored, reduced)
+    for node in group.members:
+        statements.add(node)
+    return Nest(
+        name,
+        tuple(Axis(size, bool(reduced >> i & 1)) for i, size in enumerate(axes.sizes)),
+        statements.all(),
+        label(group.members),
+    )

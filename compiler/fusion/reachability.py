@@ -1,0 +1,60 @@
+"""Who reaches whom among groups, as bitsets that a merge updates where something changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class Reachability:
+    """Ancestors and descendants of each unit. A group is asked for by the unit it began with."""
+
+    def __init__(self, before: Sequence[Sequence[int]]) -> None:
+        count = len(before)
+        self.ancestors = [0] * count
+        self.descendants = [0] * count
+        self.held = [1 << unit for unit in range(count)]
+        """The units of a group, at the unit it is asked for by."""
+        for unit in range(count):
+            reached = 0
+            for earlier in before[unit]:
+                reached |= self.ancestors[earlier] | 1 << earlier
+            self.ancestors[unit] = reached
+        for unit in range(count - 1, -1, -1):
+            reached = self.descendants[unit] | 1 << unit
+            for earlier in before[unit]:
+                self.descendants[earlier] |= reached
+
+    def reaches(self, first: int, second: int) -> bool:
+        """Whether something in the second group waits for something in the first."""
+        return bool(self.descendants[first] & self.held[second])
+
+    def between(self, first: int, second: int) -> int:
+        """Units outside both that one of them waits for and that wait for the other."""
+        up, down = self.ancestors, self.descendants
+        both = self.held[first] | self.held[second]
+        return (up[second] & down[first] | up[first] & down[second]) & ~both
+
+    def merge(self, first: int, second: int) -> None:
+        """The second group joins the first. Only units that knew exactly one of them learn."""
+        up, down = self.ancestors, self.descendants
+        up_first, up_second, down_first, down_second = (
+            up[first],
+            up[second],
+            down[first],
+            down[second],
+        )
+        self.held[first] |= self.held[second]
+        inside = self.held[first]
+        for learners, table, news in (
+            (up_first & ~up_second, down, down_second | inside),
+            (up_second & ~up_first, down, down_first | inside),
+            (down_first & ~down_second, up, up_second | inside),
+            (down_second & ~down_first, up, up_first | inside),
+        ):
+            left = learners & ~inside
+            while left:
+                lowest = left & -left
+                table[lowest.bit_length() - 1] |= news
+                left ^= lowest
+        up[first] = (up_first | up_second) & ~inside
+        down[first] = (down_first | down_second) & ~inside

@@ -1,0 +1,91 @@
+"""A map's iteration order is free where no memory shows it: it takes the order of its readers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.fusion.through import in_memory, is_compute, map_leaves, through
+from compiler.loops.expressions import Expression, Gather, Iota, Load, walk
+from compiler.loops.graph import Graph, Map, Node, reads
+from compiler.loops.layouts import View, normalize
+from compiler.loops.sizes import Size, multiply, product
+
+
+def reordered(graph: Graph) -> list[Node]:
+    """The graph's nodes, each map in the order in which all of its readers read it."""
+    fixed = in_memory(graph)
+    nodes = list(graph.nodes)
+    views: dict[str, dict[View, None]] = {}
+    readers: dict[str, list[int]] = {}
+    for place, node in enumerate(nodes):
+        if is_compute(node):
+            for leaf in reads(node):
+                views.setdefault(leaf.value, {})[leaf.view] = None
+                where = readers.setdefault(leaf.value, [])
+                if not where or where[-1] != place:
+                    where.append(place)
+    for place in range(len(nodes) - 1, -1, -1):
+        node = nodes[place]
+        if not isinstance(node, Map) or node.name in fixed:
+            continue
+        seen = list(views.get(node.name, ()))
+        if len(seen) != 1 or not seen[0] or not _bijection(node, seen[0]):
+            continue
+        view = seen[0]
+        whole = product(node.domain)
+        expression = through(node.expression, view, whole, whole)
+        if _chains(expression) > _chains(node.expression):
+            continue
+        domain = normalize(view[0]).shape
+        nodes[place] = moved = replace(node, domain=domain, expression=expression)
+        for reader in readers[node.name]:
+            nodes[reader] = _straight(nodes[reader], node.name)
+        for value in dict.fromkeys(leaf.value for leaf in reads(moved)):
+            views[value] = _views_of(nodes, readers[value], value)
+    return nodes
+
+
+def _views_of(nodes: list[Node], readers: list[int], value: str) -> dict[View, None]:
+    found: dict[View, None] = {}
+    for place in readers:
+        node = nodes[place]
+        if is_compute(node):
+            found.update((leaf.view, None) for leaf in reads(node) if leaf.value == value)
+    return found
+
+
+def _bijection(node: Map, view: View) -> bool:
+    if len(view) != 1:
+        return False
+    layout = normalize(view[0])
+    whole = product(node.domain)
+    if layout.offset != 0 or layout.size != whole or layout.is_identity():
+        return False
+    width: Size = 1
+    left = dict.fromkeys(range(len(layout.shape)))
+    while left:
+        found = next((d for d in left if layout.strides[d] == width), None)
+        if found is None:
+            return False
+        del left[found]
+        width = multiply(width, layout.shape[found])
+    return True
+
+
+def _chains(expression: Expression) -> int:
+    """Layouts beyond one in the views of an expression: divisions that a nest would do."""
+    return sum(
+        max(0, len(part.view) - 1)
+        for part in walk(expression)
+        if isinstance(part, (Load, Gather, Iota))
+    )
+
+
+def _straight(node: Node, value: str) -> Node:
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, Load) and part.value == value:
+            return replace(part, view=())
+        return part
+
+    assert is_compute(node)
+    return map_leaves(node, leaf)

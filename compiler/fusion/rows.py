@@ -1,0 +1,82 @@
+"""Rows: the digits of a group's domain, marked kept or reduced, and how row scalars see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from compiler.loops.layouts import Layout, Shape, normalize, row_major
+from compiler.loops.sizes import Size, multiply, product
+
+Mask = tuple[tuple[Size, bool], ...]
+"""Digits from the most significant on; True where reduced. No size 1, no two neighbours alike."""
+
+
+def merged(digits: Iterable[tuple[Size, bool]]) -> Mask:
+    """The mask with as few digits as possible."""
+    answer: list[tuple[Size, bool]] = []
+    for size, reduced in digits:
+        if size == 1:
+            continue
+        if answer and answer[-1][1] == reduced:
+            answer[-1] = (multiply(answer[-1][0], size), reduced)
+        else:
+            answer.append((size, reduced))
+    return tuple(answer)
+
+
+@lru_cache(maxsize=1 << 12)
+def mask_of(domain: Shape, reduced: tuple[bool, ...]) -> Mask:
+    return merged(zip(domain, reduced, strict=True))
+
+
+@lru_cache(maxsize=1 << 12)
+def kept_size(mask: Mask) -> Size:
+    """How many rows there are."""
+    return product(size for size, reduced in mask if not reduced)
+
+
+@lru_cache(maxsize=1 << 12)
+def row_length(mask: Mask) -> Size:
+    return product(size for size, reduced in mask if reduced)
+
+
+@lru_cache(maxsize=1 << 12)
+def whole_size(mask: Mask) -> Size:
+    return product(size for size, _ in mask)
+
+
+@lru_cache(maxsize=1 << 12)
+def row_view(mask: Mask) -> Layout:
+    """Flat index of the whole domain -> flat index of the rows."""
+    return part_view(mask, reduced=False)
+
+
+@lru_cache(maxsize=1 << 12)
+def part_view(mask: Mask, *, reduced: bool) -> Layout:
+    """Flat index of the whole domain -> flat index of the kept (or of the reduced) digits."""
+    marks = [away == reduced for _, away in mask]
+    widths = row_major(tuple(s for (s, _), mine in zip(mask, marks, strict=True) if mine)).strides
+    steps = iter(widths)
+    strides = tuple(next(steps) if mine else 0 for mine in marks)
+    return normalize(Layout(tuple(size for size, _ in mask), strides))
+
+
+def mask_of_broadcast(layout: Layout) -> Mask | None:
+    """The mask whose rows `layout` reads one after the other, or None where it does not."""
+    normal = normalize(layout)
+    if normal.offset != 0:
+        return None
+    width: Size = 1
+    for size, stride in zip(reversed(normal.shape), reversed(normal.strides), strict=True):
+        if stride == 0:
+            continue
+        if stride != width:
+            return None
+        width = multiply(width, size)
+    return merged((n, step == 0) for n, step in zip(normal.shape, normal.strides, strict=True))
+
+
+def mask_text(mask: Mask) -> str:
+    """`512 kept × 256 reduced`."""
+    return " × ".join(f"{size} {'reduced' if away else 'kept'}" for size, away in mask) or "1"

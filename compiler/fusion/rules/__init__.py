@@ -1,0 +1,37 @@
+"""The rules that keep two groups apart, each with a stable name and the words for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RULES = {
+    "empty": "a domain without elements is not fused",
+    "domain": "one loop nest runs over one flat domain, and row scalars over its rows",
+    "digits": "all accesses must be sums of stride times axis over common digits",
+    "reduction": "one nest has one kind of row",
+    "access": "a value that stays in registers is read where it is made",
+    "recomputed": "a value must not be computed again for each row",
+    "rider": "only a plain column sum or full sum rides along in a loop over other rows",
+    "finish": "a riding reduction is complete only after the whole nest",
+    "strided rows": "rows whose digits are not the innermost must be wide and fit the cache",
+    "gather": "what an index chooses is read from memory",
+    "scan": "only a scan along the innermost digit shares its loop",
+    "barrier": "memory that a store or a call writes is read before it or after it",
+    "scatter": "stores that may hit an element twice run in order",
+    "cycle": "something between the two waits for one and is waited for by the other",
+    "working set": "what a loop holds must fit the innermost cache",
+    "pointers": "a loop follows only so many arrays at once",
+    "too little": "what the two share is not worth a common loop",
+    "veto": "an override keeps them apart",
+}
+"""Name -> what it says in general."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why two groups stay apart."""
+
+    rule: str
+    reason: str
+    legal: bool = False
+    """Fusing would be correct, only not worth it: an override may force it."""

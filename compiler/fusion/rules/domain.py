@@ -1,0 +1,72 @@
+"""`domain`, `reduction`: whether two groups have one space in common."""
+
+from __future__ import annotations
+
+from compiler.fusion.edges import Edge
+from compiler.fusion.groups import Group, Space
+from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length, whole_size
+from compiler.fusion.rules import Refusal
+from compiler.loops.graph import Reduce
+
+
+def common_space(one: Group, two: Group, edges: list[Edge]) -> Space | Refusal:
+    """The space of both groups together; riders that become main are no longer among its riders."""
+    if one.size == 0 or two.size == 0:
+        return Refusal("empty", "a domain has no elements")
+    found = _same_size(one, two, edges) if one.size == two.size else _rows_join(one, two, edges)
+    if isinstance(found, Refusal):
+        return found
+    mask, riders = found
+    size = one.size if mask is None else whole_size(mask)
+    return Space(size, mask, tuple(dict.fromkeys(r for r in riders if r != mask)))
+
+
+def _same_size(
+    one: Group, two: Group, edges: list[Edge]
+) -> tuple[Mask | None, tuple[Mask, ...]] | Refusal:
+    wanted = one.mask or two.mask or _read_back(edges)
+    for mask in (one.mask, two.mask, wanted):
+        if mask is not None and mask != wanted and wanted is not None:
+            return Refusal(
+                "reduction", f"rows of {mask_text(wanted)} and of {mask_text(mask)} in one loop"
+            )
+    return wanted, (*one.space.riders, *two.space.riders)
+
+
+def _read_back(edges: list[Edge]) -> Mask | None:
+    """The mask of a riding reduction whose result is read for each element of its own domain."""
+    for edge in edges:
+        producer = edge.producer
+        if isinstance(producer, Reduce) and edge.relation.kind == "broadcast":
+            mask = mask_of(producer.domain, producer.reduced)
+            if mask == edge.relation.mask:
+                return mask
+    return None
+
+
+def _rows_join(
+    one: Group, two: Group, edges: list[Edge]
+) -> tuple[Mask | None, tuple[Mask, ...]] | Refusal:
+    """The smaller group's domain becomes the rows of the larger one's."""
+    for large, small in ((one, two), (two, one)):
+        mask = large.mask or _rows_of_edges(large, edges)
+        if mask is None or kept_size(mask) != small.size or row_length(mask) == 1:
+            continue
+        if whole_size(mask) != large.size:
+            continue
+        if small.mask is not None:
+            return Refusal("reduction", f"rows of rows: {mask_text(small.mask)}")
+        return mask, large.space.riders
+    if one.mask or two.mask:
+        mask = one.mask or two.mask or ()
+        return Refusal("domain", f"{one.size} and {two.size} elements, rows {mask_text(mask)}")
+    return Refusal("domain", f"{one.size} and {two.size} elements")
+
+
+def _rows_of_edges(large: Group, edges: list[Edge]) -> Mask | None:
+    for edge in edges:
+        if edge.reader_group == large.id and edge.relation.kind == "broadcast":
+            return edge.relation.mask
+        if edge.producer_group == large.id and isinstance(edge.producer, Reduce):
+            return mask_of(edge.producer.domain, edge.producer.reduced)
+    return None

@@ -1,0 +1,86 @@
+"""`cycle`, `barrier`, `scan`, `scatter`, `pointers`: what one loop cannot do in another order."""
+
+from __future__ import annotations
+
+from compiler.fusion.dependencies import Dependencies, Unit
+from compiler.fusion.groups import Group, Space
+from compiler.fusion.reachability import Reachability
+from compiler.fusion.rows import mask_text, merged
+from compiler.fusion.rules import Refusal
+from compiler.fusion.statements import injective
+from compiler.fusion.weights import instructions
+from compiler.loops.expressions import Load
+from compiler.loops.graph import Compute, Map, Scan, Store, reads
+from compiler.loops.layouts import compose_views
+from compiler.loops.sizes import product
+
+POINTERS = 64
+SCATTERED = 32
+"""Instructions an element that may join a store which runs in order, on one core."""
+
+
+def no_cycle(one: Group, two: Group, reach: Reachability, units: list[Unit]) -> Refusal | None:
+    between = reach.between(one.id, two.id)
+    if not between:
+        return None
+    unit = units[(between & -between).bit_length() - 1]
+    return Refusal("cycle", f"{unit.name} waits for one of them and the other for it")
+
+
+def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Refusal | None:
+    """Memory edges inside a nest: only a store over what the same element just read."""
+    for first, second in ((one, two), (two, one)):
+        inside = set(first.places)
+        for place in second.places:
+            waits, over = order.before[place], order.overwrites[place]
+            found = [p for p, why in waits.items() if p in inside and why != "value"]
+            found += [p for p in over if p in inside and p not in found]
+            for earlier in found:
+                refusal = _overwrites(place, earlier, space, order)
+                if refusal is not None:
+                    return refusal
+    return None
+
+
+def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> Refusal | None:
+    store, reader = order.units[place], order.units[earlier]
+    memory = order.overwrites[place].get(earlier)
+    refusal = Refusal("barrier", f"{store.name} waits for {reader.name} to be done with memory")
+    if memory is None or not isinstance(store, Store) or not isinstance(reader, (Map, Store)):
+        return refusal
+    if space.mask is not None or space.riders or store.terms:
+        return refusal
+    view = compose_views((), store.view)
+    for leaf in reads(reader):
+        if leaf.value == memory and (not isinstance(leaf, Load) or leaf.view != view):
+            return refusal
+    return None if injective(store.view) else refusal
+
+
+def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
+    for node in members:
+        if not isinstance(node, Scan):
+            continue
+        last = len(node.domain) - 1
+        if node.digit != last:
+            return Refusal("scan", f"{node.name} scans digit {node.digit} of {last + 1}")
+        mask = merged((size, digit == last) for digit, size in enumerate(node.domain))
+        if product(node.domain) != space.size or space.mask != mask:
+            return Refusal("scan", f"{node.name} scans rows of {mask_text(mask)}")
+    return None
+
+
+def scatters_run_alone(space: Space, members: list[Compute]) -> Refusal | None:
+    for node in members:
+        if isinstance(node, Store) and (node.terms or not injective(node.view)):
+            work = sum(instructions(member) for member in members)
+            if space.mask is not None or space.riders or work > SCATTERED:
+                return Refusal("scatter", f"{node.name} may write an element twice")
+    return None
+
+
+def few_pointers(one: Group, two: Group) -> Refusal | None:
+    count = len(one.buffers | two.buffers)
+    if count <= POINTERS:
+        return None
+    return Refusal("pointers", f"{count} arrays in one loop, {POINTERS} at most")

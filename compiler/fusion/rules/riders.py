@@ -1,0 +1,52 @@
+"""`rider`, `working set`: reductions over other digits than the rows'."""
+
+from __future__ import annotations
+
+from compiler.fusion.groups import Space
+from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length
+from compiler.fusion.rules import Refusal
+from compiler.fusion.weights import L1, Weights
+from compiler.loops.graph import Compute, Reduce
+from compiler.loops.sizes import product
+
+RIDE = ("sum", "prod", "max", "min", "any", "all")
+
+
+def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
+    """Column sums of the nest's own rows, and full sums; all accumulators in the first cache."""
+    bytes_held = 0
+    for node in members:
+        if not isinstance(node, Reduce):
+            continue
+        mask = mask_of(node.domain, node.reduced)
+        if mask == space.mask:
+            continue
+        if node.op not in RIDE:
+            return Refusal("rider", f"{node.name} ({node.op}) needs a loop of its own rows")
+        if product(node.domain) == space.size:
+            refusal = _rides(node, mask, space)
+            if refusal is not None:
+                return refusal
+        elif len(mask) != 1:
+            return Refusal("rider", f"{node.name} reduces part of the row scalars")
+        bytes_held += 4 * weights.number(kept_size(mask))
+    if bytes_held > L1:
+        return Refusal("working set", f"accumulators take {bytes_held} bytes of {L1}", legal=True)
+    return None
+
+
+def _rides(node: Reduce, mask: Mask, space: Space) -> Refusal | None:
+    if len(mask) > 2:
+        return Refusal("rider", f"{node.name} ({mask_text(mask)}) is no plain column sum")
+    if len(mask) == 1:
+        return None
+    others = [other for other in space.riders if len(other) > 1 and other != mask]
+    if others:
+        return Refusal("rider", f"columns of {mask_text(mask)} and of {mask_text(others[0])}")
+    if space.mask is not None:
+        across = mask[1][0] == row_length(space.mask) and len(space.mask) == 2
+        if not across or space.mask[0][1]:
+            return Refusal(
+                "rider", f"columns of {mask_text(mask)} in rows of {mask_text(space.mask)}"
+            )
+    return None

@@ -1,0 +1,51 @@
+"""`strided rows`, `recomputed`: whether a nest over rows of this kind can be fast."""
+
+from __future__ import annotations
+
+from compiler.fusion.groups import Space
+from compiler.fusion.rows import Mask, mask_text
+from compiler.fusion.rules import Refusal
+from compiler.fusion.weights import L2, LANES, Weights
+from compiler.loops.sizes import product
+
+SINGLE_ROW = 16 << 10
+"""Elements up to which the whole domain may be one row, which one thread runs."""
+
+
+def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | None:
+    """Rows whose reduced digits are the innermost, or that are wide and fit the cache."""
+    mask = space.mask
+    if mask is None:
+        return None
+    if not mask[0][1] and len(mask) == 2:
+        return None
+    if not reduces:
+        return Refusal(
+            "recomputed",
+            f"row scalars of {mask_text(mask)} would be computed again for each row",
+            legal=True,
+        )
+    return strided_rows(mask, weights)
+
+
+def strided_rows(mask: Mask, weights: Weights) -> Refusal | None:
+    """A row in pieces: each as wide as a vector, all of them in the second cache."""
+    length = weights.number(product(size for size, away in mask if away))
+    if len(mask) == 1:
+        if length <= SINGLE_ROW:
+            return None
+        return Refusal(
+            "strided rows", f"one row of {length} elements leaves all but one core idle", legal=True
+        )
+    inner, reduced = mask[-1]
+    width = weights.number(inner)
+    footprint = length * 4 * (1 if reduced else LANES)
+    if width < LANES:
+        return Refusal(
+            "strided rows", f"rows of {mask_text(mask)} lie in runs of {width} elements", legal=True
+        )
+    if footprint > L2:
+        return Refusal(
+            "strided rows", f"a row of {mask_text(mask)} takes {footprint} bytes", legal=True
+        )
+    return None

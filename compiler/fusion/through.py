@@ -1,0 +1,73 @@
+"""Expressions seen through a view: what inlining and reordering make of a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeGuard
+
+from compiler.loops.expressions import Expression, Gather, Iota, Load, rewrite
+from compiler.loops.graph import (
+    Call,
+    Compute,
+    Graph,
+    Map,
+    Node,
+    Operand,
+    Reduce,
+    Scan,
+    Store,
+    reads,
+)
+from compiler.loops.layouts import Layout, View, compose_views
+from compiler.loops.sizes import Size
+
+
+def through(expression: Expression, view: View, domain: Size, seen: Size) -> Expression:
+    """The expression for index view(i) instead of i: of `domain` elements those `seen`."""
+    if not view:
+        if domain == seen:
+            return expression
+        view = (Layout((seen,), (1,)),)
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, (Load, Gather, Iota)):
+            return replace(part, view=compose_views(part.view, view))
+        return part
+
+    return rewrite(expression, leaf)
+
+
+def map_leaves(node: Compute, leaf: Callable[[Expression], Expression]) -> Compute:
+    """The node with each leaf of its expressions replaced."""
+    expression = rewrite(node.expression, leaf)
+    if isinstance(node, Store):
+        terms = tuple(replace(term, index=rewrite(term.index, leaf)) for term in node.terms)
+        return replace(node, expression=expression, terms=terms)
+    return node if expression is node.expression else replace(node, expression=expression)
+
+
+def rename_operands(argument: object, names: dict[str, str]) -> object:
+    """A call's argument with other names for values."""
+    if isinstance(argument, Operand):
+        renamed = names.get(argument.value)
+        return argument if renamed is None else replace(argument, value=renamed)
+    if isinstance(argument, tuple):
+        return tuple(rename_operands(item, names) for item in argument)
+    return argument
+
+
+def in_memory(graph: Graph) -> set[str]:
+    """Values that outputs, calls or gathers need in memory, whatever is fused."""
+    found = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    for node in graph.nodes:
+        if isinstance(node, Call):
+            found.update(operand.value for operand in node.operands())
+            found.update((*node.mutates, *node.aliases))
+        elif is_compute(node):
+            found.update(leaf.value for leaf in reads(node) if isinstance(leaf, Gather))
+    return found
+
+
+def is_compute(node: Node) -> TypeGuard[Compute]:
+    return isinstance(node, (Map, Reduce, Scan, Store))

@@ -1,0 +1,29 @@
+"""When memory is written a second time: whether a read may move past other nodes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from compiler.fusion.dependencies import storage, written_values
+from compiler.loops.graph import Buffer, Graph, Input
+
+
+class Versions:
+    """The places in the graph at which each memory is written after it came to be."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.memory = storage(graph)
+        self.writes: dict[str, list[int]] = {}
+        for place, node in enumerate(graph.nodes):
+            if not isinstance(node, (Input, Buffer)):
+                for name in written_values(node):
+                    self.writes.setdefault(self.memory[name], []).append(place)
+
+    def version(self, value: str, place: int) -> int:
+        """How often a value's memory was written before this place."""
+        writes = self.writes.get(self.memory[value])
+        return bisect_right(writes, place) if writes else 0
+
+    def same(self, value: str, first: int, second: int) -> bool:
+        """Whether a read of a value answers the same at two places."""
+        return self.version(value, first) == self.version(value, second)

@@ -1,0 +1,219 @@
+"""Sums, products, quotients and remainders.
+
+Sources: aten/src/ATen/native/cpu/BinaryOpsKernel.cpp, BinaryOps.cpp, PointwiseOpsKernel.cpp,
+LerpKernel.cpp.
+"""
+
+from __future__ import annotations
+
+import math
+
+from compiler.lowering.elements import (
+    Element,
+    Operand,
+    apply,
+    copysign,
+    elementwise,
+    eq,
+    exp,
+    exp2,
+    isinf,
+    larger,
+    log1p,
+    maximum,
+    sign,
+    smaller,
+    together,
+    trunc,
+    where,
+)
+from compiler.lowering.registry import NoLowering
+
+
+@elementwise("add")
+def add(x: Operand, y: Operand, alpha: Operand = 1) -> Element:
+    """x + alpha*y, rounded once for floats, as ATen's vectorised kernel."""
+    x, y = together(x, y)
+    if x.dtype == "bool":
+        return x | y if not isinstance(alpha, Element) and alpha else x
+    if not isinstance(alpha, Element) and alpha == 1:
+        return x + y
+    return apply("fma", y, alpha, x) if x.is_float else x + y * alpha
+
+
+@elementwise("sub")
+def subtract(x: Operand, y: Operand, alpha: Operand = 1) -> Element:
+    x, y = together(x, y)
+    if not isinstance(alpha, Element) and alpha == 1:
+        return x - y
+    return apply("fma", y, -alpha, x) if x.is_float else x - y * alpha
+
+
+@elementwise("rsub")
+def reverse_subtract(x: Operand, y: Operand, alpha: Operand = 1) -> Element:
+    return subtract(y, x, alpha)
+
+
+@elementwise("mul")
+def multiply(x: Operand, y: Operand) -> Element:
+    x, y = together(x, y)
+    return x & y if x.dtype == "bool" else x * y
+
+
+@elementwise("div", "true_divide", "divide")
+def divide(x: Operand, y: Operand, rounding_mode: str | None = None) -> Element:
+    if rounding_mode == "floor":
+        return apply("floor_divide", x, y)
+    if rounding_mode == "trunc":
+        return apply("trunc_divide", x, y)
+    return x / y if isinstance(x, Element) else apply("div", x, y)
+
+
+@elementwise("floor_divide")
+def floor_divide(x: Operand, y: Operand) -> Element:
+    return apply("floor_divide", x, y)
+
+
+@elementwise("remainder")
+def remainder(x: Operand, y: Operand) -> Element:
+    return apply("remainder", x, y)
+
+
+@elementwise("fmod")
+def fmod(x: Operand, y: Operand) -> Element:
+    return apply("fmod", x, y)
+
+
+@elementwise("neg", "negative")
+def negate(x: Element) -> Element:
+    return -x
+
+
+@elementwise("abs", "absolute")
+def absolute(x: Element) -> Element:
+    return x if x.dtype in ("bool", "uint8") else abs(x)
+
+
+@elementwise("reciprocal")
+def reciprocal(x: Element) -> Element:
+    return apply("reciprocal", x)
+
+
+@elementwise("square")
+def square(x: Element) -> Element:
+    return x & x if x.dtype == "bool" else x * x
+
+
+@elementwise("sign", "sgn")
+def signum(x: Element) -> Element:
+    return x if x.dtype == "bool" else sign(x)
+
+
+@elementwise("positive", "conj_physical", "prims.convert_element_type")
+def same(x: Element, dtype: object = None) -> Element:
+    """The element as it is; the output's dtype converts it."""
+    return x
+
+
+@elementwise("frac")
+def fraction(x: Element) -> Element:
+    return x - trunc(x)
+
+
+@elementwise("addcmul")
+def addcmul(x: Element, y: Element, z: Element, value: Operand = 1) -> Element:
+    return x + (y if _is_one(value) else value * y) * z
+
+
+@elementwise("addcdiv")
+def addcdiv(x: Element, y: Element, z: Element, value: Operand = 1) -> Element:
+    return x + ((y if _is_one(value) else value * y) / z)
+
+
+def _is_one(value: Operand) -> bool:
+    return not isinstance(value, Element) and value == 1
+
+
+@elementwise("lerp")
+def lerp(start: Element, end: Element, weight: Operand) -> Element:
+    """From the nearer end, so that weights 0 and 1 are exact (ATen/native/Lerp.h)."""
+    if isinstance(weight, Element):
+        near = apply("lt", abs(weight), 0.5)
+        difference = end - start
+        low = start + weight * difference
+        return where(near, low, end - difference * (1 - weight))
+    if abs(weight) < 0.5:
+        return start + weight * (end - start)
+    return end - (end - start) * (1 - weight)
+
+
+@elementwise("hypot")
+def hypotenuse(x: Element, y: Element) -> Element:
+    return apply("hypot", x, y)
+
+
+@elementwise("nextafter")
+def nextafter(x: Element, y: Element) -> Element:
+    return apply("nextafter", x, y)
+
+
+@elementwise("ldexp")
+def ldexp(x: Element, exponent: Element) -> Element:
+    """x * 2**exponent with the power rounded first, as ATen multiplies."""
+    return x * exp2(exponent)
+
+
+@elementwise("copysign")
+def copy_sign(x: Operand, y: Operand) -> Element:
+    x, y = together(x, y)
+    return copysign(x, y)
+
+
+@elementwise("logaddexp")
+def logaddexp(x: Element, y: Element) -> Element:
+    larger = maximum(x, y)
+    return where(isinf(x) & eq(x, y), x, larger + log1p(exp(-abs(x - y))))
+
+
+@elementwise("logaddexp2")
+def logaddexp2(x: Element, y: Element) -> Element:
+    larger = maximum(x, y)
+    term = log1p(exp2(-abs(x - y))) * (1 / math.log(2))
+    return where(isinf(x) & eq(x, y), x, larger + term)
+
+
+@elementwise("deg2rad")
+def deg2rad(x: Element) -> Element:
+    return x * (math.pi / 180)
+
+
+@elementwise("rad2deg")
+def rad2deg(x: Element) -> Element:
+    return x * (180 / math.pi)
+
+
+@elementwise("heaviside")
+def heaviside(x: Element, values: Element) -> Element:
+    return where(eq(x, 0), values, (x > 0).to(x.dtype))
+
+
+@elementwise("angle")
+def angle(x: Element) -> Element:
+    """0 or pi; NaN stays (the argument of a real number)."""
+    if not x.is_float:
+        raise NoLowering("angle of integers")
+    return where(x < 0, math.pi, where(eq(x, x), x * 0, x))
+
+
+elementwise("maximum", "max.other")(larger)
+elementwise("minimum", "min.other")(smaller)
+
+
+@elementwise("fmax")
+def fmax(x: Element, y: Element) -> Element:
+    return apply("fmax", x, y) if x.is_float else larger(x, y)
+
+
+@elementwise("fmin")
+def fmin(x: Element, y: Element) -> Element:
+    return apply("fmin", x, y) if x.is_float else smaller(x, y)

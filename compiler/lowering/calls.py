@@ -1,0 +1,247 @@
+"""Calls: an ATen operation on tensors in memory, for whatever the loops do not compute.
+
+What an operation writes and what its results may share memory with is read off its schema, once
+for each operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from compiler.loops.graph import Call, Result
+from compiler.loops.layouts import Layout, row_major
+from compiler.lowering.builder import Builder
+from compiler.lowering.registry import Lowering, Unsupported, lowering_of
+from compiler.lowering.tensors import Meta, Tensor
+
+WANTED = frozenset(
+    [
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "addmv",
+        "addbmm",
+        "mv",
+        "dot",
+        "vdot",
+        "linear",
+        "matmul",
+        "_int_mm",
+        "_scaled_mm",
+        "convolution",
+        "convolution_backward",
+        "_convolution",
+        "mkldnn_convolution",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        "_scaled_dot_product_attention_math",
+        "_scaled_dot_product_fused_attention_overrideable",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_flash_attention",
+        "sort",
+        "topk",
+        "kthvalue",
+        "median",
+        "mode",
+        "argsort",
+        "msort",
+        "searchsorted",
+        "bucketize",
+        "_fft_r2c",
+        "_fft_c2r",
+        "_fft_c2c",
+        "max_pool2d_with_indices",
+        "max_pool2d_with_indices_backward",
+        "max_pool3d_with_indices",
+        "_embedding_bag",
+        "_embedding_bag_backward",
+        "native_dropout",
+        "bernoulli",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "rand_like",
+        "randn_like",
+        "uniform",
+        "normal",
+        "normal_functional",
+        "exponential",
+        "multinomial",
+        "_cdist_forward",
+        "_pdist_forward",
+        "linalg_vector_norm",
+        "_linalg_svd",
+        "linalg_qr",
+        "linalg_inv_ex",
+        "linalg_lu_factor_ex",
+        "linalg_solve_triangular",
+        "cholesky_inverse",
+        "linalg_cholesky_ex",
+        "_linalg_solve_ex",
+        "_linalg_det",
+        "_linalg_eigh",
+    ]
+)
+"""Operations for which a library call is what we want: they carry no reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is known of an operation before it is called."""
+
+    name: str
+    """`aten.mm.default`."""
+    lowering: Lowering | None
+    wanted: bool
+    effect: bool
+    """It draws random numbers."""
+    writes: tuple[int | str, ...]
+    """Its arguments that it writes: by position, and by name."""
+    shares: tuple[int | str, ...]
+    """Its arguments that its results are views of."""
+    returns: tuple[int | None, ...]
+    """For each result: the argument (its position) that it is, for operations in place."""
+
+
+_operations: dict[Any, Operation] = {}
+
+
+def operation(target: Any) -> Operation:
+    """What is known of an OpOverload or a higher-order operator."""
+    found = _operations.get(target)
+    if found is None:
+        found = _operations[target] = _inspect(target)
+    return found
+
+
+def _inspect(target: Any) -> Operation:
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        name = getattr(target, "__name__", str(target))
+        if name not in ("auto_functionalized", "auto_functionalized_v2"):
+            raise Unsupported(f"{name}: higher-order operations run as ATen")
+        return Operation(f"higher_order.{name}", None, False, True, (), (), ())
+    namespace, _, name = schema.name.partition("::")
+    writes: list[int | str] = []
+    shares: list[int | str] = []
+    seen = set[str]()
+    for result in schema.returns:
+        if result.alias_info is not None:
+            # of a list of views the schema names what its elements may be: the wildcard
+            seen |= set(result.alias_info.before_set) or {"*"}
+    places: dict[str, int] = {}
+    for position, argument in enumerate(schema.arguments):
+        info = argument.alias_info
+        if info is None:
+            continue
+        if info.is_write:
+            writes += [position, argument.name]
+            places.update(dict.fromkeys(info.before_set, position))
+        elif seen & (set(info.before_set) | set(info.after_set)):
+            shares += [position, argument.name]
+    returns = tuple(
+        next((places[n] for n in sorted(r.alias_info.before_set) if n in places), None)
+        if r.alias_info is not None
+        else None
+        for r in schema.returns
+    )
+    overload = schema.overload_name or "default"
+    return Operation(
+        f"{namespace}.{name}.{overload}",
+        lowering_of(target),
+        name in WANTED,
+        torch.Tag.nondeterministic_seeded in target.tags,
+        tuple(writes),
+        tuple(shares),
+        returns,
+    )
+
+
+def call(
+    builder: Builder,
+    known: Operation,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    metas: tuple[Meta | None, ...],
+    *,
+    single: bool,
+    reason: str,
+    strides: Callable[[Tensor], tuple[Any, ...] | None] = lambda tensor: None,
+) -> tuple[Tensor | None, ...]:
+    """Add the operation as a call; its results in order.
+
+    `strides` says which strides the operation was promised for a tensor among its arguments.
+    `metas` has None for a result that is no tensor or that nobody reads.
+    """
+    mutates: dict[str, None] = {}
+    aliases: dict[str, None] = {}
+
+    def given(value: Any, place: int | str) -> Any:
+        if isinstance(value, Tensor):
+            operand = builder.in_memory(value, strides(value))
+            if place in known.writes:
+                if operand.value != value.value:
+                    raise Unsupported(f"{known.name} writes a tensor that has no memory")
+                mutates[operand.value] = None
+            elif place in known.shares:
+                aliases[operand.value] = None
+            return operand
+        if isinstance(value, (list, tuple)):
+            return tuple(given(item, place) for item in value)
+        if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
+            raise Unsupported(f"{known.name} takes a {type(value).__name__}")
+        return value
+
+    arguments = tuple(given(value, place) for place, value in enumerate(args))
+    keywords = tuple((key, given(value, key)) for key, value in kwargs.items())
+    for value in mutates:
+        builder.about_to_write(value)
+    results: list[Result | None] = []
+    tensors: list[Tensor | None] = []
+    for position, meta in enumerate(metas):
+        in_place = known.returns[position] if position < len(known.returns) else None
+        if in_place is not None and in_place < len(args) and isinstance(args[in_place], Tensor):
+            results.append(None)
+            tensors.append(args[in_place])
+            continue
+        if meta is None:
+            results.append(None)
+            tensors.append(None)
+            continue
+        name = builder.node if len(metas) == 1 else f"{builder.node}_{position}"
+        result = Result(builder.fresh(name), meta.dtype, meta.shape, meta.strides)
+        results.append(result)
+        tensors.append(tensor_in_memory(result.name, meta))
+    if single and results and results[0] is not None:
+        label = results[0].name
+    else:
+        label = builder.fresh(builder.node)
+    node = Call(
+        label,
+        known.name,
+        arguments,
+        keywords,
+        tuple(results),
+        single,
+        tuple(mutates),
+        tuple(aliases),
+        reason,
+        (builder.node,),
+        known.effect or not metas,
+    )
+    builder.graph.nodes.append(node)
+    return tuple(tensors)
+
+
+def tensor_in_memory(value: str, meta: Meta) -> Tensor:
+    """The tensor that an input or a result is: index 0 of the value is its first element."""
+    if 0 in meta.shape or meta.strides == row_major(meta.shape).strides:
+        return Tensor(value, (), meta.shape, meta.dtype)
+    whole = Layout(meta.shape, meta.strides)
+    return Tensor(value, () if whole.is_identity() else (whole,), meta.shape, meta.dtype)

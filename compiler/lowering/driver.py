@@ -1,0 +1,388 @@
+"""The driver: an ATen graph (FX, fake tensors in `meta["val"]`) becomes a value graph.
+
+Each node is lowered by the function that its family registered; what has none, or is of a dtype or
+device that loops do not hold, becomes a call. Symbolic arithmetic never becomes nodes: what torch
+knows of a SymInt is a `Size`.
+
+Values may be shared where ATen has two tensors (a `clone` that changes nothing). Before memory is
+written in place, and where the graph hands tensors out, such a tensor gets a copy of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import operator
+import pkgutil
+from functools import cache
+from typing import Any
+
+import torch
+from torch import fx
+
+import compiler.lowering
+from compiler.loops.dtypes import BYTES
+from compiler.loops.graph import Graph, Input, Operand
+from compiler.loops.sizes import Size
+from compiler.lowering.builder import Builder
+from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.registry import Lowered, NoLowering, Unsupported
+from compiler.lowering.sizes import Sizes
+from compiler.lowering.tensors import Meta, Tensor
+
+_STRIDED = torch.strided
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+_FOREIGN_NUMBERS = (torch.SymFloat, torch.SymBool)
+
+_CHECKS = frozenset({"aten._assert_tensor_metadata.default"})
+"""They compare what the compiler already knows."""
+
+_ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
+"""They change a tensor itself, or count from where its storage starts."""
+
+
+def lower(graph_module: fx.GraphModule, name: str) -> Graph:
+    """The value graph of an ATen graph.
+
+    Raises `Unsupported` where the graph as a whole must run as ATen.
+    """
+    load_families()
+    return _Driver(graph_module, name).run()
+
+
+@cache
+def load_families() -> None:
+    """Import every module here, which registers its lowerings."""
+    for module in pkgutil.iter_modules(compiler.lowering.__path__):
+        importlib.import_module(f"compiler.lowering.{module.name}")
+
+
+class _Driver:
+    def __init__(self, graph_module: fx.GraphModule, name: str) -> None:
+        self.module = graph_module
+        self.graph = Graph(name)
+        self.builder = Builder(self.graph)
+        self.builder.about_to_write = self.unshare
+        self.sizes = Sizes(self.graph)
+        self.values: dict[fx.Node, Any] = {}
+        self.device: Any = None
+        self.foreign: set[fx.Node] = set()
+        """Nodes whose value is nothing for loops: tensors of another dtype or device, symbolic
+        floats and bools."""
+        self.metas: dict[fx.Node, Meta] = {}
+        """Of nodes that are one tensor."""
+        self.roots: dict[fx.Node, fx.Node] = {}
+        """For views: the node whose memory they show."""
+        self.owners: dict[str, fx.Node] = {}
+        """The node that each value was made for."""
+        self.shared: dict[str, list[fx.Node]] = {}
+        """Values shown by nodes that ATen gives memory of their own."""
+
+    def run(self) -> Graph:
+        nodes = list(self.module.graph.nodes)
+        self.builder.reserved = frozenset(node.name for node in nodes)
+        self.placeholders([node for node in nodes if node.op == "placeholder"])
+        self.builder.written.update(
+            node.args[0].name
+            for node in nodes
+            if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
+        )
+        for node in nodes:
+            if node.op == "call_function":
+                self.builder.node = node.name
+                self.call_function(node)
+            elif node.op == "get_attr":
+                self.builder.node = node.name
+                self.constant(node)
+            elif node.op == "output":
+                self.outputs(node)
+            elif node.op != "placeholder":
+                raise Unsupported(f"{node.op} {node.target} in an ATen graph")
+        return self.graph
+
+    # what the graph is given
+
+    def placeholders(self, nodes: list[fx.Node]) -> None:
+        tensors: list[tuple[fx.Node, Any]] = []
+        for node in nodes:
+            value = node.meta.get("val")
+            self.builder.node = node.name
+            name = self.builder.fresh(node.name)
+            if isinstance(value, torch.Tensor):
+                tensors.append((node, value))
+                self.graph.parameters.append(name)
+            elif isinstance(value, torch.SymInt):
+                self.graph.parameters.append(self.sizes.bind(value, name))
+            elif node.users and not isinstance(value, (int, type(None))):
+                raise Unsupported(f"the argument {node.name} is a {type(value).__name__}")
+            else:
+                self.graph.parameters.append(name)
+                self.values[node] = value
+        for node, value in tensors:
+            for dim, size in enumerate(value.shape):
+                if type(size) is not int:
+                    self.sizes.show(size, f"{node.name}.size({dim})")
+            for dim, stride in enumerate(value.stride()):
+                if type(stride) is not int:
+                    self.sizes.show(stride, f"{node.name}.stride({dim})")
+        for node in nodes:
+            value = node.meta.get("val")
+            if isinstance(value, torch.SymInt):
+                self.values[node] = self.sizes.of(value)
+        for node, value in tensors:
+            self.input(node, value, node.name, constant=False)
+
+    def input(self, node: fx.Node, value: Any, name: str, *, constant: bool) -> None:
+        meta = self.meta(value)
+        self.metas[node] = meta
+        if self.device is None and value.dim():
+            self.device = value.device
+        if not self.is_plain(value, meta):
+            self.foreign.add(node)
+        self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
+        self.values[node] = tensor_in_memory(name, meta)
+        self.owners[name] = node
+        self.note_offset(name, value)
+
+    def note_offset(self, name: str, value: Any) -> None:
+        """Where a tensor in memory starts in its storage."""
+        offset = value.storage_offset()
+        if type(offset) is not int:
+            self.builder.offsets[name] = None
+        elif offset:
+            self.builder.offsets[name] = offset
+
+    def constant(self, node: fx.Node) -> None:
+        value = operator.attrgetter(str(node.target))(self.module)
+        if not isinstance(value, torch.Tensor):
+            raise Unsupported(f"{node.target} is a {type(value).__name__}")
+        name = self.builder.fresh(node.name)
+        self.graph.constants[name] = str(node.target)
+        self.input(node, value, name, constant=True)
+
+    def meta(self, value: Any) -> Meta:
+        """What a fake tensor looks like."""
+        if value.layout is not _STRIDED:
+            raise Unsupported(f"a tensor of layout {value.layout}")
+        dtype = _names.get(value.dtype) or _dtype(value.dtype)
+        if value.is_neg() or (dtype not in BYTES and (value.is_quantized or value.is_conj())):
+            raise Unsupported("a quantized tensor, or one with a negative or conjugate bit")
+        if value._has_symbolic_sizes_strides:
+            sizes = self.sizes
+            return Meta(sizes.shape(value.shape), sizes.shape(value.stride()), dtype)
+        return Meta(tuple(value.shape), value.stride(), dtype)
+
+    def is_plain(self, value: Any, meta: Meta) -> bool:
+        if meta.dtype not in BYTES:
+            return False
+        device = value.device
+        return device == self.device or (self.device is None and device.type != "meta")
+
+    # what it computes
+
+    def call_function(self, node: fx.Node) -> None:
+        if node.target is operator.getitem:
+            self.getitem(node)
+            return
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            answers, several = [value], False
+        elif isinstance(value, _NUMBERS):
+            self.values[node] = self.sizes.of(value) if not isinstance(value, float) else value
+            if isinstance(value, _FOREIGN_NUMBERS):
+                self.foreign.add(node)
+            return
+        else:
+            several = isinstance(value, (list, tuple))
+            answers = list(value) if several else []
+        known = operation(node.target)
+        if known.name in _CHECKS:
+            return
+        metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
+        if self.device is None:
+            self.device = next((a.device for a in answers if isinstance(a, torch.Tensor)), None)
+        plain = True
+        for answer, meta in zip(answers, metas, strict=True):
+            if meta is not None and not self.is_plain(answer, meta):
+                plain = False
+                self.foreign.add(node)
+        self.builder.metas = metas
+        results = self.lowered(node, known, metas, plain)
+        if several:
+            self.values[node] = results
+        elif metas:
+            assert metas[0] is not None
+            self.metas[node] = metas[0]
+            self.values[node] = results[0]
+        self.note_memory(node, known, results)
+
+    def getitem(self, node: fx.Node) -> None:
+        source, index = node.args
+        self.values[node] = found = self.values[source][index]
+        if source in self.foreign:
+            self.foreign.add(node)
+        if isinstance(found, Tensor):
+            self.metas[node] = self.meta(node.meta["val"])
+            self.roots[node] = root = self.roots.get(source, node)
+            if self.owners.get(found.value) is source:
+                self.owners[found.value] = root
+            self.note_shared(node, found)
+
+    def lowered(
+        self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...], plain: bool
+    ) -> tuple[Tensor | None, ...]:
+        """The node's results, by its lowering or as a call."""
+        first = len(self.graph.nodes)
+        reason = "" if known.wanted else f"no lowering for {known.name}"
+        if known.lowering is not None:
+            if self.foreign:
+                plain = plain and self.foreign.isdisjoint(node.all_input_nodes)
+            obstacle = "a dtype, device or symbol without loops"
+            if plain:
+                try:
+                    args, kwargs = self.arguments(node)
+                    return self.checked(node, known.lowering(self.builder, *args, **kwargs), metas)
+                except NoLowering as why:
+                    del self.graph.nodes[first:]
+                    obstacle = str(why)
+            reason = f"{reason}: {obstacle}" if reason else ""
+        args, kwargs = self.arguments(node)
+        if known.name.startswith(_ON_STORAGE):
+            raise Unsupported(f"{known.name} changes or reads a storage as a whole")
+        read = self.read_results(node, metas)
+        single = not isinstance(node.meta.get("val"), (list, tuple))
+        strides: dict[int, tuple[Size, ...]] = {}
+        for source in node.all_input_nodes:
+            meta = self.metas.get(source)
+            tensor = self.values.get(source)
+            if meta is not None and isinstance(tensor, Tensor):
+                strides[id(tensor)] = meta.strides
+        results = call(
+            self.builder,
+            known,
+            args,
+            kwargs,
+            read,
+            single=single,
+            reason=reason,
+            strides=lambda tensor: strides.get(id(tensor)),
+        )
+        answers = node.meta.get("val")
+        for result, answer in zip(results, (answers,) if single else answers, strict=False):
+            if result is not None and result.value not in self.owners:
+                self.note_offset(result.value, answer)
+        return results
+
+    def checked(
+        self, node: fx.Node, lowered: Lowered, metas: tuple[Meta | None, ...]
+    ) -> tuple[Tensor | None, ...]:
+        results = (lowered,) if isinstance(lowered, Tensor) else lowered or (None,)
+        for result, meta in zip(results, metas, strict=True):
+            if result is None or meta is None:
+                continue
+            if result.shape != meta.shape or result.dtype != meta.dtype:
+                raise ValueError(
+                    f"{node.name} ({node.target}) was lowered to {result.dtype}{result.shape},"
+                    f" ATen says {meta.dtype}{meta.shape}"
+                )
+        return results
+
+    def read_results(
+        self, node: fx.Node, metas: tuple[Meta | None, ...]
+    ) -> tuple[Meta | None, ...]:
+        """The metas of the results that somebody reads."""
+        if len(metas) < 2:
+            return metas
+        if any(user.target is not operator.getitem for user in node.users):
+            return metas
+        used = {user.args[1] for user in node.users}
+        return tuple(meta if i in used else None for i, meta in enumerate(metas))
+
+    def arguments(self, node: fx.Node) -> tuple[list[Any], dict[str, Any]]:
+        args = [self.argument(value) for value in node.args]
+        keywords = node.kwargs
+        return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
+
+    def argument(self, value: Any) -> Any:
+        if isinstance(value, fx.Node):
+            return self.values[value]
+        if isinstance(value, (list, tuple)):
+            return [self.argument(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.argument(item) for key, item in value.items()}
+        return value
+
+    # who has which memory
+
+    def note_memory(
+        self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]
+    ) -> None:
+        """Keep which memory ATen says that the node shows, and where our value is another's."""
+        places = known.shares or known.writes
+        if places:
+            args = node.args
+            for place in places:
+                if isinstance(place, str):
+                    source = node.kwargs.get(place)
+                else:
+                    source = args[place] if place < len(args) else None
+                if isinstance(source, fx.Node):
+                    self.roots[node] = self.roots.get(source, source)
+                    break
+        for result in results:
+            if result is not None:
+                self.note_shared(node, result)
+
+    def note_shared(self, node: fx.Node, result: Tensor) -> None:
+        root = self.roots.get(node, node)
+        owner = self.owners.setdefault(result.value, root)
+        if owner is not root and self.roots.get(owner, owner) is not root:
+            self.shared.setdefault(result.value, []).append(node)
+
+    def unshare(self, value: str) -> None:
+        """The value's memory is about to be written: give others who show it a copy."""
+        for node in self.shared.pop(value, []):
+            shown = self.values[node]
+            if isinstance(shown, Tensor):
+                copied = self.builder.copy(shown, self.metas[node])
+                self.values[node] = copied
+                self.owners[copied.value] = node
+
+    # what it hands out
+
+    def outputs(self, node: fx.Node) -> None:
+        self.builder.node = ""
+        handed: dict[str, fx.Node] = {}
+        found = node.args[0]
+        for item in found if isinstance(found, (list, tuple)) else (found,):
+            self.graph.outputs.append(self.output(item, handed))
+
+    def output(self, item: Any, handed: dict[str, fx.Node]) -> Operand | Size | bool | float | None:
+        if not isinstance(item, fx.Node):
+            if isinstance(item, (bool, int, float, type(None))):
+                return item
+            raise Unsupported(f"the graph answers a {type(item).__name__}")
+        shown = self.values[item]
+        if not isinstance(shown, Tensor):
+            if isinstance(shown, (list, tuple)):
+                raise Unsupported("the graph answers a list")
+            answer: Size | bool | float | None = shown
+            return answer
+        self.builder.node = item.name
+        meta = self.metas[item]
+        root = self.roots.get(item, item)
+        owner = self.owners.get(shown.value, root)
+        owner = self.roots.get(owner, owner)
+        given = owner is not root and owner.op in ("placeholder", "get_attr")
+        if given or handed.setdefault(shown.value, root) is not root:
+            shown = self.builder.copy(shown, meta)
+        return self.builder.in_memory(shown, meta.strides)
+
+
+_names: dict[Any, str] = {}
+
+
+def _dtype(dtype: Any) -> str:
+    found = _names.get(dtype)
+    if found is None:
+        found = _names[dtype] = str(dtype).removeprefix("torch.")
+    return found

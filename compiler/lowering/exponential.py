@@ -1,0 +1,153 @@
+"""Roots, powers, exponentials, logarithms and what is written with them.
+
+Sources: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp, PowKernel.cpp, Math.h.
+"""
+
+from __future__ import annotations
+
+import math
+
+from compiler.lowering.elements import (
+    Element,
+    Operand,
+    apply,
+    elementwise,
+    eq,
+    erf,
+    erfc,
+    exp,
+    exp2,
+    isnan,
+    log,
+    log1p,
+    sqrt,
+    together,
+    unary,
+    where,
+)
+from compiler.lowering.promotion import Number
+from compiler.lowering.registry import NoLowering
+
+LARGEST_UNROLLED_POWER = 64
+"""Integer powers up to this one are products; larger ones are left to ATen."""
+
+for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"):
+    elementwise(_name)(unary(_name))
+elementwise("sigmoid", "special_expit")(unary("sigmoid"))
+elementwise("erf", "special_erf")(unary("erf"))
+elementwise("erfc", "special_erfc")(unary("erfc"))
+elementwise("lgamma", "special_gammaln")(unary("lgamma"))
+
+
+@elementwise("pow.Tensor_Scalar")
+def power_of_element(x: Element, exponent: Operand) -> Operand:
+    """The exponents for which ATen has kernels of their own are written out."""
+    if isinstance(exponent, Element):
+        return power(x, exponent)
+    if exponent == 0:
+        return 1
+    if exponent == 1:
+        return x
+    if not x.is_float:
+        return _integer_power(x, exponent)
+    known = {
+        0.5: lambda: sqrt(x),
+        -0.5: lambda: apply("rsqrt", x),
+        -1.0: lambda: apply("reciprocal", x),
+        2.0: lambda: x * x,
+        3.0: lambda: x * x * x,
+        4.0: lambda: (x * x) * (x * x),
+        -2.0: lambda: apply("reciprocal", x * x),
+    }
+    return known[exponent]() if exponent in known else apply("pow", x, exponent)
+
+
+def _integer_power(x: Element, exponent: Number) -> Element:
+    if x.dtype == "bool" or not 0 < exponent <= LARGEST_UNROLLED_POWER:
+        raise NoLowering(f"{x.dtype} to the power {exponent}")
+    left, base, answer = int(exponent), x, None
+    while left:
+        if left & 1:
+            answer = base if answer is None else answer * base
+        base, left = base * base, left >> 1
+    assert answer is not None
+    return answer
+
+
+@elementwise("pow.Scalar")
+def power_of_number(base: Operand, exponent: Element) -> Operand:
+    if not isinstance(base, Element) and base == 1:
+        return 1
+    if not isinstance(base, Element) and base == 2 and exponent.is_float:
+        return exp2(exponent)
+    return power(base, exponent)
+
+
+@elementwise("pow.Tensor_Tensor", "float_power")
+def power(x: Operand, exponent: Operand) -> Element:
+    if not any(isinstance(o, Element) and o.is_float for o in (x, exponent)):
+        raise NoLowering("integers to the power of a tensor")
+    return apply("pow", x, exponent)
+
+
+@elementwise("logit", "special_logit")
+def logit(x: Element, eps: float | None = None) -> Element:
+    if eps is not None:
+        x = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))
+    return log(x / (1 - x))
+
+
+@elementwise("logit_backward")
+def logit_backward(grad: Element, x: Element, eps: float | None = None) -> Element:
+    """0 outside [eps, 1 - eps]; NaN outside [0, 1] where there is no eps."""
+    inner = grad / (x * (1 - x))
+    if eps is not None:
+        return where((x < eps) | (x > 1 - eps), 0, inner)
+    return where((x < 0) | (x > 1), math.nan, inner)
+
+
+@elementwise("xlogy", "special_xlogy")
+def xlogy(x: Operand, y: Operand) -> Element:
+    """x*log(y), 0 where x is 0, NaN where y is."""
+    x, y = together(x, y)
+    return where(isnan(y), math.nan, where(eq(x, 0), 0, x * log(y)))
+
+
+@elementwise("special_xlog1py")
+def xlog1py(x: Operand, y: Operand) -> Element:
+    x, y = together(x, y)
+    return where(isnan(y), math.nan, where(eq(x, 0), 0, x * log1p(y)))
+
+
+@elementwise("special_entr")
+def entropy(x: Element) -> Element:
+    """-x*log(x), 0 at 0, -inf below, NaN at NaN."""
+    inside = where(eq(x, 0), 0, where(x > 0, -x * log(x), -math.inf))
+    return where(isnan(x), x, inside)
+
+
+@elementwise("special_ndtr")
+def normal_distribution(x: Element) -> Element:
+    scaled = x * math.sqrt(0.5)
+    middle = 0.5 + 0.5 * erf(scaled)
+    tail = 0.5 * erfc(abs(scaled))
+    return where(abs(scaled) < 1, middle, where(scaled > 0, 1 - tail, tail))
+
+
+@elementwise("sinc", "special_sinc")
+def sinc(x: Element) -> Element:
+    product = x * math.pi
+    return where(eq(x, 0), 1, apply("sin", product) / product)
+
+
+@elementwise("softplus")
+def softplus(x: Element, beta: Number = 1, threshold: Number = 20) -> Element:
+    scaled = x if beta == 1 else x * beta
+    return where(scaled > threshold, x, log1p(exp(scaled)) / beta)
+
+
+@elementwise("softplus_backward")
+def softplus_backward(grad: Element, x: Element, beta: Number, threshold: Number) -> Element:
+    scaled = x if beta == 1 else x * beta
+    z = exp(scaled)
+    return where(scaled > threshold, grad, grad * z / (z + 1.0))

@@ -1,0 +1,86 @@
+"""ATen's type promotion, for the operations whose output does not say what they compute in.
+
+Most operations compute in the dtype of their output, which the ATen graph states. Comparisons
+answer bool, so the dtype in which they compare follows from the operands. The rules are those of
+`c10/core/ScalarType.h` and `aten/src/ATen/native/TypeProperties.cpp`: tensors with dimensions come
+before those without, and those before Python numbers; a lower category never raises the dtype
+of a higher one within the same kind (bool, integer, float).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+
+import torch
+
+from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
+from compiler.loops.sizes import Symbolic
+from compiler.lowering.tensors import Tensor
+
+Number = bool | int | float
+
+
+def dtype_name(dtype: object) -> str:
+    """`torch.float32` -> `float32`; a name stays as it is."""
+    return str(dtype).removeprefix("torch.")
+
+
+def promote(operands: Iterable[object]) -> str:
+    """The dtype that an operation on these tensors, numbers and sizes promotes them to."""
+    with_dimensions = without = numbers = ""
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            if operand.shape:
+                with_dimensions = common(with_dimensions, operand.dtype)
+            else:
+                without = common(without, operand.dtype)
+        elif isinstance(operand, bool):
+            numbers = common(numbers, "bool")
+        elif isinstance(operand, (int, Symbolic)):
+            numbers = common(numbers, "int64")
+        elif isinstance(operand, float):
+            numbers = common(numbers, dtype_name(torch.get_default_dtype()))
+    return _over(with_dimensions, _over(without, numbers))
+
+
+def _over(higher: str, lower: str) -> str:
+    """The higher category's dtype, unless the lower one is of a wider kind."""
+    if not higher or not lower:
+        return higher or lower
+    if higher == "bool" or (higher not in FLOATS and lower in FLOATS):
+        return common(higher, lower)
+    return higher
+
+
+def common(left: str, right: str) -> str:
+    """The smallest dtype that holds both; "" is that of nothing."""
+    if left == right or not right or right == "bool":
+        return left or right
+    if not left or left == "bool":
+        return right
+    if (left in FLOATS) != (right in FLOATS):
+        return left if left in FLOATS else right
+    if left in REDUCED and right in REDUCED:
+        return "float32"
+    if "uint8" in (left, right):
+        other = left if right == "uint8" else right
+        return "int16" if other == "int8" else other
+    return left if BYTES[left] > BYTES[right] else right
+
+
+def rounded(number: float, dtype: str) -> float:
+    """The number as a value of a 16-bit float dtype, half to even; of any other as it is."""
+    if dtype not in REDUCED or not math.isfinite(number):
+        return number
+    try:
+        if dtype == "float16":
+            (half,) = struct.unpack("<e", struct.pack("<e", number))
+            return float(half)
+        (bits,) = struct.unpack("<I", struct.pack("<f", number))
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    (wide,) = struct.unpack("<f", struct.pack("<I", bits))
+    return float(wide)

@@ -1,0 +1,96 @@
+"""Running sums, products and extremes along one dimension.
+
+ATen accumulates float32 and the 16-bit floats in float64 on the CPU, and so do these. Source:
+aten/src/ATen/native/cpu/ReduceOpsKernel.cpp, native/ReduceOps.cpp (cummax_helper).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.loops.dtypes import FLOATS, compute_dtype
+from compiler.loops.expressions import Expression
+from compiler.loops.graph import Scan, ScanOp
+from compiler.lowering.builder import Builder, storage_order, stored_view
+from compiler.lowering.elements import Element, eq, isnan, position, where
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Meta, Tensor
+
+
+def scan(
+    builder: Builder, op: ScanOp, expression: Expression, dim: int, meta: Meta, name: str = ""
+) -> Tensor:
+    """A scan of an expression that is written for the output's storage order."""
+    order = storage_order(meta.shape, meta.strides)
+    domain = tuple(meta.shape[d] for d in order)
+    if 0 in domain:
+        return builder.buffer(meta, name)
+    node = Scan(
+        builder.fresh(name or builder.node),
+        meta.dtype,
+        op,
+        domain,
+        order.index(dim),
+        expression,
+        origins=(builder.node,),
+    )
+    builder.graph.nodes.append(node)
+    return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
+
+
+def loaded(builder: Builder, x: Tensor, meta: Meta) -> Element:
+    return Element(builder.load(x, meta.shape, storage_order(meta.shape, meta.strides)))
+
+
+@lowers("cumsum")
+def cumsum(builder: Builder, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    return _accumulate(builder, x, "sum", dim)
+
+
+@lowers("cumprod")
+def cumprod(builder: Builder, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    return _accumulate(builder, x, "prod", dim)
+
+
+def _accumulate(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> Tensor:
+    meta = builder.meta
+    if meta.dtype == "bool":
+        raise NoLowering("a running total in bool")
+    # what the operation converts is rounded to its dtype before it is accumulated
+    element = loaded(builder, x, meta).to(compute_dtype(meta.dtype))
+    if x.dtype != meta.dtype:
+        element = element.to(meta.dtype)
+    if not x.shape:
+        return builder.map(element.to(meta.dtype).expression)
+    wide = element.to("float64") if meta.dtype in FLOATS else element
+    return scan(builder, op, wide.expression, dim % len(x.shape), meta)
+
+
+@lowers("cummax")
+def cummax(builder: Builder, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    return _extremes(builder, x, "max", dim)
+
+
+@lowers("cummin")
+def cummin(builder: Builder, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    return _extremes(builder, x, "min", dim)
+
+
+def _extremes(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> tuple[Tensor, Tensor]:
+    """The index is the last position that equals the extreme so far, or is a NaN."""
+    values, indices = builder.metas
+    assert values is not None
+    if indices is None or x.dtype == "bool":
+        raise NoLowering("running extremes of bool")
+    if not x.shape:
+        raise NoLowering("running extremes of a number")
+    along = dim % len(x.shape)
+    compute = compute_dtype(x.dtype)
+    best = scan(builder, op, loaded(builder, x, values).to(compute).expression, along, values)
+    order = storage_order(indices.shape, indices.strides)
+    element = loaded(builder, x, indices).to(compute)
+    reached = eq(element, loaded(builder, best, indices).to(compute))
+    if element.is_float:
+        reached = reached | isnan(element)
+    place = where(reached, position(indices.shape, along, order), -1)
+    return best, scan(builder, "max", place.expression, along, indices, "index")

@@ -1,0 +1,128 @@
+"""Symbolic sizes of an ATen graph: torch's SymInts (sympy inside) become `Size`s.
+
+Each distinct expression is translated once for a graph; plain integers never come near sympy. No
+guard is ever installed: nothing here compares or evaluates a SymInt.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sympy
+from torch.utils._sympy.printers import PythonPrinter
+
+from compiler.loops.graph import Graph
+from compiler.loops.layouts import Shape
+from compiler.loops.sizes import Size, add, multiply, product, symbol
+from compiler.lowering.registry import Unsupported
+
+_PRINTER = PythonPrinter()
+
+
+class Sizes:
+    """The sizes of one graph. Symbols that an argument passes are bound by `bind`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: dict[Any, Size] = {}
+        self._passed: dict[Any, Any] = {}
+        self._shown: dict[Any, str] = {}
+
+    def shape(self, sizes: Any) -> Shape:
+        """Sizes or strides of a fake tensor."""
+        return tuple(s if type(s) is int else self.of(s) for s in sizes)
+
+    def of(self, value: Any) -> Size:
+        """An int or a SymInt as a size; a SymFloat or SymBool as a symbol of that value.
+
+        Raises `Unsupported` where it depends on the content of a tensor.
+        """
+        if isinstance(value, (int, float)):
+            return int(value)
+        expression = value.node._expr
+        found = self._known.get(expression)
+        if found is None:
+            found = self._known[expression] = self._translate(value.node.expr)
+        return found
+
+    def bind(self, value: Any, name: str) -> str:
+        """An argument that is a SymInt: the symbol under which the caller passes it."""
+        node = value.node
+        expression = node.expr
+        if isinstance(expression, sympy.Symbol) and expression not in self._known:
+            self._known[expression] = symbol(expression.name)
+            self._hint(expression.name, node)
+            return str(expression.name)
+        if expression.free_symbols and expression not in self._known:
+            self._known[expression] = symbol(name)
+            self._passed[expression] = sympy.Symbol(name, integer=True)
+            self._hint(name, node)
+        return name
+
+    def show(self, size: Any, where: str) -> None:
+        """A symbol is the size of an input: `where` is Python for it (`primals_1.size(0)`)."""
+        node = size.node
+        expression = node.expr
+        if isinstance(expression, sympy.Symbol) and expression not in self._known:
+            self._shown.setdefault(expression, where)
+            self._hint(expression.name, node)
+
+    def _hint(self, name: str, node: Any) -> None:
+        hint = getattr(node, "_hint", None)
+        if isinstance(hint, int):
+            self._graph.hints[name] = hint
+
+    def _translate(self, expression: Any) -> Size:
+        found = self._known.get(expression)
+        if found is None:
+            found = self._known[expression] = self._fresh(expression)
+        return found
+
+    def _fresh(self, expression: Any) -> Size:
+        if isinstance(expression, sympy.Integer):
+            return int(expression)
+        if isinstance(expression, sympy.Symbol):
+            where = self._shown.get(expression)
+            if where is None:
+                raise Unsupported(f"the size {expression} depends on the content of a tensor")
+            self._graph.symbols[expression.name] = where
+            return symbol(expression.name)
+        if getattr(expression, "is_integer", None):
+            if isinstance(expression, sympy.Add):
+                total: Size = 0
+                for part in expression.args:
+                    total = add(total, self._translate(part))
+                return total
+            if isinstance(expression, sympy.Mul) and not any(
+                isinstance(part, sympy.Number) and not isinstance(part, sympy.Integer)
+                for part in expression.args
+            ):
+                return product(self._translate(part) for part in expression.args)
+            if (
+                isinstance(expression, sympy.Pow)
+                and isinstance(expression.exp, sympy.Integer)
+                and 0 < int(expression.exp) <= 4
+            ):
+                whole: Size = 1
+                for _ in range(int(expression.exp)):
+                    whole = multiply(whole, self._translate(expression.base))
+                return whole
+        return self._opaque(expression)
+
+    def _opaque(self, expression: Any) -> Size:
+        """A symbol of its own, computed by Python from the others."""
+        written = expression.xreplace(self._passed) if self._passed else expression
+        for part in sorted(written.free_symbols, key=str):
+            if part not in self._passed.values():
+                self._translate(part)
+        name = f"z{len(self._graph.symbols)}"
+        text = _PRINTER.doprint(written)
+        self._graph.symbols[name] = text
+        try:
+            hint = eval(text, {"math": math}, dict(self._graph.hints))
+        except Exception:
+            hint = None
+        if isinstance(hint, (bool, int)):
+            self._graph.hints[name] = int(hint)
+        return symbol(name)

@@ -1,0 +1,20 @@
+"""Trigonometric and hyperbolic functions: one operator of the loop IR each.
+
+Source: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp.
+"""
+
+from __future__ import annotations
+
+from compiler.lowering.elements import binary, elementwise, unary
+
+NAMES = (
+    *("sin", "cos", "tan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+)
+
+for _name in NAMES:
+    elementwise(_name, _name.replace("a", "arc", 1))(unary(_name)) if _name[0] == "a" else (
+        elementwise(_name)(unary(_name))
+    )
+
+elementwise("atan2", "arctan2")(binary("atan2"))

@@ -1,0 +1,143 @@
+"""Addresses of Python, torch and libc that the launcher calls through, each looked up once.
+
+Every one is checked before anything is compiled: where a torch lacks one, graphs run through
+`python_path` and the status says what is missing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from compiler.control.hooks import Missing, resolve, torch_version
+from compiler.trace.records import HookStatus
+
+TRIED_ON = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
+
+PYTHON = (
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyList_New",
+    "PyList_SetItem",
+    "PyList_Size",
+    "PyList_GetItem",
+    "PyList_SetSlice",
+    "PyLong_AsLong",
+    "PyLong_FromLong",
+    "PyErr_Occurred",
+    "PyErr_Clear",
+    "PyErr_SetString",
+    "PyObject_Vectorcall",
+    "PyObject_GetAttrString",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+)
+"""In the order of `PythonCalls` in codegen/launcher/addresses.cpp; likewise the next ones."""
+
+SYSTEM = (
+    "aligned_alloc",
+    "free",
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "clock_gettime",
+)
+
+DATA_POINTER = "torch:_C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr"
+"""torch/csrc/dynamo/guards.cpp: address of a function: Python tensor to data_ptr()."""
+
+WRAP = "_Z16THPVariable_WrapRKN2at10TensorBaseE"
+"""THPVariable_Wrap(at::TensorBase const&), torch/csrc/autograd/python_variable.h."""
+
+TORCH = (
+    "aoti_torch_empty_strided",
+    "aoti_torch_get_data_ptr",
+    "aoti_torch_delete_tensor_object",
+    WRAP,
+    "aoti_torch__reinterpret_tensor",
+    "torch_from_blob",
+)
+"""After the data pointer's: torch's C ABI (torch/csrc/inductor/aoti_torch/c/shim.h and
+torch/csrc/stable/c/shim.h)."""
+
+OBJECTS = (None, IndexError, RuntimeError, TypeError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """By the tables of codegen/launcher/addresses.cpp."""
+
+    python: tuple[int, ...]
+    torch_calls: tuple[int, ...]
+    system_calls: tuple[int, ...]
+    objects: tuple[int, ...]
+
+
+@cache
+def addresses() -> Addresses | Missing:
+    """All of them, or what is missing."""
+    try:
+        return Addresses(
+            python=_in("Python", ctypes.pythonapi, PYTHON),
+            torch_calls=(_data_pointer(), *_in_torch()),
+            system_calls=_in("the C library", ctypes.CDLL(None), SYSTEM),
+            objects=tuple(id(thing) for thing in OBJECTS),
+        )
+    except Missing as missing:
+        return missing
+    except OSError as error:
+        return Missing(f"not available in torch {torch_version()}: {error}")
+
+
+def launcher_status() -> HookStatus:
+    """Whether graphs can be called without Python on the way, for `tcw doctor` and the records."""
+    found = addresses()
+    return HookStatus(
+        name="launcher",
+        available=isinstance(found, Addresses),
+        offers="calls of compiled graphs without Python on the way to the kernels",
+        reason=str(found) if isinstance(found, Missing) else "",
+        tried_on=TRIED_ON,
+    )
+
+
+def _data_pointer() -> int:
+    found = resolve(DATA_POINTER)
+    if not isinstance(found, int) or not found:
+        raise Missing(f"not available in torch {torch_version()}: {DATA_POINTER} is no address")
+    return found
+
+
+def _in_torch() -> tuple[int, ...]:
+    folder = Path(torch.__file__).parent / "lib"
+    cpu = _library(folder / "libtorch_cpu.so")
+    python = _library(folder / "libtorch_python.so")
+    return tuple(_address(python if name == WRAP else cpu, name, "torch") for name in TORCH)
+
+
+def _library(path: Path) -> ctypes.CDLL:
+    if not path.exists():
+        raise Missing(f"not available in torch {torch_version()}: no {path.name}")
+    return ctypes.CDLL(str(path))
+
+
+def _in(owner: str, library: ctypes.CDLL, names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(_address(library, name, owner) for name in names)
+
+
+def _address(library: ctypes.CDLL, name: str, owner: str) -> int:
+    try:
+        function: Callable[..., object] = getattr(library, name)
+    except AttributeError:
+        where = f"torch {torch_version()}" if owner == "torch" else owner
+        raise Missing(f"not available in {where}: no {name}") from None
+    found = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
+    assert found
+    return found

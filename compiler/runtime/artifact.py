@@ -1,0 +1,48 @@
+"""What a compiled graph is, as JSON: all that a warm start needs after AOTAutograd."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+FORMAT = 1
+
+
+class SegmentEntry(msgspec.Struct, frozen=True):
+    """A function of the unit that Python can call."""
+
+    name: str
+    boxed: bool = False
+    """It takes one list and answers a list: it is the whole graph."""
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """A name of the wrapper that is no local: resolved when the artifact is loaded."""
+
+    name: str
+    kind: Literal["operation", "constant", "helper"]
+    target: str
+    """`aten.mm.default`; the attribute of the graph module; a function of `wrapper_helpers`."""
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """A compiled graph. Its callable is the boxed segment `entry`, else the wrapper's `call`."""
+
+    name: str
+    """`0/0/forward`."""
+    unit: str = ""
+    """C++ text; "" where the graph is ATen calls alone."""
+    flags: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    """Without paths: `libgomp.so.1`, `-lm`."""
+    library: str = ""
+    """Digest of the unit's shared library."""
+    segments: tuple[SegmentEntry, ...] = ()
+    entry: str = ""
+    wrapper: str = ""
+    """Python text with a function `call(args)`."""
+    bindings: tuple[Binding, ...] = ()
+    build_cpu_seconds: float = 0.0
+    extra: msgspec.Raw = msgspec.Raw(b"null")
+    """JSON of the stages' own: what they want to record again on a warm start."""

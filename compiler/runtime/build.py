@@ -1,0 +1,120 @@
+"""One call of the compiler: C++ text to a shared library, with what it cost."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler.runtime.toolchain import Compiler
+
+SECONDS = 600
+"""A compiler that takes longer is stopped."""
+
+DIAGNOSTIC = re.compile(r"^<stdin>:(\d+):\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
+
+
+class BuildFailed(Exception):
+    """The compiler refused a unit; the message has its first error and the line it is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A shared library, in memory."""
+
+    library: bytes
+    cpu_seconds: float
+    """Of the compiler and all that it called."""
+    wall_seconds: float
+
+
+def build(
+    text: str,
+    compiler: Compiler,
+    flags: Sequence[str],
+    libraries: Sequence[str] = (),
+    scratch: Path | None = None,
+) -> Built:
+    """Compile and link one unit. `libraries` are `-l` options or paths.
+
+    `scratch` is a folder for the result until it is read. Raises `BuildFailed`.
+    """
+    handle, name = tempfile.mkstemp(suffix=".so", dir=scratch)
+    os.close(handle)
+    command = [*compiler.command, *flags, "-x", "c++", "-", "-x", "none", *libraries, "-o", name]
+    try:
+        began = time.perf_counter()
+        code, words, cpu_seconds = _run(command, text)
+        wall_seconds = time.perf_counter() - began
+        if code:
+            raise BuildFailed(_reason(command[0], code, words, text))
+        library = Path(name).read_bytes()
+        if not library.startswith(b"\x7fELF"):
+            raise BuildFailed(f"{command[0]} left no shared library")
+        return Built(library, cpu_seconds, wall_seconds)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _run(command: Sequence[str], text: str) -> tuple[int, str, float]:
+    """Its exit code, what it said, and its CPU seconds, which only wait4 knows for one child."""
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as said:
+        source.write(text.encode())
+        source.seek(0)
+        try:
+            process = subprocess.Popen(command, stdin=source, stdout=said, stderr=said)
+        except OSError as error:
+            raise BuildFailed(f"{command[0]} does not start: {error.strerror or error}") from error
+        code, seconds = _wait(process)
+        said.seek(0)
+        return code, said.read(1 << 20).decode(errors="replace"), seconds
+
+
+def _wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    try:
+        if not _ended(process.pid):
+            raise BuildFailed(f"the compiler was stopped after {SECONDS} seconds")
+        _, status, usage = os.wait4(process.pid, 0)
+    except ChildProcessError:
+        # Somebody else waits for all children: the library itself tells whether it was made.
+        process.returncode = 0
+        return 0, 0.0
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
+
+
+def _ended(pid: int) -> bool:
+    """Whether a child ended within the time; without pidfd_open the kernel cannot be asked."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], SECONDS)[0])
+    except ValueError:
+        return True
+    finally:
+        os.close(handle)
+
+
+def _reason(command: str, code: int, words: str, text: str) -> str:
+    name = Path(command).name
+    found = DIAGNOSTIC.search(words)
+    if found is None:
+        lines = [line for line in words.splitlines() if line.strip()]
+        picked = next((line for line in lines if "error" in line), lines[0] if lines else "")
+        return f"{name} ended with code {code}: {picked.strip()[:400]}"
+    number = int(found[1])
+    lines = text.splitlines()
+    line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    return f"{name}: line {number} of the unit: {found[2][:300]}: {line[:200]}"

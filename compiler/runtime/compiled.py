@@ -1,0 +1,118 @@
+"""An artifact to the function that AOTAutograd gets."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from compiler.runtime import wrapper_helpers
+from compiler.runtime.artifact import Artifact, Binding
+from compiler.runtime.kernels import Unit, library, library_by_digest
+from compiler.runtime.launcher import Launcher, launcher
+from compiler.runtime.load import functions, load_unit
+from compiler.runtime.operations import operation
+from compiler.runtime.python_path import python_functions
+from compiler.runtime.store import Store
+from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, unit_libraries
+
+Boxed = Callable[[list[Any]], Any]
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A graph that can be called."""
+
+    call: Boxed
+    """Takes its arguments in a list, empties it, answers a list; says so by `_boxed_call`."""
+    artifact: Artifact
+    hit: bool
+    """Its library was in the cache."""
+    without_launcher: str = ""
+    """Why its segments are called through ctypes; "" where they are not."""
+
+
+class Unavailable(Exception):
+    """There is no way to build or load units here; the message says what to do about it."""
+
+
+def load(
+    artifact: Artifact,
+    store: Store,
+    constants: Mapping[str, Any] | None = None,
+    otherwise: Boxed | None = None,
+    launcher_store: Store | None = None,
+) -> Compiled:
+    """The callable of an artifact; its unit is built where the cache does not have it.
+
+    `constants` are the graph's own tensors by name. `otherwise` runs the graph as it is: it is
+    called where the tensors have no memory. `launcher_store` is where the launcher is kept, which
+    is the same for all graphs. Raises `Unavailable`, `BuildFailed`, OSError.
+    """
+    names: dict[str, Any] = {}
+    hit, why = True, ""
+    if artifact.unit:
+        found = find_compiler()
+        path, hit, artifact = _path(artifact, found, store)
+        names, why = _functions(artifact, path, found, launcher_store or store, otherwise)
+    if artifact.entry:
+        return Compiled(names[artifact.entry], artifact, hit, why)
+    for binding in artifact.bindings:
+        names[binding.name] = _resolve(binding, constants or {})
+    return Compiled(_wrapper(artifact, names), artifact, hit, why)
+
+
+def _path(
+    artifact: Artifact, compiler: Compiler | NoCompiler, store: Store
+) -> tuple[Path, bool, Artifact]:
+    """The library's place; the artifact, which then names it."""
+    if artifact.library:
+        path = library_by_digest(artifact.library, store)
+        if path is not None:
+            return path, True, artifact
+    if isinstance(compiler, NoCompiler):
+        raise Unavailable(compiler.reason)
+    unit = Unit(artifact.unit, artifact.flags, unit_libraries())
+    made = library(unit, compiler, store)
+    fields = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
+    fields.update(library=made.digest, build_cpu_seconds=made.cpu_seconds)
+    return made.path, made.hit, Artifact(**fields)
+
+
+def _functions(
+    artifact: Artifact,
+    path: Path,
+    compiler: Compiler | NoCompiler,
+    store: Store,
+    otherwise: Boxed | None,
+) -> tuple[dict[str, Any], str]:
+    made = launcher(compiler, store)
+    if not isinstance(made, Launcher):
+        return python_functions(path, artifact.segments, otherwise), str(made)
+    return functions(load_unit(path, made), artifact.segments, otherwise), ""
+
+
+def _resolve(binding: Binding, constants: Mapping[str, Any]) -> Any:
+    if binding.kind == "operation":
+        return operation(binding.target)
+    if binding.kind == "constant":
+        return constants[binding.target]
+    return getattr(wrapper_helpers, binding.target)
+
+
+def _wrapper(artifact: Artifact, names: dict[str, Any]) -> Boxed:
+    name = f"<tcw graph {artifact.name} {next(_numbers)}>"
+    lines = artifact.wrapper.splitlines(keepends=True)
+    # Without a time, linecache keeps the text for the tracebacks of this process.
+    linecache.cache[name] = (len(artifact.wrapper), None, lines, name)
+    code: CodeType = compile(artifact.wrapper, name, "exec", dont_inherit=True)
+    exec(code, names)
+    call: Boxed = names["call"]
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call

@@ -1,0 +1,125 @@
+"""Compiled graphs by what they were made from, and on a miss: what is different this time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from compiler.runtime.artifact import FORMAT, Artifact
+from compiler.runtime.store import Store, digest
+
+NEAREST_AMONG = 64
+"""How many of the last used entries a miss is compared with."""
+
+SHOWN = 120
+"""Longest text of a component that is kept to be shown."""
+
+
+class Component(msgspec.Struct, frozen=True):
+    """One part of a key."""
+
+    digest: str
+    text: str = ""
+    """The part itself where it is short; "" where only its digest says that it changed."""
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """A component that differs from the nearest entry's."""
+
+    name: str
+    before: str
+    """Text, or a digest where it is long; "" where the nearest entry has none."""
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphKey:
+    """Parts by name, in order. The `own` ones tell graphs apart, the others their surroundings."""
+
+    components: dict[str, Component]
+    own: frozenset[str]
+
+    @property
+    def digest(self) -> str:
+        rows = [[name, part.digest] for name, part in self.components.items()]
+        return digest(msgspec.json.encode([FORMAT, rows]))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    reason: str
+    """`first`: no entry of a similar graph; `changed`; `damaged`: there was one, unreadable."""
+    nearest: str = ""
+    """Key of the entry that most components are equal with."""
+    changed: tuple[Changed, ...] = ()
+
+
+def key_of(own: Mapping[str, str], surroundings: Mapping[str, str]) -> GraphKey:
+    """A key of named texts; `own` are the graph's, `surroundings` versions, flags and settings."""
+    parts = {name: _component(text) for name, text in (*own.items(), *surroundings.items())}
+    return GraphKey(parts, frozenset(own))
+
+
+def _component(text: str) -> Component:
+    return Component(digest(text.encode())[:32], text if len(text) <= SHOWN else "")
+
+
+def look_up(key: GraphKey, store: Store) -> Hit | Miss:
+    """The artifact of a key; on a miss, what changed against the nearest of the last entries."""
+    name = f"{key.digest}.json"
+    there = store.path("graphs", name).exists()
+    content = store.read_sealed("graphs", name)
+    if content is not None:
+        try:
+            return Hit(msgspec.json.decode(content, type=Artifact))
+        except msgspec.MsgspecError:
+            store.remove("graphs", name)
+    if there:
+        return Miss("damaged")
+    return _miss(key, store)
+
+
+def keep(key: GraphKey, artifact: Artifact, store: Store) -> None:
+    """Put an artifact there, and its key's parts beside it. Raises OSError."""
+    store.write_sealed("graphs", f"{key.digest}.json", msgspec.json.encode(artifact))
+    store.write("keys", f"{key.digest}.json", msgspec.json.encode(key.components))
+
+
+def _miss(key: GraphKey, store: Store) -> Miss:
+    best: tuple[tuple[int, int], str, dict[str, Component]] | None = None
+    for name in store.newest("keys", NEAREST_AMONG):
+        parts = _parts(name, store)
+        equal = {n for n, part in key.components.items() if parts.get(n) == part}
+        score = (len(equal & key.own), len(equal))
+        if score[0] and (best is None or score > best[0]):
+            best = score, name, parts
+    if best is None:
+        return Miss("first")
+    names = dict.fromkeys((*key.components, *best[2]))
+    changed = tuple(
+        Changed(name, _shown(best[2].get(name)), _shown(key.components.get(name)))
+        for name in names
+        if best[2].get(name) != key.components.get(name)
+    )
+    return Miss("changed", best[1].removesuffix(".json"), changed)
+
+
+def _parts(name: str, store: Store) -> dict[str, Component]:
+    try:
+        content = store.path("keys", name).read_bytes()
+        return msgspec.json.decode(content, type=dict[str, Component])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _shown(part: Component | None) -> str:
+    if part is None:
+        return ""
+    return part.text or ("" if part == _component("") else part.digest[:12])

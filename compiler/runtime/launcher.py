@@ -1,0 +1,115 @@
+"""The launcher of this process: compiled once on a machine, loaded once, with the pool in it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from dataclasses import dataclass
+from functools import cache
+
+from compiler.codegen.launcher.launcher import launcher_text
+from compiler.control.hooks import Missing
+from compiler.runtime.addresses import Addresses, addresses
+from compiler.runtime.kernels import Library, Unit, library
+from compiler.runtime.store import Store
+from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, NoCompiler, launcher_flags
+
+POOL_VARIABLE = "TCW_POOL_BYTES"
+POOL_LIMIT = 1 << 30
+
+_lock = threading.Lock()
+_loaded: list[Launcher] = []
+
+
+class PoolCounts(ctypes.Structure):
+    """As `PoolCounts` in codegen/launcher/pool.cpp."""
+
+    _fields_ = [
+        (name, ctypes.c_long)
+        for name in ("hits", "misses", "kept_bytes", "kept_blocks", "capacity", "seconds")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The pool of large outputs and arenas at one moment."""
+
+    hits: int
+    misses: int
+    kept_bytes: int
+    """Of memory that nobody uses now."""
+    kept_blocks: int
+    capacity: int
+
+
+class Launcher:
+    """The loaded launcher; never unloaded, as tensors may be on its memory until the end."""
+
+    def __init__(self, handle: ctypes.CDLL, library: Library) -> None:
+        self.handle = handle
+        self.library = library
+        self.address = ctypes.addressof(ctypes.c_char.in_dll(handle, "launcher_calls"))
+        self._counts = PoolCounts.in_dll(handle, "pool_counts")
+        self._trim = handle.pool_trim
+        self._trim.argtypes = [ctypes.c_long, ctypes.c_long]
+        self._trim.restype = ctypes.c_long
+
+    def pool(self) -> Pool:
+        c = self._counts
+        return Pool(c.hits, c.misses, c.kept_bytes, c.kept_blocks, c.capacity)
+
+    def limit_pool(self, capacity: int) -> None:
+        """Keep at most so many unused bytes; 0: torch allocates every output."""
+        self._counts.capacity = capacity
+        self._trim(capacity, 1 << 40)
+
+    def release_pool(self) -> int:
+        """Free what nobody uses; bytes freed."""
+        freed: int = self._trim(0, 1 << 40)
+        return freed
+
+
+def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missing:
+    """That of this process, or why it has none. Raises `BuildFailed`, OSError."""
+    found = addresses()
+    if isinstance(found, Missing):
+        return found
+    with _lock:
+        if not _loaded:
+            if isinstance(compiler, NoCompiler):
+                return Missing(compiler.reason)
+            made = library(launcher_unit(), compiler, store)
+            _loaded.append(_load(made, found))
+        return _loaded[0]
+
+
+def launcher_unit() -> Unit:
+    """The unit of the launcher."""
+    return Unit(launcher_text(), launcher_flags(), LAUNCHER_LIBRARIES)
+
+
+def _load(made: Library, found: Addresses) -> Launcher:
+    handle = ctypes.CDLL(str(made.path))
+    for name in ("python", "torch_calls", "system_calls", "objects"):
+        values: tuple[int, ...] = getattr(found, name)
+        table = (ctypes.c_void_p * len(values)).in_dll(handle, name)
+        table[:] = values  # type: ignore[call-overload]
+    result = Launcher(handle, made)
+    result._counts.capacity = _pool_limit()
+    # A fork while another thread holds the pool's lock would leave it locked in the child.
+    os.register_at_fork(
+        before=handle.pool_lock,
+        after_in_parent=handle.pool_unlock,
+        after_in_child=handle.pool_unlock,
+    )
+    return result
+
+
+@cache
+def _pool_limit() -> int:
+    try:
+        return max(int(os.environ.get(POOL_VARIABLE, "")), 0)
+    except ValueError:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return min(POOL_LIMIT, memory // 8)

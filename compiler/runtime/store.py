@@ -1,0 +1,185 @@
+"""Files that many processes share: written whole or not at all, checked when read, capped.
+
+Content is named by its digest, so a file of a name never differs from another of that name, and a
+file that does not have the digest of its name is damaged. Nothing here is pickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from compiler.cache_folder import cache_folder, private_folder
+
+FOLDER_VARIABLE = "TCW_CACHE_DIR"
+BYTES_VARIABLE = "TCW_CACHE_BYTES"
+DEFAULT_BYTES = 1 << 30
+LOCK_SECONDS = 120.0
+"""After this a process goes on without the lock: work may be done twice, never wrongly."""
+
+
+class Store:
+    """A folder of ours. Least recently used files go first once it holds more than `capacity`.
+
+    A file's modification time is when it was last used; every hit sets it anew.
+    """
+
+    def __init__(self, folder: Path, capacity: int = DEFAULT_BYTES) -> None:
+        self.folder = folder
+        self.capacity = capacity
+        self._written = 0
+        self._swept = False
+
+    def path(self, kind: str, name: str) -> Path:
+        return self.folder / kind / name
+
+    def read(self, kind: str, name: str) -> bytes | None:
+        """Content, and a mark that it was used; None where there is none."""
+        path = self.path(kind, name)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return content
+
+    def write(self, kind: str, name: str, content: bytes) -> Path:
+        """Put a file there in one step, over what was there. Raises OSError."""
+        path = self.path(kind, name)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        self._grow(len(content))
+        return path
+
+    def remove(self, kind: str, name: str) -> None:
+        with contextlib.suppress(OSError):
+            self.path(kind, name).unlink()
+
+    def write_sealed(self, kind: str, name: str, content: bytes) -> Path:
+        """Like `write`, with the content's digest in front."""
+        return self.write(kind, name, digest(content).encode() + b"\n" + content)
+
+    def read_sealed(self, kind: str, name: str) -> bytes | None:
+        """What `write_sealed` wrote; a damaged file is removed and answers None."""
+        content = self.read(kind, name)
+        if content is None:
+            return None
+        seal, _, body = content.partition(b"\n")
+        if digest(body).encode() == seal:
+            return body
+        self.remove(kind, name)
+        return None
+
+    def newest(self, kind: str, count: int) -> list[str]:
+        """Names of the files of a kind, last used first."""
+        return [path.name for _, _, path in sorted(self._files(kind), reverse=True)[:count]]
+
+    @contextlib.contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Alone among all processes with work on `name`, where the file system can lock."""
+        handle = self._lock_file(name)
+        try:
+            yield
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+    def _lock_file(self, name: str) -> int | None:
+        folder = self.folder / "locks"
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            # A few files for all names: lock files must never be removed while somebody waits.
+            path = folder / digest(name.encode())[:2]
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return None
+        ends = time.monotonic() + LOCK_SECONDS
+        while time.monotonic() < ends:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return handle
+            except BlockingIOError:
+                time.sleep(0.005)
+            except OSError:
+                break
+        os.close(handle)
+        return None
+
+    def _grow(self, count: int) -> None:
+        self._written += count
+        if not self._swept or self._written > self.capacity // 16:
+            self._swept, self._written = True, 0
+            self.sweep()
+
+    def sweep(self) -> int:
+        """Remove the least recently used files until 4/5 of the capacity is left; bytes removed."""
+        files = sorted(item for kind in self._kinds() for item in self._files(kind))
+        total = sum(size for _, size, _ in files)
+        if total <= self.capacity:
+            return 0
+        removed = 0
+        for _, size, path in files:
+            if total - removed <= self.capacity * 4 // 5:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed += size
+        return removed
+
+    def _kinds(self) -> list[str]:
+        try:
+            return sorted(entry.name for entry in os.scandir(self.folder) if entry.is_dir())
+        except OSError:
+            return []
+
+    def _files(self, kind: str) -> Iterator[tuple[int, int, Path]]:
+        try:
+            entries = list(os.scandir(self.folder / kind))
+        except OSError:
+            return
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                found = entry.stat(follow_symlinks=False)
+                if entry.is_file(follow_symlinks=False) and kind != "locks":
+                    yield found.st_mtime_ns, found.st_size, Path(entry.path)
+
+
+def open_store(folder: Path | None = None) -> Store:
+    """The store in `folder`, else in $TCW_CACHE_DIR, else in our cache folder.
+
+    $TCW_CACHE_BYTES caps it. Raises `CacheRefused` where the folder is not ours alone.
+    """
+    named = os.environ.get(FOLDER_VARIABLE, "")
+    if folder is None and named:
+        folder = Path(named).absolute()
+    if folder is None:
+        folder = private_folder(cache_folder() / "engine")
+    else:
+        folder = private_folder(folder, f"set {FOLDER_VARIABLE}")
+    return Store(folder, _capacity())
+
+
+def _capacity() -> int:
+    try:
+        return max(int(os.environ.get(BYTES_VARIABLE, "")), 0)
+    except ValueError:
+        return DEFAULT_BYTES
+
+
+def digest(content: bytes) -> str:
+    return sha256(content).hexdigest()

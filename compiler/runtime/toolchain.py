@@ -1,0 +1,128 @@
+"""The C++ compiler of this machine: which it is, what it may assume, how it is called."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
+
+CANDIDATES = ("g++", "clang++")
+
+UNIT_FLAGS = ("-fno-asynchronous-unwind-tables", "-nostdlib")
+"""No start-up files and no C++ library: a quarter less time. Nothing unwinds through kernels."""
+
+LAUNCHER_FLAGS = ("-O1", "-fexceptions", "-fno-rtti", "-nostdlib")
+
+LAUNCHER_LIBRARIES = ("-lstdc++", "-lgcc_s")
+"""The launcher catches what torch throws, so it has the C++ library."""
+
+# A name of ours must never be taken from another library of the process.
+SHARED_FLAGS = ("-std=c++17", "-fPIC", "-shared", "-w", "-Wl,-Bsymbolic")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler that answers."""
+
+    command: tuple[str, ...]
+    version: str
+    """First line of `--version`."""
+
+    @property
+    def is_clang(self) -> bool:
+        return "clang" in self.version
+
+
+@dataclass(frozen=True, slots=True)
+class NoCompiler:
+    """No C++ compiler to be had."""
+
+    reason: str
+    """What was looked for and what to do about it."""
+
+
+def find_compiler() -> Compiler | NoCompiler:
+    """`CXX`, else g++, else clang++. Asked anew each time, but a version is asked for only once."""
+    named = os.environ.get("CXX", "").strip()
+    if named:
+        try:
+            command = shlex.split(named)
+        except ValueError as error:
+            return NoCompiler(f"CXX={named} cannot be read as a command: {error}")
+        found = _compiler(command)
+        return found or NoCompiler(
+            f"CXX names {named}, which does not run; set it to a C++ compiler"
+        )
+    for name in CANDIDATES:
+        found = _compiler([name])
+        if found:
+            return found
+    return NoCompiler(f"no C++ compiler: neither {' nor '.join(CANDIDATES)} runs; install g++")
+
+
+def _compiler(command: list[str]) -> Compiler | None:
+    path = shutil.which(command[0])
+    if path is None:
+        return None
+    try:
+        stamp = os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+    version = _version((path, *command[1:]), stamp)
+    return Compiler((path, *command[1:]), version) if version else None
+
+
+@cache
+def _version(command: tuple[str, ...], stamp: int) -> str:
+    del stamp  # a compiler that was replaced is asked again
+    try:
+        done = subprocess.run(
+            [*command, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return "" if done.returncode else done.stdout.partition("\n")[0].strip()
+
+
+@cache
+def openmp_library() -> str:
+    """The OpenMP library that this process has loaded: a second one would have threads of its own.
+
+    "" where there is none; torch must have been imported.
+    """
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    for line in maps.splitlines():
+        path = line[line.find("/") :] if "/" in line else ""
+        if Path(path).name.startswith(("libgomp", "libiomp5", "libomp")) and os.path.exists(path):
+            return path
+    return ""
+
+
+def unit_flags(isa: Isa) -> tuple[str, ...]:
+    """How a unit of kernels is compiled, but for what it is linked with."""
+    return (*SHARED_FLAGS, *COMPILE_FLAGS, *UNIT_FLAGS, *isa.flags)
+
+
+def unit_libraries() -> tuple[str, ...]:
+    """What units are linked with, where they use it."""
+    openmp = openmp_library()
+    return ("-Wl,--as-needed", *((openmp,) if openmp else ()), "-lm")
+
+
+def launcher_flags() -> tuple[str, ...]:
+    """How the launcher is compiled: for any machine of this architecture."""
+    return (*SHARED_FLAGS, *LAUNCHER_FLAGS)

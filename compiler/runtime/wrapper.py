@@ -1,0 +1,241 @@
+"""The Python of a graph with ATen calls: its text, from the memory plan.
+
+    def call(args):
+        primals_1, primals_2 = args
+        args.clear()
+        mm = aten_mm(primals_1, primals_2)        # aten.mm.default
+        softmax, = segment_0(mm)
+        del mm
+        return [softmax]
+
+Whatever is no local is a binding, resolved when the artifact is loaded.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Mapping, Sequence
+
+from compiler.codegen.launcher.forms import Forms
+from compiler.codegen.launcher.segment import Number, SegmentFunction
+from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.sizes import Size, Symbolic
+from compiler.memory.plan import Plan, Segment
+from compiler.runtime.artifact import Binding
+
+HELPERS = ("laid_out", "reinterpreted", "retyped")
+"""Functions of `wrapper_helpers`."""
+
+
+def wrapper_text(
+    plan: Plan, forms: Forms, segments: Iterable[SegmentFunction]
+) -> tuple[str, tuple[Binding, ...]]:
+    """The wrapper's text and what its free names are, beside those of the segments."""
+    return _Wrapper(plan, forms, segments).write()
+
+
+class _Wrapper:
+    def __init__(self, plan: Plan, forms: Forms, segments: Iterable[SegmentFunction]) -> None:
+        self.plan = plan
+        self.forms = forms
+        self.segments = {segment.name: segment for segment in segments}
+        self.graph = forms.program.graph
+        self.lines: list[str] = []
+        self.bindings: dict[str, Binding] = {}
+        self.taken = set(self.graph.values()) | set(self.graph.parameters) | set(self.graph.symbols)
+        self.taken |= {step.run.name for step in plan.steps}
+        self.bound: set[str] = set()
+        self.read_by_loops = {
+            value
+            for step in plan.steps
+            if isinstance(step.run, Segment)
+            for value in step.run.takes
+        }
+        self.names: dict[str, str] = {}
+
+    def write(self) -> tuple[str, tuple[Binding, ...]]:
+        self._arguments()
+        for step in self.plan.steps:
+            if isinstance(step.run, Segment):
+                self._segment(step.run)
+            else:
+                self._call(step.run)
+            self._delete(step.dies)
+        answers = ", ".join(self._output(output) for output in self.graph.outputs)
+        self.lines.append(f"return [{answers}]")
+        text = "\n    ".join(("def call(args):", *self.lines))
+        return f"{text}\n", tuple(self.bindings.values())
+
+    def _arguments(self) -> None:
+        names = [self._local(name) for name in self.graph.parameters]
+        if names:
+            self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = args")
+        self.lines.append("args.clear()")
+        self.bound.update(self.graph.parameters)
+        for node in self.graph.nodes:
+            if isinstance(node, Input) and node.constant:
+                self._bind(self._local(node.name), "constant", node.name)
+        for name, expression in self.graph.symbols.items():
+            self.lines.append(f"{self._local(name)} = {expression}")
+
+    def _segment(self, segment: Segment) -> None:
+        parameters = self.segments[segment.name].parameters
+        names = [p.symbol if isinstance(p, Number) else self._holder(p.name) for p in parameters]
+        arguments = ", ".join(map(self._local, names))
+        new = [name for name in segment.gives if self.forms.is_new(name)]
+        targets = "".join(f"{self._local(name)}, " for name in new).rstrip()
+        if len(new) > 1:
+            targets = targets.removesuffix(",")
+        self.lines.append(
+            f"{targets} = {segment.name}({arguments})" if new else f"{segment.name}({arguments})"
+        )
+        self.bound.update(new)
+        for name in segment.gives:
+            if name not in new:
+                self.lines.append(f"{self._local(name)} = {self._taken_over(name)}")
+                self.bound.add(name)
+
+    def _holder(self, home: str) -> str:
+        """A name that holds this memory: its own, or that of who took it over."""
+        if home in self.bound:
+            return home
+        others = (value for value in sorted(self.bound) if self.forms.home(value) == home)
+        return next(others, home)
+
+    def _taken_over(self, name: str) -> str:
+        """The tensor of a value that was written into another's memory."""
+        home = self._holder(self.forms.home(name))
+        form, old = self.forms.of(name), self.forms.of(home)
+        if (form.dtype, form.sizes, form.strides) == (old.dtype, old.sizes, old.strides):
+            return self._local(home)
+        return self._view(home, form.dtype, form.sizes, form.strides, 0)
+
+    def _call(self, call: Call) -> None:
+        function = self._operation(call.target)
+        arguments = [self._argument(item) for item in call.arguments]
+        arguments += [f"{name}={self._argument(item)}" for name, item in call.keywords]
+        text = f"{function}({', '.join(arguments)})"
+        wanted = [result for result in call.results if result is not None]
+        note = f"  # {_words(call)}"
+        if not wanted:
+            self.lines.append(text + note)
+        elif call.single:
+            self.lines.append(f"{self._local(wanted[0].name)} = {text}{note}")
+        elif len(wanted) == 1:
+            position = call.results.index(wanted[0])
+            self.lines.append(f"{self._local(wanted[0].name)} = {text}[{position}]{note}")
+        else:
+            targets = [self._local(r.name) if r is not None else "_" for r in call.results]
+            self.lines.append(f"{', '.join(targets)} = {text}{note}")
+            if "_" in targets:
+                self.lines.append("del _")
+        for result in wanted:
+            self.bound.add(result.name)
+            if result.name in self.read_by_loops:
+                self._lay_out(result)
+
+    def _lay_out(self, result: Result) -> None:
+        """Loops rely on the strides that were foretold: where ATen answers others, it is copied."""
+        name = self._local(result.name)
+        sizes, strides = _tuple(result.shape), _tuple(result.strides)
+        self.lines.append(f"{name} = {self._helper('laid_out')}({name}, {sizes}, {strides})")
+
+    def _delete(self, dies: Sequence[str]) -> None:
+        dead = [name for name in dies if name in self.bound]
+        if dead:
+            self.bound.difference_update(dead)
+            self.lines.append(f"del {', '.join(self._local(name) for name in dead)}")
+
+    def _output(self, output: object) -> str:
+        return self._argument(output)
+
+    def _argument(self, item: object) -> str:
+        if isinstance(item, Operand):
+            if self.forms.fits(item):
+                return self._local(item.value)
+            return self._view(item.value, item.dtype, item.shape, item.strides, item.offset)
+        if isinstance(item, Symbolic):
+            return str(item)
+        if isinstance(item, tuple):
+            inner = ", ".join(self._argument(one) for one in item)
+            return f"({inner}{',' if len(item) == 1 else ''})"
+        if isinstance(item, list):
+            return f"[{', '.join(self._argument(one) for one in item)}]"
+        return self._literal(item)
+
+    def _literal(self, item: object) -> str:
+        if isinstance(item, float) and (item != item or item in (float("inf"), float("-inf"))):
+            return f'float("{item}")'
+        if item is None or isinstance(item, (bool, int, float, complex, str)):
+            return repr(item)
+        text = str(item)
+        if type(item).__module__.startswith("torch") and text.startswith("torch."):
+            self._bind("torch", "helper", "torch")
+            return text
+        if type(item).__name__ == "device":
+            self._bind("torch", "helper", "torch")
+            return f"torch.device({text!r})"
+        raise TypeError(f"an ATen call has an argument that cannot be written: {item!r:.100}")
+
+    def _view(
+        self,
+        value: str,
+        dtype: str,
+        sizes: Sequence[Size],
+        strides: Sequence[Size],
+        offset: Size,
+    ) -> str:
+        shape = f"{_tuple(sizes)}, {_tuple(strides)}, {offset}"
+        if dtype == self.forms.of(value).dtype:
+            return f"{self._helper('reinterpreted')}({self._local(value)}, {shape})"
+        self._bind("torch", "helper", "torch")
+        return f"{self._helper('retyped')}({self._local(value)}, torch.{dtype}, {shape})"
+
+    def _local(self, name: str) -> str:
+        """A value's name in Python; the same where that is one."""
+        found = self.names.get(name)
+        if found is None:
+            found = (
+                name
+                if name.isidentifier()
+                else "".join(letter if letter.isalnum() else "_" for letter in name)
+            )
+            if found != name or keyword.iskeyword(found) or found in ("args", "_", "torch"):
+                found = _unused(f"v_{found}", self.taken | set(self.names.values()))
+            self.names[name] = found
+        return found
+
+    def _operation(self, target: str) -> str:
+        for binding in self.bindings.values():
+            if binding.kind == "operation" and binding.target == target:
+                return binding.name
+        namespace, _, rest = target.partition(".")
+        name, _, overload = rest.rpartition(".")
+        wanted = f"{namespace}_{name}" + ("" if overload == "default" else f"_{overload}")
+        return self._bind(_unused(wanted.replace(".", "_"), self.taken), "operation", target)
+
+    def _helper(self, name: str) -> str:
+        for binding in self.bindings.values():
+            if binding.kind == "helper" and binding.target == name:
+                return binding.name
+        return self._bind(_unused(name, self.taken), "helper", name)
+
+    def _bind(self, name: str, kind: str, target: str) -> str:
+        self.bindings[name] = Binding(name, kind, target)  # type: ignore[arg-type]
+        self.taken.add(name)
+        return name
+
+
+def _unused(name: str, taken: Iterable[str] | Mapping[str, object]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _tuple(sizes: Sequence[Size]) -> str:
+    return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
+
+
+def _words(call: Call) -> str:
+    words = f"{call.target}: {call.reason}" if call.reason else call.target
+    return "".join(letter if letter.isprintable() else "?" for letter in words)[:120]

@@ -1,0 +1,57 @@
+"""What a wrapper's text calls beside ATen and segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from compiler.control.hooks import Missing, resolve
+
+Sizes = Sequence[int]
+
+
+def _of_torch(name: str) -> Callable[..., Any] | None:
+    """A function of torch/csrc/dynamo/guards.cpp, which Inductor's wrappers call as well."""
+    try:
+        return resolve(f"torch:_C._dynamo.guards.{name}")  # type: ignore[return-value]
+    except Missing:
+        return None
+
+
+_check = _of_torch("assert_size_stride")
+_view = _of_torch("_reinterpret_tensor")
+
+
+def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:
+    """The tensor with these strides: itself, or a copy. Its sizes must be those foretold.
+
+    A fake tensor tells an operation's strides beforehand; a library may answer others.
+    """
+    if _check is not None:
+        try:
+            _check(tensor, sizes, strides)
+            return tensor
+        except AssertionError:
+            pass
+    if tuple(tensor.shape) != tuple(sizes):
+        raise RuntimeError(f"an ATen call answered {tuple(tensor.shape)}, not {tuple(sizes)}")
+    if tensor.stride() == tuple(strides):
+        return tensor
+    copy = torch.empty_strided(sizes, strides, dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor)
+
+
+def reinterpreted(tensor: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:
+    """Other sizes and strides on the same memory; `offset` counts elements from its first."""
+    if _view is not None:
+        return _view(tensor, sizes, strides, offset)
+    return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)
+
+
+def retyped(tensor: Any, dtype: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:
+    """The same memory as another dtype; `offset` counts elements of that dtype."""
+    start = tensor.storage_offset() * tensor.element_size() // dtype.itemsize
+    made = torch.empty(0, dtype=dtype, device=tensor.device)
+    return made.set_(tensor.untyped_storage(), start + offset, sizes, strides)

@@ -1,0 +1,96 @@
+"""Compile small kernels written through the vocabulary and call them on tensors."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+
+import torch
+
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, cpu_flags, runnable
+from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
+
+RUNNABLE = runnable(cpu_flags())
+WIDTHS = [
+    *((isa, isa.vector_bytes // size) for isa in RUNNABLE for size in (4, 8)),
+    (RUNNABLE[0], 1),
+    (RUNNABLE[-1], 1),
+]
+"""Every instruction set that this machine runs, with the lanes of a 4-byte and an 8-byte nest."""
+NAMES = [f"{isa.name}-{lanes}" for isa, lanes in WIDTHS]
+
+
+class Unit:
+    """One translation unit of `lanes`-wide kernels: write them all, then `build`, then `run`."""
+
+    def __init__(self, isa: Isa, lanes: int) -> None:
+        self.isa = isa
+        self.vocabulary = Vocabulary(isa)
+        self.lanes: Lanes = self.vocabulary.lanes(lanes)
+        self.kernels: list[str] = []
+        self._library: ctypes.CDLL | None = None
+
+    def kernel(self, body: str) -> int:
+        """A kernel whose body sees `void** p`, `long n` and `int* error`; answers its number."""
+        name = f"kernel_{len(self.kernels)}"
+        self.kernels.append(f'extern "C" void {name}(void** p, long n, int* error) {{ {body} }}')
+        return len(self.kernels) - 1
+
+    def source(self) -> str:
+        return self.vocabulary.prelude() + "\n".join(self.kernels)
+
+    def build(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = Path(folder, "unit.cpp"), Path(folder, "unit.so")
+            source.write_text(self.source())
+            command = [
+                "g++",
+                *COMPILE_FLAGS,
+                *self.isa.flags,
+                "-Wall",
+                "-Wno-unused-function",
+                "-Wno-tautological-compare",
+            ]
+            command += ["-fPIC", "-shared", str(source), "-o", str(library), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr[:4000]
+            assert "warning" not in done.stderr, done.stderr[:4000]
+            self._library = ctypes.CDLL(str(library))
+
+    def run(self, number: int, tensors: list[torch.Tensor], n: int) -> int:
+        """Call a kernel on the tensors' memory; answers the error code."""
+        assert self._library is not None
+        return self.call(number, [tensor.data_ptr() for tensor in tensors], n)
+
+    def call(self, number: int, addresses: list[int], n: int) -> int:
+        assert self._library is not None
+        error = ctypes.c_int(0)
+        table = (ctypes.c_void_p * len(addresses))(*addresses)
+        function = getattr(self._library, f"kernel_{number}")
+        function(table, ctypes.c_long(n), ctypes.byref(error))
+        return error.value
+
+
+def elementwise(unit: Unit, op: str, operand_dtypes: list[str], dtype: str, stored: str) -> int:
+    """A kernel: out[i] = op(in[i], ...) for whole vectors; inputs first, then the output."""
+    lanes = unit.lanes
+    lines, names = [], []
+    for place, operand in enumerate(operand_dtypes):
+        pointer = f"(({lanes.storage(operand)}*)p[{place}] + i)"
+        lines.append(f"{lanes.type(operand)} x{place} = {lanes.load(operand, pointer)};")
+        names.append(f"x{place}")
+    value = lanes.apply(op, names, operand_dtypes, dtype)
+    lines.append(f"{lanes.type(stored)} y = {value};")
+    out = f"(({lanes.storage(stored)}*)p[{len(operand_dtypes)}] + i)"
+    lines.append(lanes.store(stored, out, "y"))
+    return unit.kernel(f"for (long i = 0; i < n; i += {lanes.count}) {{ {' '.join(lines)} }}")
+
+
+def same(ours: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """Where two tensors agree; NaN agrees with NaN, and zeros of either sign with each other."""
+    agree = ours == expected
+    if ours.is_floating_point():
+        agree |= ours.isnan() & expected.isnan()
+    return agree
