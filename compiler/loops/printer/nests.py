@@ -43,8 +43,6 @@ def nest_text(nest: Nest) -> str:
 
 def _lines(nest: Nest) -> Iterator[str]:
     yield f"{escaped(nest.name)}: {escaped(nest.label)}" if nest.label else escaped(nest.name)
-    for written, read in nest.in_place:
-        yield f"{INDENT}{escaped(written)} is written over {escaped(read)}, in place"
     opened: list[int] = []
     previous = -1
     for row, statement in _in_order(nest):

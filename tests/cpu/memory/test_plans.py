@@ -49,7 +49,7 @@ def _place(state: State, program: Program, made: Plan, name: str, arena: Any) ->
         state.memory[name] = state.memory[placement.value]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_random_programs(program: Program) -> None:
     rows = program.graph.hints["s0"]

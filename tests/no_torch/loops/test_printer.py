@@ -110,7 +110,7 @@ def test_a_nest_with_invariants_and_division(golden: Golden) -> None:
             (0, 1, 2),
         ),
     )
-    nest = Nest("nest_0", rows, statements, "mean", (("y", "x"),))
+    nest = Nest("nest_0", rows, statements, "mean")
     golden("loops/nest.txt", nest_text(nest))
 
 

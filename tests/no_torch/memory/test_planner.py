@@ -21,7 +21,7 @@ from tests.no_torch.loops.samples import memory, pointwise_nest, source, tensor
 from tests.no_torch.memory.programs import programs
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(programs(), st.booleans())
 def test_random_programs(program: Program, donate: bool) -> None:
     donated = tuple(p for p in program.graph.parameters if p.startswith("input")) if donate else ()
@@ -94,8 +94,6 @@ def test_one_segment_keeps_its_temporaries_in_an_arena_and_in_place() -> None:
     assert step.run.gives == ("c",)
     assert made.placements == {"a": InArena(0), "b": TakesOver("a", True), "c": New()}
     assert step.run.arena_bytes == 2048
-    assert step.run.nests[1].in_place == (("b", "a"),)
-    assert step.run.nests[1].reads() == ("b",)
     assert (made.peak_bytes, made.without_reuse_bytes) == (4096, 3 * 2048)
 
 
