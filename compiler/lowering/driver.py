@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import operator
 import pkgutil
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,16 +26,24 @@ from compiler.loops.graph import Graph, Input, Operand
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.higher_order import functionalized, with_effects
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
 _STRIDED = torch.strided
+_HigherOrder = torch._ops.HigherOrderOperator
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 _FOREIGN_NUMBERS = (torch.SymFloat, torch.SymBool)
 
-_CHECKS = frozenset({"aten._assert_tensor_metadata.default"})
-"""They compare what the compiler already knows."""
+_NOTHING = frozenset(
+    {
+        "aten._assert_tensor_metadata.default",
+        "prims._make_token.default",
+        "prims._sink_tokens.default",
+    }
+)
+"""They compare what the compiler already knows, or say in which order effects take place."""
 
 _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
 """They change a tensor itself, or count from where its storage starts."""
@@ -183,6 +192,9 @@ class _Driver:
         if node.target is operator.getitem:
             self.getitem(node)
             return
+        if isinstance(node.target, _HigherOrder):
+            self.higher_order(node)
+            return
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             answers, several = [value], False
@@ -195,7 +207,8 @@ class _Driver:
             several = isinstance(value, (list, tuple))
             answers = list(value) if several else []
         known = operation(node.target)
-        if known.name in _CHECKS:
+        if known.name in _NOTHING:
+            self.values[node] = None
             return
         metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
         if self.device is None:
@@ -246,31 +259,75 @@ class _Driver:
                     obstacle = str(why)
             reason = f"{reason}: {obstacle}" if reason else ""
         args, kwargs = self.arguments(node)
+        value = node.meta.get("val")
+        single = not isinstance(value, (list, tuple))
+        read = self.read_results(node, metas)
+        answers = ([] if value is None else [value]) if single else value
+        return self.called(node, known, args, kwargs, answers, read, single, reason)
+
+    def called(
+        self,
+        node: fx.Node,
+        known: Operation,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        answers: Sequence[Any],
+        metas: tuple[Meta | None, ...],
+        single: bool,
+        reason: str,
+    ) -> tuple[Tensor | None, ...]:
         if known.name.startswith(_ON_STORAGE):
             raise Unsupported(f"{known.name} changes or reads a storage as a whole")
-        read = self.read_results(node, metas)
-        single = not isinstance(node.meta.get("val"), (list, tuple))
-        strides: dict[int, tuple[Size, ...]] = {}
-        for source in node.all_input_nodes:
-            meta = self.metas.get(source)
-            tensor = self.values.get(source)
-            if meta is not None and isinstance(tensor, Tensor):
-                strides[id(tensor)] = meta.strides
+        strides = {id(tensor): meta.strides for tensor, meta in self.promised(node)}
         results = call(
             self.builder,
             known,
             args,
             kwargs,
-            read,
+            metas,
             single=single,
             reason=reason,
             strides=lambda tensor: strides.get(id(tensor)),
         )
-        answers = node.meta.get("val")
-        for result, answer in zip(results, (answers,) if single else answers, strict=False):
+        for result, answer in zip(results, answers, strict=True):
             if result is not None and result.value not in self.owners:
                 self.note_offset(result.value, answer)
         return results
+
+    def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:
+        """The node's tensor arguments, and what they look like to ATen."""
+        for source in node.all_input_nodes:
+            meta, tensor = self.metas.get(source), self.values.get(source)
+            if meta is not None and isinstance(tensor, Tensor):
+                yield tensor, meta
+
+    def higher_order(self, node: fx.Node) -> None:
+        name = node.target.name()
+        value = node.meta.get("val")
+        args, kwargs = self.arguments(node)
+
+        def add_call(
+            known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
+        ) -> tuple[Any, ...]:
+            if any(isinstance(a, (list, tuple)) for a in answers):
+                raise Unsupported(f"{known.name} answers a list inside {name}")
+            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+            reason = "" if known.wanted else f"no lowering for {known.name}"
+            return self.called(node, known, args, kwargs, answers, metas, single, reason)
+
+        if name == "with_effects":
+            results = with_effects(add_call, args, kwargs, value)
+        elif name in ("auto_functionalized", "auto_functionalized_v2"):
+            known = {id(tensor): meta for tensor, meta in self.promised(node)}
+            results = functionalized(
+                self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
+            )
+        else:
+            raise Unsupported(f"{name}: higher-order operations run as ATen")
+        self.values[node] = results
+        for result in results:
+            if isinstance(result, Tensor):
+                self.note_shared(node, result)
 
     def checked(
         self, node: fx.Node, lowered: Lowered, metas: tuple[Meta | None, ...]
