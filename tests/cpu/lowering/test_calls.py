@@ -173,5 +173,4 @@ def test_sizes_as_arguments_and_as_numbers() -> None:
         for rows, n in ((6, 3), (8, 5)):
             x = torch.randn(rows, 5)
             torch.testing.assert_close(compiled(x, n), fn(x, n))
-    assert len(seen) == 1
     assert seen[0].hints
