@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler.lowering
 from compiler.loops.dtypes import BYTES
@@ -26,6 +27,7 @@ from compiler.loops.graph import Graph, Input, Operand
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.elements import number
 from compiler.lowering.higher_order import functionalized, with_effects
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
@@ -222,9 +224,28 @@ class _Driver:
         value = operator.attrgetter(str(node.target))(self.module)
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"{node.target} is a {type(value).__name__}")
+        if type(value) is torch.Tensor and value.numel() == 1 and self.is_number(node, value):
+            with unset_fake_temporarily():
+                self.inlined(node, value, value.item())
+            return
         name = self.builder.fresh(node.name)
         self.graph.constants[name] = str(node.target)
         self.input(node, value, name, constant=True)
+
+    def is_number(self, node: fx.Node, value: Any) -> bool:
+        """Whether a constant may stand as a number in the loops that read it."""
+        return (
+            self.is_plain(value, self.meta(value))
+            and value.device.type == "cpu"
+            and all(user.target is torch.ops.aten.lift_fresh_copy.default for user in node.users)
+        )
+
+    def inlined(self, node: fx.Node, value: Any, scalar: bool | int | float) -> None:
+        self.metas[node] = meta = self.meta(value)
+        element = number(scalar, meta.dtype).to(meta.dtype).expression
+        made = self.builder.map(element, meta)
+        self.values[node] = made
+        self.owners[made.value] = node
 
     def meta(self, value: Any) -> Meta:
         """What a fake tensor looks like."""

@@ -109,6 +109,15 @@ def test_case(name: str, dynamic: bool) -> None:
     lowered(fn, *args, dynamic=dynamic)
 
 
+def test_constants_of_the_graph() -> None:
+    def fn(x: Any) -> Any:
+        table = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+        return x * table, torch.tensor(2.5) * x, torch.tensor([True]), x + torch.tensor(3)
+
+    found = lowered(fn, X)
+    assert len(found.graphs[0].constants) == 1
+
+
 IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], bool]] = {
     "index_copy": (lambda x, i, v: x.index_copy_(0, i, v), (X, ROWS, X[:2] * 2), True),
     "index_put": (lambda x, i, v: _put(x, i, v), (X, ROWS, X[:2] * 2), True),
