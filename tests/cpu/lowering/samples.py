@@ -69,17 +69,3 @@ def check_each(
         return answers
 
     lowered(all_rows, *(tensor for row in tensors for tensor in row), **options)
-
-
-def each(function: Callable[..., Any], *columns: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """`function` of each row of the columns, as one function of all their tensors: one graph."""
-    width = len(columns)
-
-    def all_rows(*tensors: torch.Tensor) -> list[Any]:
-        return [function(*tensors[at : at + width]) for at in range(0, len(tensors), width)]
-
-    return all_rows
-
-
-def rows(*columns: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    return [tensor for row in zip(*columns, strict=True) for tensor in row]
