@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
 from compiler.loops.graph import (
@@ -360,6 +361,12 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
 
     Else (broadcast, gaps, strides that cannot be compared) row-major order.
     """
+    return list(_storage_order(shape, strides))
+
+
+@lru_cache(maxsize=1 << 12)
+def _storage_order(shape: Shape, strides: tuple[Size, ...]) -> tuple[int, ...]:
+    rank = len(shape)
     moving = [d for d, size in enumerate(shape) if size != 1]
     still = [d for d, size in enumerate(shape) if size == 1]
     left = set(moving)
@@ -368,13 +375,13 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
     while left:
         found = [d for d in left if strides[d] == width]
         if not found:
-            return list(range(len(shape)))
+            return tuple(range(rank))
         dim = max(found)
         order.append(dim)
         left.remove(dim)
         width = multiply(width, shape[dim])
     order.reverse()
-    return order + still if order != sorted(order) else list(range(len(shape)))
+    return tuple(order + still) if order != sorted(order) else tuple(range(rank))
 
 
 def stored_view(shape: Shape, order: Sequence[int]) -> View:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import operator
 import pkgutil
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,12 +26,24 @@ from compiler.loops.graph import Graph, Input, Operand
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.higher_order import functionalized, with_effects
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
-_CHECKS = frozenset({"aten._assert_tensor_metadata.default"})
-"""They compare what the compiler already knows."""
+_STRIDED = torch.strided
+_HigherOrder = torch._ops.HigherOrderOperator
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+_FOREIGN_NUMBERS = (torch.SymFloat, torch.SymBool)
+
+_NOTHING = frozenset(
+    {
+        "aten._assert_tensor_metadata.default",
+        "prims._make_token.default",
+        "prims._sink_tokens.default",
+    }
+)
+"""They compare what the compiler already knows, or say in which order effects take place."""
 
 _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
 """They change a tensor itself, or count from where its storage starts."""
@@ -61,8 +74,9 @@ class _Driver:
         self.sizes = Sizes(self.graph)
         self.values: dict[fx.Node, Any] = {}
         self.device: Any = None
-        self.plain: dict[fx.Node, bool] = {}
-        """Whether a node's tensors are of a dtype and on the device that loops are for."""
+        self.foreign: set[fx.Node] = set()
+        """Nodes whose value is nothing for loops: tensors of another dtype or device, symbolic
+        floats and bools."""
         self.metas: dict[fx.Node, Meta] = {}
         """Of nodes that are one tensor."""
         self.roots: dict[fx.Node, fx.Node] = {}
@@ -131,7 +145,8 @@ class _Driver:
         self.metas[node] = meta
         if self.device is None and value.dim():
             self.device = value.device
-        self.plain[node] = self.is_plain(value, meta)
+        if not self.is_plain(value, meta):
+            self.foreign.add(node)
         self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
         self.values[node] = tensor_in_memory(name, meta)
         self.owners[name] = node
@@ -155,52 +170,54 @@ class _Driver:
 
     def meta(self, value: Any) -> Meta:
         """What a fake tensor looks like."""
-        if value.layout is not torch.strided or value.is_nested:
+        if value.layout is not _STRIDED:
             raise Unsupported(f"a tensor of layout {value.layout}")
-        if value.is_quantized or value.is_neg() or value.is_conj():
+        dtype = _names.get(value.dtype) or _dtype(value.dtype)
+        if value.is_neg() or (dtype not in BYTES and (value.is_quantized or value.is_conj())):
             raise Unsupported("a quantized tensor, or one with a negative or conjugate bit")
-        return Meta(
-            self.sizes.shape(value.shape), self.sizes.shape(value.stride()), _dtype(value.dtype)
-        )
+        if value._has_symbolic_sizes_strides:
+            sizes = self.sizes
+            return Meta(sizes.shape(value.shape), sizes.shape(value.stride()), dtype)
+        return Meta(tuple(value.shape), value.stride(), dtype)
 
     def is_plain(self, value: Any, meta: Meta) -> bool:
-        return meta.dtype in BYTES and (
-            value.device == self.device or (self.device is None and value.device.type != "meta")
-        )
+        if meta.dtype not in BYTES:
+            return False
+        device = value.device
+        return device == self.device or (self.device is None and device.type != "meta")
 
     # what it computes
 
     def call_function(self, node: fx.Node) -> None:
-        target = node.target
-        if target is operator.getitem:
-            source, index = node.args
-            whole = self.values[source]
-            self.values[node] = found = whole[index]
-            self.plain[node] = self.plain.get(source, True)
-            if isinstance(found, Tensor):
-                self.metas[node] = self.meta(node.meta["val"])
-                self.roots[node] = root = self.roots.get(source, node)
-                if self.owners.get(found.value) is source:
-                    self.owners[found.value] = root
-                self.note_shared(node, found)
+        if node.target is operator.getitem:
+            self.getitem(node)
+            return
+        if isinstance(node.target, _HigherOrder):
+            self.higher_order(node)
             return
         value = node.meta.get("val")
-        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)):
+        if isinstance(value, torch.Tensor):
+            answers, several = [value], False
+        elif isinstance(value, _NUMBERS):
             self.values[node] = self.sizes.of(value) if not isinstance(value, float) else value
+            if isinstance(value, _FOREIGN_NUMBERS):
+                self.foreign.add(node)
             return
-        known = operation(target)
-        if known.name in _CHECKS:
+        else:
+            several = isinstance(value, (list, tuple))
+            answers = list(value) if several else []
+        known = operation(node.target)
+        if known.name in _NOTHING:
+            self.values[node] = None
             return
-        several = isinstance(value, (list, tuple))
-        answers = list(value) if several else [] if value is None else [value]
-        metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+        metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
         if self.device is None:
             self.device = next((a.device for a in answers if isinstance(a, torch.Tensor)), None)
-        plain = all(
-            meta is None or self.is_plain(answer, meta)
-            for answer, meta in zip(answers, metas, strict=True)
-        )
-        self.plain[node] = plain
+        plain = True
+        for answer, meta in zip(answers, metas, strict=True):
+            if meta is not None and not self.is_plain(answer, meta):
+                plain = False
+                self.foreign.add(node)
         self.builder.metas = metas
         results = self.lowered(node, known, metas, plain)
         if several:
@@ -211,6 +228,18 @@ class _Driver:
             self.values[node] = results[0]
         self.note_memory(node, known, results)
 
+    def getitem(self, node: fx.Node) -> None:
+        source, index = node.args
+        self.values[node] = found = self.values[source][index]
+        if source in self.foreign:
+            self.foreign.add(node)
+        if isinstance(found, Tensor):
+            self.metas[node] = self.meta(node.meta["val"])
+            self.roots[node] = root = self.roots.get(source, node)
+            if self.owners.get(found.value) is source:
+                self.owners[found.value] = root
+            self.note_shared(node, found)
+
     def lowered(
         self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...], plain: bool
     ) -> tuple[Tensor | None, ...]:
@@ -218,9 +247,10 @@ class _Driver:
         first = len(self.graph.nodes)
         reason = "" if known.wanted else f"no lowering for {known.name}"
         if known.lowering is not None:
-            obstacle = "" if plain else "a dtype or device without loops"
-            obstacle = obstacle or self.obstacle(node)
-            if not obstacle:
+            if self.foreign:
+                plain = plain and self.foreign.isdisjoint(node.all_input_nodes)
+            obstacle = "a dtype, device or symbol without loops"
+            if plain:
                 try:
                     args, kwargs = self.arguments(node)
                     return self.checked(node, known.lowering(self.builder, *args, **kwargs), metas)
@@ -229,45 +259,80 @@ class _Driver:
                     obstacle = str(why)
             reason = f"{reason}: {obstacle}" if reason else ""
         args, kwargs = self.arguments(node)
+        value = node.meta.get("val")
+        single = not isinstance(value, (list, tuple))
+        read = self.read_results(node, metas)
+        answers = ([] if value is None else [value]) if single else value
+        return self.called(node, known, args, kwargs, answers, read, single, reason)
+
+    def called(
+        self,
+        node: fx.Node,
+        known: Operation,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        answers: Sequence[Any],
+        metas: tuple[Meta | None, ...],
+        single: bool,
+        reason: str,
+    ) -> tuple[Tensor | None, ...]:
         if known.name.startswith(_ON_STORAGE):
             raise Unsupported(f"{known.name} changes or reads a storage as a whole")
-        read = self.read_results(node, metas)
-        single = not isinstance(node.meta.get("val"), (list, tuple))
-        strides: dict[int, tuple[Size, ...]] = {}
-        for source in node.all_input_nodes:
-            meta = self.metas.get(source)
-            tensor = self.values.get(source)
-            if meta is not None and isinstance(tensor, Tensor):
-                strides[id(tensor)] = meta.strides
+        strides = {id(tensor): meta.strides for tensor, meta in self.promised(node)}
         results = call(
             self.builder,
             known,
             args,
             kwargs,
-            read,
+            metas,
             single=single,
             reason=reason,
             strides=lambda tensor: strides.get(id(tensor)),
         )
-        answers = node.meta.get("val")
-        for result, answer in zip(results, (answers,) if single else answers, strict=False):
+        for result, answer in zip(results, answers, strict=True):
             if result is not None and result.value not in self.owners:
                 self.note_offset(result.value, answer)
         return results
 
-    def obstacle(self, node: fx.Node) -> str:
-        """Why the node's arguments keep it from being lowered, or ""."""
+    def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:
+        """The node's tensor arguments, and what they look like to ATen."""
         for source in node.all_input_nodes:
-            if not self.plain.get(source, True):
-                return "a dtype or device without loops"
-            if isinstance(source.meta.get("val"), (torch.SymFloat, torch.SymBool)):
-                return "a symbolic float or bool"
-        return ""
+            meta, tensor = self.metas.get(source), self.values.get(source)
+            if meta is not None and isinstance(tensor, Tensor):
+                yield tensor, meta
+
+    def higher_order(self, node: fx.Node) -> None:
+        name = node.target.name()
+        value = node.meta.get("val")
+        args, kwargs = self.arguments(node)
+
+        def add_call(
+            known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
+        ) -> tuple[Any, ...]:
+            if any(isinstance(a, (list, tuple)) for a in answers):
+                raise Unsupported(f"{known.name} answers a list inside {name}")
+            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+            reason = "" if known.wanted else f"no lowering for {known.name}"
+            return self.called(node, known, args, kwargs, answers, metas, single, reason)
+
+        if name == "with_effects":
+            results = with_effects(add_call, args, kwargs, value)
+        elif name in ("auto_functionalized", "auto_functionalized_v2"):
+            known = {id(tensor): meta for tensor, meta in self.promised(node)}
+            results = functionalized(
+                self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
+            )
+        else:
+            raise Unsupported(f"{name}: higher-order operations run as ATen")
+        self.values[node] = results
+        for result in results:
+            if isinstance(result, Tensor):
+                self.note_shared(node, result)
 
     def checked(
         self, node: fx.Node, lowered: Lowered, metas: tuple[Meta | None, ...]
     ) -> tuple[Tensor | None, ...]:
-        results = lowered if isinstance(lowered, tuple) else (lowered,)
+        results = (lowered,) if isinstance(lowered, Tensor) else lowered or (None,)
         for result, meta in zip(results, metas, strict=True):
             if result is None or meta is None:
                 continue
@@ -291,9 +356,8 @@ class _Driver:
 
     def arguments(self, node: fx.Node) -> tuple[list[Any], dict[str, Any]]:
         args = [self.argument(value) for value in node.args]
-        if not node.kwargs:
-            return args, {}
-        return args, {key: self.argument(value) for key, value in node.kwargs.items()}
+        keywords = node.kwargs
+        return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
 
     def argument(self, value: Any) -> Any:
         if isinstance(value, fx.Node):
@@ -312,14 +376,12 @@ class _Driver:
         """Keep which memory ATen says that the node shows, and where our value is another's."""
         places = known.shares or known.writes
         if places:
+            args = node.args
             for place in places:
-                source = (
-                    node.kwargs.get(place)
-                    if isinstance(place, str)
-                    else node.args[place]
-                    if place < len(node.args)
-                    else None
-                )
+                if isinstance(place, str):
+                    source = node.kwargs.get(place)
+                else:
+                    source = args[place] if place < len(args) else None
                 if isinstance(source, fx.Node):
                     self.roots[node] = self.roots.get(source, source)
                     break
