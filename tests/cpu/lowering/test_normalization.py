@@ -87,6 +87,13 @@ def test_rows_of_infinities() -> None:
     lowered(lambda x: (torch.softmax(x, 1), torch.log_softmax(x, 1)), x)
 
 
+@pytest.mark.usefixtures("whole")
+def test_a_safe_softmax_of_infinities_is_zero() -> None:
+    inf = float("inf")
+    x = torch.tensor([[-inf, -inf], [inf, 1.0], [-inf, 0.0], [0.5, 0.25]])
+    lowered(lambda x: torch.ops.aten._safe_softmax(x, 1), x)
+
+
 @pytest.mark.usefixtures("_decomposed")
 def test_without_elements_or_dimensions() -> None:
     lowered(lambda x: (torch.softmax(x, 1), torch.log_softmax(x, 1)), torch.zeros(0, 3))
