@@ -54,7 +54,7 @@ def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> s
     register = lanes.type(held)
     end = "L" if held == "int64" else ""
     power_of_two = divisor & (divisor - 1) == 0
-    name = f"{op}_{divisor}"
+    name = f"{op}_by_{divisor}"
     if op in ("floor_divide", "remainder") and power_of_two:
         shift = divisor.bit_length() - 1
         result = f"x >> {shift}" if op == "floor_divide" else f"x & {divisor - 1}{end}"
