@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import storage
+from compiler.fusion.leaves import reads
 from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
-from compiler.loops.graph import Graph, Map, Node, Reduce, Scan, Store, reads
+from compiler.loops.graph import Graph, Map, Node, Reduce, Scan, Store
 from compiler.loops.layouts import compose_views
-from compiler.loops.sizes import product
 
 LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 
@@ -34,7 +35,7 @@ def canonical(graph: Graph) -> list[Node]:
 def reduction(node: Reduce) -> Map | Reduce:
     """A map, where nothing is reduced or there is nothing to reduce."""
     reduced = [s for s, away in zip(node.domain, node.reduced, strict=True) if away]
-    if any(size == 0 for size in reduced) and product(node.kept) != 0:
+    if any(size == 0 for size in reduced) and elements(node.kept) != 0:
         empty = convert(identity(node.op, node.expression.dtype), node.dtype)
         return Map(node.name, node.dtype, node.kept, empty, node.origins)
     if any(size != 1 for size in reduced):
