@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
-from compiler.control.decisions import Gate
+from compiler.control.decisions import Decided, Gate
 from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
@@ -30,7 +30,12 @@ def statuses() -> tuple[HookStatus, ...]:
 def recording(recorder: Recorder) -> Iterator[tuple[HookStatus, ...]]:
     """Every compile inside the block is recorded; torch is as before after it."""
     settings = recorder.settings
-    gate = Gate(settings.overrides, watch=lambda one: recorder.emit(decided_record(one)))
+
+    def watch(decided: Decided) -> None:
+        if not recorder.quiet:
+            recorder.emit(decided_record(decided))
+
+    gate = Gate(settings.overrides, watch)
     wanted = [
         hook
         for hook in HOOKS

@@ -1,6 +1,7 @@
 """A trace, indexed for reading: every viewer starts from a `Recording`.
 
-It can be fed while the trace still grows. Nothing here knows how anything is shown.
+It can be fed while the trace still grows. A trace of both engines holds a `Recording` for each,
+which reads as if that engine had been recorded alone. Nothing here knows how anything is shown.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar, cast
 
+from msgspec import structs
+
 from compiler.trace.reader import Losses, read_trace
 from compiler.trace.records import (
     AnyRecord,
     End,
+    EnginePart,
+    EngineSpeed,
     Environment,
     Failure,
     FrameStart,
@@ -43,6 +48,19 @@ _PLACED = (
 """What a reader can stand on, so that the timeline can say where that is."""
 
 
+_SHARED = (Source, Text, End)
+"""What belongs to both engines wherever it stands."""
+
+
+def _as_of(record: AnyRecord, engine: str) -> AnyRecord:
+    """The record as it would stand in a trace of this engine alone."""
+    if not isinstance(record, Start):
+        return record
+    settings = structs.replace(record.settings, engine=engine)
+    alone: Start = structs.replace(record, settings=settings)
+    return alone
+
+
 def _lines(source: str) -> list[str]:
     """Lines as Python counts them: a form feed or a Unicode line separator ends none."""
     lines = re.split(r"\r\n|\r|\n", source)
@@ -61,6 +79,11 @@ class Recording:
         self.graphs: dict[str, Graph] = {}
         self.kernels: dict[str, Kernel] = {}
         self._places: dict[int, int] = {}
+        self.engines: dict[str, Recording] = {}
+        """Engine -> its part, in the order in which they ran; empty where one was recorded."""
+        self._engine: Recording | None = None
+        self._common: list[AnyRecord] = []
+        """What an engine's part begins with: all before the first part, then what is shared."""
         self.feed(records)
 
     @classmethod
@@ -71,6 +94,7 @@ class Recording:
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
         for record in records:
+            self._pass_on(record)
             self.records.append(record)
             self._by_kind[type(record)].append(record)
             if isinstance(record, _PLACED):
@@ -83,6 +107,22 @@ class Recording:
                 self.graphs[record.id] = record
             elif isinstance(record, Kernel):
                 self.kernels[record.id] = record
+
+    def _pass_on(self, record: AnyRecord) -> None:
+        """Give the engine's part what is its own, and each part what belongs to all."""
+        if isinstance(record, EnginePart):
+            part = self.engines.get(record.engine)
+            if part is None:
+                part = self.engines[record.engine] = Recording(losses=self.losses)
+                part.feed(_as_of(one, record.engine) for one in self._common)
+            self._engine = part
+            return
+        if self._engine is None or isinstance(record, _SHARED):
+            self._common.append(record)
+            for part in self.engines.values():
+                part.feed([record])
+        elif not isinstance(record, EngineSpeed):
+            self._engine.feed([record])
 
     def all(self, kind: type[R]) -> list[R]:
         """All records of one kind, in order."""

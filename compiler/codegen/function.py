@@ -29,3 +29,6 @@ class Function:
     """(line of the body, counted from 1; origins that the line computes)."""
     nests: tuple[str, ...] = ()
     """Names of the nests that it carries out."""
+    key: str = ""
+    """The text without comments and with numbers for names: equal for functions that do the same
+    to pointers and sizes in the same order; "" where that is not known."""

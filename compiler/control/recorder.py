@@ -67,6 +67,13 @@ class Recorder:
             self._warned.add(key)
             self.emit(Warned(message=message, asked=asked))
 
+    def start_over(self) -> None:
+        """Another engine compiles the same model next: ids count from 0 again."""
+        self.compile_id = ""
+        self.attempt = self._kernels = 0
+        self.compiled_in_call.clear()
+        self.random_operations.clear()
+
     def next_kernel(self) -> str:
         """A fresh kernel id: `k0`, `k1`, …"""
         self._kernels += 1

@@ -6,6 +6,7 @@ for every value of the symbols. What torch calls `s0//2` or `Max(1, s0)` is a sy
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -129,7 +130,15 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
     return total
 
 
-_FUNCTIONS = {"Max": max, "Min": min, "max": max, "min": min, "abs": abs, "Mod": lambda a, b: a % b}
+_FUNCTIONS = {
+    "math": math,
+    "Max": max,
+    "Min": min,
+    "max": max,
+    "min": min,
+    "abs": abs,
+    "Mod": lambda a, b: a % b,
+}
 
 
 def symbol_values(passed: Mapping[str, int], derived: Mapping[str, str]) -> dict[str, int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from compiler.loops.expressions import Const, Expression, IndexTerm, Load, convert
+from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
 from compiler.loops.graph import (
     Buffer,
     Graph,
+    Input,
     Map,
     Operand,
     Reduce,
@@ -45,6 +47,14 @@ class Builder:
         """Its outputs; one for an operation that answers one tensor."""
         self.about_to_write: Callable[[str], None] = lambda value: None
         """To be told of a value before a store or a call writes memory that others may view."""
+        self.offsets: dict[str, Size | None] = {}
+        """Inputs and results that do not start where their storage does: by how many elements;
+        None where that is not known."""
+        self.written: set[str] = set()
+        """Values whose memory the graph writes: a copy of one is never the value itself."""
+        self._constants: dict[str, Scalar] = {}
+        self.reserved: frozenset[str] = frozenset()
+        """Names of the FX nodes: only what is made for a node may have its name."""
         self._names: set[str] = set()
 
     @property
@@ -55,10 +65,20 @@ class Builder:
                 return meta
         raise NoLowering("answers no tensor")
 
+    def is_storable(self, value: str) -> bool:
+        """Whether stores may write it: an input or a buffer."""
+        return any(
+            node.name == value for node in self.graph.nodes if isinstance(node, (Input, Buffer))
+        )
+
+    def constant_of(self, tensor: Tensor) -> Scalar | None:
+        """The number that every element of the tensor is, if it was made so."""
+        return self._constants.get(tensor.value)
+
     def fresh(self, name: str) -> str:
         """`name`, or `name_1`, … where it is taken."""
         found, count = name, 0
-        while found in self._names:
+        while found in self._names or (found in self.reserved and found != self.node):
             count += 1
             found = f"{name}_{count}"
         self._names.add(found)
@@ -67,6 +87,8 @@ class Builder:
     def load(self, tensor: Tensor, shape: Shape, order: Sequence[int] | None = None) -> Load:
         """The tensor, broadcast to `shape`, for a domain with the dimensions in this order."""
         view = tensor.view
+        if 0 in shape:
+            return Load(tensor.value, (), tensor.dtype)
         if tensor.shape != shape:
             view = compose_views(view, (expand(tensor.shape, shape),))
         if order is not None and list(order) != sorted(order):
@@ -105,6 +127,10 @@ class Builder:
             return self.buffer(meta, name)
         node = Map(self.fresh(name or self.node), meta.dtype, domain, expression, (self.node,))
         self.graph.nodes.append(node)
+        if isinstance(expression, Op) and expression.name == "convert":
+            (expression,) = expression.args
+        if isinstance(expression, Const):
+            self._constants[node.name] = expression.number
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
 
     def buffer(self, meta: Meta | None = None, name: str = "") -> Tensor:
@@ -155,9 +181,13 @@ class Builder:
         )
         self.graph.nodes.append(node)
 
+    def contiguous(self, shape: Shape, dtype: str) -> Meta:
+        """A tensor in row-major order."""
+        return Meta(shape, row_major(shape).strides, dtype)
+
     def copy(self, tensor: Tensor, meta: Meta | None = None, name: str = "") -> Tensor:
         """The tensor's elements as a value of its own, in the memory order of `meta`."""
-        meta = meta or Meta(tensor.shape, row_major(tensor.shape).strides, tensor.dtype)
+        meta = meta or self.contiguous(tensor.shape, tensor.dtype)
         return self.pointwise(
             [tensor], lambda loaded: loaded, compute=tensor.dtype, meta=meta, name=name
         )
@@ -308,6 +338,8 @@ class Builder:
 
     def view(self, tensor: Tensor, layout: Layout, shape: Shape) -> Tensor:
         """Another view of the same value: `layout` leads from `shape` to the tensor's indices."""
+        if 0 in shape:
+            return Tensor(tensor.value, (), shape, tensor.dtype)
         return Tensor(tensor.value, compose_views(tensor.view, (layout,)), shape, tensor.dtype)
 
 
@@ -329,6 +361,12 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
 
     Else (broadcast, gaps, strides that cannot be compared) row-major order.
     """
+    return list(_storage_order(shape, strides))
+
+
+@lru_cache(maxsize=1 << 12)
+def _storage_order(shape: Shape, strides: tuple[Size, ...]) -> tuple[int, ...]:
+    rank = len(shape)
     moving = [d for d, size in enumerate(shape) if size != 1]
     still = [d for d, size in enumerate(shape) if size == 1]
     left = set(moving)
@@ -337,13 +375,13 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
     while left:
         found = [d for d in left if strides[d] == width]
         if not found:
-            return list(range(len(shape)))
+            return tuple(range(rank))
         dim = max(found)
         order.append(dim)
         left.remove(dim)
         width = multiply(width, shape[dim])
     order.reverse()
-    return order + still if order != sorted(order) else list(range(len(shape)))
+    return tuple(order + still) if order != sorted(order) else tuple(range(rank))
 
 
 def stored_view(shape: Shape, order: Sequence[int]) -> View:

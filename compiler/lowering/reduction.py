@@ -103,8 +103,8 @@ def _nothing_reduced(
     dtype: str,
     name: str,
 ) -> Tensor:
-    """A reduction of a tensor without dimensions is its element."""
-    meta = Meta((), (), dtype)
+    """A reduction over no dimension: each element by itself."""
+    meta = dense(operands[0].shape, dtype)
     if op in ("argmax", "argmin"):
         return formula_map(builder, lambda: 0, (), meta=meta, name=name)
     return formula_map(builder, formula, operands, compute=compute, meta=meta, name=name)

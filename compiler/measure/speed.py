@@ -1,7 +1,8 @@
 """Eager against compiled for the whole model, side by side in one process.
 
-After warm-up the two run in interleaved pairs, the order swapped from pair to pair, so that a
-drift of the machine meets both; medians and median absolute deviations describe them.
+After warm-up the sides run in interleaved rounds, the order turned round from round to round, so
+that a drift of the machine meets all; medians and median absolute deviations describe them. The
+sides are eager and compiled, and what another engine compiled where two are compared.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from statistics import median
 
 import torch
 
-from compiler.trace.records import SetSpeed, Speed
+from compiler.trace.records import EngineSpeed, SetSpeed, Speed
 
 SECONDS = 3.0
 """Time budget of all pairs together."""
@@ -31,19 +32,30 @@ Prepared = Callable[[], object]
 
 @dataclass
 class Contender:
-    """One input set: `eager()` and `compiled()` each prepare a run, untimed, and answer it."""
+    """One input set: `eager()`, `compiled()` and `rival()` each prepare a run, untimed, and answer
+    it."""
 
     call: int
     eager: Callable[[], Prepared]
     compiled: Callable[[], Prepared]
+    rival: Callable[[], Prepared] | None = None
+    """The same model, compiled by the other engine."""
+
+    def sides(self) -> list[Callable[[], Prepared]]:
+        return [self.eager, self.compiled, *([self.rival] if self.rival is not None else [])]
 
 
 @dataclass
 class Times:
-    """Seconds, one entry a pair."""
+    """Seconds, one entry a round."""
 
     eager: list[float] = field(default_factory=list)
     compiled: list[float] = field(default_factory=list)
+    rival: list[float] = field(default_factory=list)
+
+    def of_rival(self) -> Times:
+        """Eager against the other engine."""
+        return Times(self.eager, self.rival)
 
 
 def measure(contenders: Sequence[Contender], seconds: float = SECONDS) -> list[Times]:
@@ -51,8 +63,8 @@ def measure(contenders: Sequence[Contender], seconds: float = SECONDS) -> list[T
     times = [Times() for _ in contenders]
     for contender in contenders:
         for _ in range(2):
-            _timed(contender.eager)
-            _timed(contender.compiled)
+            for side in contender.sides():
+                _timed(side)
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -63,12 +75,10 @@ def measure(contenders: Sequence[Contender], seconds: float = SECONDS) -> list[T
             if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
                 break
             for contender, found in zip(contenders, times, strict=True):
-                if done % 2:
-                    found.compiled.append(_timed(contender.compiled))
-                    found.eager.append(_timed(contender.eager))
-                else:
-                    found.eager.append(_timed(contender.eager))
-                    found.compiled.append(_timed(contender.compiled))
+                kept = (found.eager, found.compiled, found.rival)
+                order = list(zip(contender.sides(), kept, strict=False))
+                for side, seconds_of in reversed(order) if done % 2 else order:
+                    seconds_of.append(_timed(side))
     finally:
         if collecting:
             gc.enable()
@@ -149,6 +159,27 @@ def summarise(
         ),
         threads=torch.get_num_threads(),
         what=what,
+    )
+
+
+def compare(times: Sequence[Times], first: str, second: str) -> EngineSpeed:
+    """The record of two engines: `first` made what is `compiled`, `second` the rival."""
+    one, other = (
+        [sum(round_) / len(times) for round_ in zip(*sides, strict=True)]
+        for sides in ([found.compiled for found in times], [found.rival for found in times])
+    )
+    ratios = [a / b for a, b in zip(one, other, strict=True)]
+    speedup = median(ratios)
+    noise = max(3 * spread(ratios) / speedup, 0.01)
+    return EngineSpeed(
+        first=first,
+        second=second,
+        first_ms=median(one) * 1e3,
+        second_ms=median(other) * 1e3,
+        speedup=speedup,
+        noise=noise,
+        rounds=len(ratios),
+        in_noise=abs(speedup - 1) <= noise * speedup,
     )
 
 

@@ -16,12 +16,13 @@ import torch
 from torch import fx
 
 import compiler
+from compiler.codegen.cpp.isa import detect
 from compiler.runtime.graph_cache import GraphKey, key_of
 from compiler.runtime.store import digest
-from compiler.runtime.toolchain import NoCompiler, find_compiler, instruction_set, unit_flags
+from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_flags
 
 SMALL = 256
-"""Constants of at most so many elements count with their content: their numbers may be in the code."""
+"""Constants of at most so many elements count with their numbers, which may be in the code."""
 
 
 def graph_key(
@@ -53,11 +54,11 @@ def graph_key(
 
 @cache
 def _machine() -> dict[str, str]:
-    isa = instruction_set()
+    isa = detect()
     return {
         "torch": str(torch.__version__),
         "tcw": source_digest(),
-        "instruction set": f"{isa.name} {isa.digest}",
+        "instruction set": isa.name,
         "flags": " ".join(unit_flags(isa)),
     }
 
@@ -142,10 +143,8 @@ def _constants(module: fx.GraphModule) -> list[str]:
 
 
 def _content(tensor: Any) -> str:
-    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
-    if not plain or tensor.numel() > SMALL:
+    known = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
+    if not known or tensor.layout is not torch.strided or tensor.numel() > SMALL:
         return ""
-    content = tensor.detach().contiguous().view(torch.uint8).numpy() if tensor.dim() else None
-    if content is None:
-        return repr(tensor.item())
-    return digest(content.tobytes())[:32]
+    plain = tensor.detach().resolve_conj().resolve_neg().reshape(-1).contiguous()
+    return digest(bytes(plain.view(torch.uint8).tolist()))[:32]

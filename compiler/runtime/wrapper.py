@@ -17,6 +17,7 @@ import keyword
 from collections.abc import Iterable, Mapping, Sequence
 
 from compiler.codegen.launcher.forms import Forms
+from compiler.codegen.launcher.segment import Number, SegmentFunction
 from compiler.loops.graph import Call, Input, Operand, Result
 from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
@@ -26,15 +27,18 @@ HELPERS = ("laid_out", "reinterpreted", "retyped")
 """Functions of `wrapper_helpers`."""
 
 
-def wrapper_text(plan: Plan, forms: Forms) -> tuple[str, tuple[Binding, ...]]:
-    """The wrapper's text and what its free names are."""
-    return _Wrapper(plan, forms).write()
+def wrapper_text(
+    plan: Plan, forms: Forms, segments: Iterable[SegmentFunction]
+) -> tuple[str, tuple[Binding, ...]]:
+    """The wrapper's text and what its free names are, beside those of the segments."""
+    return _Wrapper(plan, forms, segments).write()
 
 
 class _Wrapper:
-    def __init__(self, plan: Plan, forms: Forms) -> None:
+    def __init__(self, plan: Plan, forms: Forms, segments: Iterable[SegmentFunction]) -> None:
         self.plan = plan
         self.forms = forms
+        self.segments = {segment.name: segment for segment in segments}
         self.graph = forms.program.graph
         self.lines: list[str] = []
         self.bindings: dict[str, Binding] = {}
@@ -75,7 +79,9 @@ class _Wrapper:
             self.lines.append(f"{self._local(name)} = {expression}")
 
     def _segment(self, segment: Segment) -> None:
-        arguments = ", ".join(self._local(name) for name in (*segment.takes, *segment.sizes))
+        parameters = self.segments[segment.name].parameters
+        names = [p.symbol if isinstance(p, Number) else self._holder(p.name) for p in parameters]
+        arguments = ", ".join(map(self._local, names))
         new = [name for name in segment.gives if self.forms.is_new(name)]
         targets = "".join(f"{self._local(name)}, " for name in new).rstrip()
         if len(new) > 1:
@@ -89,11 +95,18 @@ class _Wrapper:
                 self.lines.append(f"{self._local(name)} = {self._taken_over(name)}")
                 self.bound.add(name)
 
+    def _holder(self, home: str) -> str:
+        """A name that holds this memory: its own, or that of who took it over."""
+        if home in self.bound:
+            return home
+        others = (value for value in sorted(self.bound) if self.forms.home(value) == home)
+        return next(others, home)
+
     def _taken_over(self, name: str) -> str:
         """The tensor of a value that was written into another's memory."""
-        home = self.forms.home(name)
+        home = self._holder(self.forms.home(name))
         form, old = self.forms.of(name), self.forms.of(home)
-        if form == old:
+        if (form.dtype, form.sizes, form.strides) == (old.dtype, old.sizes, old.strides):
             return self._local(home)
         return self._view(home, form.dtype, form.sizes, form.strides, 0)
 

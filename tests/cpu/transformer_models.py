@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import transformers
@@ -17,25 +18,32 @@ def _ids(batch: int, length: int = 16, vocabulary: int = 64) -> torch.Tensor:
     return torch.arange(batch * length).reshape(batch, length) % (vocabulary - 4) + 3
 
 
-def _calls(model: torch.nn.Module, inputs: Callable[[int], dict[str, torch.Tensor]]) -> list[Call]:
-    """The model compiled with a backend that only captures, called with each batch size."""
-    model.eval()
-    compiled = torch.compile(model, backend="eager")
+@dataclass(frozen=True)
+class Recipe:
+    """A model and its keyword arguments for a batch size."""
 
-    def call(batch: int) -> object:
-        with torch.no_grad():
-            return compiled(**inputs(batch))
+    model: torch.nn.Module
+    inputs: Callable[[int], dict[str, torch.Tensor]]
 
-    return [lambda batch=batch: call(batch) for batch in BATCHES]
+    def calls(self) -> list[Call]:
+        """The model compiled with a backend that only captures, called with each batch size."""
+        self.model.eval()
+        compiled = torch.compile(self.model, backend="eager")
+
+        def call(batch: int) -> object:
+            with torch.no_grad():
+                return compiled(**self.inputs(batch))
+
+        return [lambda batch=batch: call(batch) for batch in BATCHES]
 
 
-def bert() -> list[Call]:
+def bert() -> Recipe:
     config = transformers.BertConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=64, max_position_embeddings=32,
     )  # fmt: skip
     model = transformers.BertModel(config)
-    return _calls(
+    return Recipe(
         model, lambda n: {"input_ids": _ids(n), "attention_mask": torch.ones(n, 16).long()}
     )
 
@@ -59,24 +67,24 @@ def gpt2_generate() -> list[Call]:
     return [lambda batch=batch: call(batch) for batch in BATCHES]
 
 
-def llama() -> list[Call]:
+def llama() -> Recipe:
     config = transformers.LlamaConfig(
         vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=32,
     )  # fmt: skip
-    return _calls(transformers.LlamaForCausalLM(config), lambda n: {"input_ids": _ids(n)})
+    return Recipe(transformers.LlamaForCausalLM(config), lambda n: {"input_ids": _ids(n)})
 
 
-def t5() -> list[Call]:
+def t5() -> Recipe:
     config = transformers.T5Config(
         vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4,
         decoder_start_token_id=0,
     )  # fmt: skip
     model = transformers.T5ForConditionalGeneration(config)
-    return _calls(model, lambda n: {"input_ids": _ids(n), "decoder_input_ids": _ids(n, 8)})
+    return Recipe(model, lambda n: {"input_ids": _ids(n), "decoder_input_ids": _ids(n, 8)})
 
 
-def whisper() -> list[Call]:
+def whisper() -> Recipe:
     config = transformers.WhisperConfig(
         vocab_size=64, num_mel_bins=8, encoder_layers=1, encoder_attention_heads=2,
         decoder_layers=1, decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64,
@@ -85,7 +93,7 @@ def whisper() -> list[Call]:
         suppress_tokens=[], begin_suppress_tokens=[],
     )  # fmt: skip
     model = transformers.WhisperModel(config)
-    return _calls(
+    return Recipe(
         model,
         lambda n: {
             "input_features": torch.linspace(-1, 1, n * 8 * 32).reshape(n, 8, 32),
@@ -94,7 +102,7 @@ def whisper() -> list[Call]:
     )
 
 
-def longformer() -> list[Call]:
+def longformer() -> Recipe:
     config = transformers.LongformerConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=64, max_position_embeddings=40, attention_window=[4],
@@ -109,10 +117,10 @@ def longformer() -> list[Call]:
             "global_attention_mask": everywhere,
         }
 
-    return _calls(transformers.LongformerModel(config), inputs)
+    return Recipe(transformers.LongformerModel(config), inputs)
 
 
-def reformer() -> list[Call]:
+def reformer() -> Recipe:
     config = transformers.ReformerConfig(
         vocab_size=64, attention_head_size=8, attn_layers=["local", "lsh"],
         axial_pos_embds_dim=[16, 16], axial_pos_shape=[4, 4], chunk_size_lm_head=0,
@@ -120,28 +128,27 @@ def reformer() -> list[Call]:
         max_position_embeddings=16, num_attention_heads=2, num_buckets=2, num_hashes=1,
         hash_seed=0, is_decoder=False,
     )  # fmt: skip
-    return _calls(transformers.ReformerModel(config), lambda n: {"input_ids": _ids(n)})
+    return Recipe(transformers.ReformerModel(config), lambda n: {"input_ids": _ids(n)})
 
 
-def mixtral() -> list[Call]:
+def mixtral() -> Recipe:
     config = transformers.MixtralConfig(
         vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, num_local_experts=4,
         num_experts_per_tok=2, max_position_embeddings=32,
     )  # fmt: skip
-    return _calls(transformers.MixtralForCausalLM(config), lambda n: {"input_ids": _ids(n)})
+    return Recipe(transformers.MixtralForCausalLM(config), lambda n: {"input_ids": _ids(n)})
 
 
-def mamba() -> list[Call]:
+def mamba() -> Recipe:
     config = transformers.MambaConfig(
         vocab_size=64, hidden_size=32, state_size=4, num_hidden_layers=1, intermediate_size=64
     )
-    return _calls(transformers.MambaForCausalLM(config), lambda n: {"input_ids": _ids(n)})
+    return Recipe(transformers.MambaForCausalLM(config), lambda n: {"input_ids": _ids(n)})
 
 
-MODELS: dict[str, Callable[[], list[Call]]] = {
+RECIPES: dict[str, Callable[[], Recipe]] = {
     "bert": bert,
-    "gpt2-generate": gpt2_generate,
     "llama": llama,
     "t5": t5,
     "whisper": whisper,
@@ -149,4 +156,14 @@ MODELS: dict[str, Callable[[], list[Call]]] = {
     "reformer": reformer,
     "mixtral": mixtral,
     "mamba": mamba,
+}
+
+
+def _capture_calls(recipe: Callable[[], Recipe]) -> Callable[[], list[Call]]:
+    return lambda: recipe().calls()
+
+
+MODELS: dict[str, Callable[[], list[Call]]] = {
+    "gpt2-generate": gpt2_generate,
+    **{name: _capture_calls(recipe) for name, recipe in RECIPES.items()},
 }

@@ -151,7 +151,7 @@ def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> li
     at = plain(names[live.index(max(live))]) if names else ""
     reuse = reuse_of(plan)
     peak = peak_words(plan.peak_bytes, plan.without_reuse_bytes, reuse)
-    rest = wrap(f"as Inductor plans it   most alive at {at}{note}", width - cell_len(peak) - 5)
+    rest = wrap(f"as planned   most alive at {at}{note}", width - cell_len(peak) - 5)
     first: Line = ((" ", "text"), (peak, "strong"), ("   " + rest[0], "dim"))
     return [
         Row(body=first),

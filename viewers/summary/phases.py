@@ -68,6 +68,8 @@ class StageTime:
     """`capture`, `autograd`, `fx passes`, `lowering`, `fusion`, `codegen`, `build`; `other` for
     phases of a torch that names them otherwise."""
     seconds: float
+    cpu_seconds: float | None = None
+    """CPU seconds of the process meanwhile, its children that it waited for included."""
 
 
 def _stage_of(name: str) -> str:
@@ -89,14 +91,21 @@ class _Forest:
     phases: dict[int, Phase]
     inside: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     """Seconds of a phase's children."""
+    inside_cpu: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
     def __post_init__(self) -> None:
         for phase in self.phases.values():
             if phase.parent in self.phases:
                 self.inside[phase.parent] += phase.seconds
+                self.inside_cpu[phase.parent] += phase.cpu_seconds or 0.0
 
     def own(self, phase: Phase) -> float:
         return max(0.0, phase.seconds - self.inside[phase.id])
+
+    def own_cpu(self, phase: Phase) -> float | None:
+        if phase.cpu_seconds is None:
+            return None
+        return max(0.0, phase.cpu_seconds - self.inside_cpu[phase.id])
 
     def ancestors(self, phase: Phase) -> list[Phase]:
         """From the phase itself outwards; a damaged trace may hold a ring."""
@@ -148,9 +157,12 @@ def stage_times(recording: Recording) -> tuple[StageTime, ...]:
     forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
     beside = forest.build_threads()
     seconds: dict[str, float] = defaultdict(float)
+    cpu: dict[str, float | None] = {}
     for phase in forest.phases.values():
         stage = forest.stage(phase)
         if phase.thread not in beside and stage != PREDICTION:
             seconds[stage] += forest.own(phase)
-    times = [StageTime(stage, took) for stage, took in seconds.items()]
+            own, before = forest.own_cpu(phase), cpu.get(stage, 0.0)
+            cpu[stage] = None if own is None or before is None else before + own
+    times = [StageTime(stage, took, cpu[stage]) for stage, took in seconds.items()]
     return tuple(sorted(times, key=lambda one: (-one.seconds, one.stage)))

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from compiler.trace.records import KernelBinary
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
+from viewers.summary.engines import Comparison, compare
+from viewers.text import engines
 from viewers.text.failure import failure_lines
 from viewers.text.finding import findings_lines
 from viewers.text.header import counts, header, names_of, title
 from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View, section
+from viewers.text.sections import OF_BOTH, View, section
 from viewers.text.sections.fusion import fusion_line
 from viewers.words import listed, number, plural, seconds_text
 
@@ -31,9 +33,14 @@ def explain(
     `show`: names of `SECTIONS`, or with a detail (`guards=all`); `trace`: the file that the
     recording is in, where it is kept.
     """
+    width = max(80, min(width, 300))
+    comparison = compare(recording)
+    if comparison is not None:
+        return _both(recording, comparison, width, height, show, trace)
+    # an engine whose part has only begun, or the one that the recording ended in
+    recording = next(iter(recording.engines.values()), recording)
     summary = summarise(recording)
     names = names_of(summary)
-    width = max(80, min(width, 300))
     failed = summary.verdict.tone == "failed"
     if failed:
         lines = failure_lines(recording, summary, names, width)
@@ -55,6 +62,46 @@ def explain(
         view = View(recording, summary, names, width, detail)
         lines += [BLANK, *section(name)(view)]
     return [*lines, BLANK, _footer(summary, show, trace)]
+
+
+def _both(
+    recording: Recording,
+    comparison: Comparison,
+    width: int,
+    height: int,
+    show: Sequence[str],
+    trace: str,
+) -> list[Line]:
+    """Both engines: what they compiled is the same, what they made of it is in the table."""
+    first, second = comparison.columns
+    names = names_of(first.summary)
+    lines = engines.header(comparison, first.summary, width)
+    lines += _losses(recording)
+    asked = dict.fromkeys(
+        text for column in comparison.columns for text in asked_for_and_missing(column.summary)
+    )
+    lines += [line((text, "recompile"), hang=2) for text in asked]
+    for column in comparison.columns:
+        if column.summary.failure is not None:
+            lines += [BLANK, *failure_lines(column.recording, column.summary, names, width)]
+    found = {one.title: one for one in (*second.summary.findings, *first.summary.findings)}
+    lines += findings_lines(tuple(found.values()), names, width, max(8, height - MARGIN))
+    if not found:
+        lines += _nothing(first.summary)
+    for column in comparison.columns:
+        notes = _warnings(column.summary)
+        lines += [line((column.engine, "accent")), *notes] if notes else []
+    for wanted in show:
+        name, _, detail = wanted.partition("=")
+        if name in OF_BOTH:
+            source = recording if name == "engines" else first.recording
+            view = View(source, first.summary, names, width, detail)
+            lines += [BLANK, *section(name)(view)]
+            continue
+        for column in comparison.columns:
+            view = View(column.recording, column.summary, names, width, detail)
+            lines += [BLANK, line((column.engine, "strong")), *section(name)(view)]
+    return [*lines, BLANK, _footer(first.summary, show, trace, ("engines",))]
 
 
 def _nothing(summary: Summary) -> list[Line]:
@@ -149,8 +196,9 @@ def _warnings(summary: Summary) -> list[Line]:
     return lines
 
 
-def _footer(summary: Summary, show: Sequence[str], trace: str) -> Line:
+def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[str] = ()) -> Line:
     has: dict[str, object] = {
+        **dict.fromkeys(first, True),
         "output": summary.failure,
         "breaks": summary.breaks,
         "guards": summary.guards,

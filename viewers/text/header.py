@@ -27,19 +27,18 @@ def file_name(summary: Summary) -> str:
     return os.path.basename(summary.settings.file) if summary.settings else "recording"
 
 
-def title(summary: Summary) -> Line:
+def title(summary: Summary, engine: str = "") -> Line:
     """`block.py  train · inductor · torch 2.13.0 · cpu, 2 threads · 4 calls`."""
-    return line(
-        (file_name(summary), "strong"), ("  " + " · ".join(settings_words(summary)), "dim"), hang=2
-    )
+    words = " · ".join(settings_words(summary, engine))
+    return line((file_name(summary), "strong"), (f"  {words}", "dim"), hang=2)
 
 
-def settings_words(summary: Summary) -> list[str]:
-    """What was recorded and how, a phrase each."""
+def settings_words(summary: Summary, engine: str = "") -> list[str]:
+    """What was recorded and how, a phrase each; `engine` where it was more than one."""
     settings, machine = summary.settings, summary.environment
     words = []
     if settings:
-        words += [_GRAD[settings.grad], settings.engine]
+        words += [_GRAD[settings.grad], engine or settings.engine]
         words += [settings.mode] if settings.mode else []
         words += ["torch's caches"] if settings.cached else []
         words += ["fullgraph"] if settings.fullgraph else []
@@ -59,8 +58,11 @@ def settings_words(summary: Summary) -> list[str]:
     return words
 
 
-def counts(summary: Summary) -> Line:
-    """`3 graphs, 2 breaks · 2 causes of recompiling, 20.1 s · 39 kernels · max error 4.8e-07`."""
+def counts(summary: Summary, captured_only: bool = False) -> Line:
+    """`3 graphs, 2 breaks · 2 causes of recompiling, 20.1 s · 39 kernels · max error 4.8e-07`.
+
+    `captured_only`: without what depends on the engine.
+    """
     breaks, causes = len(summary.breaks), len(summary.recompiles)
     first = f"{plural(summary.graphs, 'graph')}, {plural(breaks, 'break')}"
     if not causes:
@@ -73,6 +75,8 @@ def counts(summary: Summary) -> Line:
         parts.append(f"{cause} of recompiling{spent}")
     if not summary.findings:
         parts.append(plural(summary.guards, "guard"))
+    if captured_only:
+        return line(" · ".join(parts), hang=2)
     if summary.kernels.by_language:
         parts.append(kernel_count(summary))
     if summary.kernels.predicted:

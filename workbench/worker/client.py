@@ -293,6 +293,7 @@ def _fresh_caches(folder: Path | None) -> dict[str, str]:
         return {}
     return {
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        "TCW_CACHE_DIR": str(folder / "tcw"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
     }
 

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 
+import torch
+
 from compiler import pipeline
-from compiler.capture.cache_entries import CacheEntries
 from compiler.control.stages import reached
-from compiler.measure import speed
-from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status, Warned
+from compiler.trace.records import Engine, EnginePart, Progress, Warned
 from workbench.worker import isolation, patched
-from workbench.worker.backends import compiled, is_compiled, register, undo_compile
+from workbench.worker.backends import register
+from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
 from workbench.worker.environment import environment
-from workbench.worker.failures import culprit_of, doing_of, failure_of
-from workbench.worker.inputs import (
-    InputSet,
-    check_arguments,
-    described_arguments,
-    mark_dynamic,
-    named_arguments,
-    parameters,
-)
+from workbench.worker.failures import failure_of
+from workbench.worker.inputs import check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.reference import Reference
-from workbench.worker.runs import Model, original_of, prepare
+from workbench.worker.runs import Model, RandomState, Twin, original_of
 from workbench.worker.specification import CallSpecification
-from workbench.worker.timing import time_both
+from workbench.worker.timing import time_sides
 from workbench.worker.user_code import UserCode
 
-Ended = tuple[Status, int | None]
-"""Status and exit code for the end record."""
+ENGINES: dict[str, tuple[Engine, ...]] = {
+    "inductor": ("inductor",),
+    "tcw": ("tcw",),
+    "both": ("inductor", "tcw"),
+}
 
 
 def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]) -> Ended:
@@ -80,154 +74,70 @@ def _guarded(recorder: WorkerRecorder, doing: str, action: Callable[[], object])
     return "ok", None
 
 
-def ended_by(error: BaseException) -> Ended:
-    """How a recording ends that this exception ended; the exit status is that of Python."""
-    if not isinstance(error, SystemExit):
-        return "failed", None
-    if error.code is None:
-        return "exited", 0
-    return "exited", error.code if isinstance(error.code, int) else 1
-
-
 class Session:
-    """One model, compiled once, called with each of its input sets."""
+    """One model, compiled by each engine in turn, each as if it were the first."""
 
     def __init__(self, recorder: WorkerRecorder, loaded: Loaded) -> None:
         self.recorder = recorder
-        self.settings = recorder.settings
-        self.engine: Engine = "tcw" if self.settings.engine == "tcw" else "inductor"
         self.sets = loaded.sets
         self.given = loaded.model
-        self.original = original_of(loaded.model)
-        self.signature = parameters(self.original)
-        self.compiled: Model = self.original
-        self.reference: Reference | None = None
-        self.entries = CacheEntries()
-        self.children = 0.0
-        self.seconds: list[tuple[float, float]] = []
-        """Wall and CPU seconds of the calls so far."""
+        self.engines = ENGINES[recorder.settings.engine]
 
     def calls(self) -> Ended:
         """All calls, then the measurements. Answers how the recording ended."""
         recorder = self.recorder
+        original = original_of(self.given)
+        signature = parameters(original)
         try:
             for inputs in self.sets:
-                check_arguments(self.original, self.signature, inputs)
-            self.compiled = self._compiled_model()
+                check_arguments(original, signature, inputs)
         except BaseException as error:
             recorder.emit(failure_of(error, "compiling the model", recorder))
             return ended_by(error)
-        self.children = speed.children_cpu_seconds()
-        if self.settings.until == "run":
-            self.reference = Reference(self.original, recorder)
-        for number, inputs in enumerate(self.sets, 1):
-            ended = self._call(number, inputs)
-            if ended is not None:
+        models = [self.given, *(self._copy(original) for _ in self.engines[1:])]
+        generators = RandomState.now()
+        done: list[EngineCalls] = []
+        for engine, model in zip(self.engines, models, strict=True):
+            if len(self.engines) > 1:
+                if done:
+                    start_over(recorder)
+                    generators.restore()
+                recorder.emit(EnginePart(engine=engine))
+            done.append(EngineCalls(recorder, model, self.sets, engine))
+            ended = done[-1].all()
+            if ended[0] != "ok":
                 return ended
-        if self.reference is not None:
-            self.reference.finish()
-            eager = self.reference.twin.model
-            time_both(recorder, eager, self.compiled, self.sets, self.seconds)
+        reference = done[0].reference
+        if reference is not None:
+            if len(done) > 1:
+                self._compile_side_by_side(done)
+            sides = [one.side() for one in done]
+            time_sides(recorder, reference.twin.model, sides, self.sets)
         return "ok", None
 
-    def _compiled_model(self) -> Model:
-        stops_early = self.settings.until in ("capture", "autograd")
-        if is_compiled(self.given) and not stops_early:
-            if self.settings.mode or self.settings.dynamic is not None or self.settings.fullgraph:
-                self.recorder.emit(
-                    Warned(message="the file compiles `model` itself: its own options are used")
+    def _copy(self, original: Model) -> Model:
+        twin = Twin(original)
+        if twin.shared:
+            self.recorder.emit(
+                Warned(
+                    message=f"the model cannot be copied ({twin.shared}): the second engine goes "
+                    "on with the state that the first one left"
                 )
-            return self.given
-        undo_compile(self.original)
-        return compiled(self.original, self.settings, self.engine)
+            )
+        return twin.model
 
-    def _call(self, number: int, inputs: InputSet) -> Ended | None:
-        """One call with its eager reference; how the recording ended if it ended here."""
-        recorder, reference = self.recorder, self.reference
-        try:
-            run = prepare(self.compiled, inputs, self.settings.grad)
-            named = named_arguments(self.signature, run.positional, run.keyword)
-            mark_dynamic(self.settings.mark_dynamic, named)
-        except BaseException as error:
-            recorder.emit(failure_of(error, f"preparing call {number}", recorder))
-            return ended_by(error)
-        recorder.emit(CallStart(call=number, arguments=described_arguments(named)))
-        recorder.emit(Progress(stage="capture", activity=f"call {number} of {len(self.sets)}"))
-        if reference is not None:
-            reference.remember()
-        recorder.call = recorder.calls = number
-        recorder.arguments = named
-        recorder.failed = ""
-        recorder.compiled_in_call.clear()
-        self.entries.begin(recorder)
-        # What the recording does inside on its own account is none of the call's time.
-        cpu = time.process_time() - recorder.aside_cpu_seconds
-        start = time.perf_counter() - recorder.aside_seconds
-        try:
-            outputs = run()
-        except BaseException as error:
-            return self._failed(number, inputs, error)
-        finally:
-            seconds = time.perf_counter() - recorder.aside_seconds - start
-            hits = self.entries.served(recorder)
-            recorder.call, recorder.arguments = 0, {}
-        cpu = time.process_time() - recorder.aside_cpu_seconds - cpu
-        if recorder.compiled_in_call:
-            cpu += self._children_since()
-        self.seconds.append((seconds, cpu))
-        recorder.emit(
-            CallEnd(
-                call=number,
-                seconds=seconds,
-                compiled=tuple(recorder.compiled_in_call),
-                hits=hits,
-            )
-        )
-        if reference is not None:
-            recorder.emit(
-                Progress(stage="run", activity=f"eager call {number} of {len(self.sets)}")
-            )
-            try:
-                reference.compare(number, inputs, run, outputs)
-            except BaseException as error:
-                doing = f"eager call {number}"
-                recorder.emit(failure_of(error, doing, recorder, eager_fails=True))
-                return ended_by(error)
-        return None
+    def _compile_side_by_side(self, done: list[EngineCalls]) -> None:
+        """Both engines' code at once, for timing: what they compiled before was dropped between
+        them. Sizes that the first one met must not count as seen for the second."""
+        torch._dynamo.reset()
+        limit = 2 * torch._dynamo.config.recompile_limit
+        with torch._dynamo.config.patch(recompile_limit=limit):
+            for one in done:
+                torch._dynamo.reset_code_state()
+                one.compile_again()
 
-    def _children_since(self) -> float:
-        """CPU seconds that processes below this one spent since this was last asked."""
-        before, self.children = self.children, speed.children_cpu_seconds()
-        return self.children - before
 
-    def _failed(self, number: int, inputs: InputSet, error: BaseException) -> Ended:
-        """A compiled call raised: try eager before torch.compile is blamed."""
-        recorder = self.recorder
-        compile_id = recorder.failed
-        doing = doing_of(error, number, compile_id)
-        recorder.emit(Progress(stage="run", activity=f"trying call {number} in eager"))
-        undo_compile(self.original)
-        try:
-            with unrecorded(recorder):
-                prepare(self.original, inputs, self.settings.grad)()
-        except BaseException as eager_error:
-            failure = failure_of(
-                eager_error,
-                doing,
-                recorder,
-                compile_id=compile_id,
-                eager_fails=True,
-                compiled_error=error,
-            )
-            error = eager_error
-        else:
-            failure = failure_of(
-                error,
-                doing,
-                recorder,
-                compile_id=compile_id,
-                eager_fails=False,
-                culprit=culprit_of(error),
-            )
-        recorder.emit(failure)
-        return ended_by(error)
+def start_over(recorder: WorkerRecorder) -> None:
+    """As if nothing had been compiled yet: the next engine's ids count from 0 as well."""
+    torch._dynamo.reset()
+    recorder.start_over()

@@ -1,12 +1,15 @@
-"""Which runs are timed against each other, and the record of it."""
+"""Which runs are timed against each other, and the records of it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
 from compiler.measure import speed
-from compiler.trace.records import Progress, Warned
+from compiler.trace.records import Engine, EnginePart, Progress, Warned
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet, described_arguments
 from workbench.worker.ourselves import unrecorded
@@ -16,17 +19,20 @@ _SETS = 8
 """Input sets that differ in a description are timed each, up to this many."""
 
 
-def time_both(
-    recorder: Recorder,
-    eager: Model,
-    compiled: Model,
-    sets: list[InputSet],
-    calls: list[tuple[float, float]],
-) -> None:
-    """Time eager against compiled and record it.
+@dataclass
+class Side:
+    """What one engine compiled."""
 
-    `calls` holds wall and CPU seconds of each recorded call, compilation included.
-    """
+    engine: Engine
+    compiled: Model
+    calls: list[tuple[float, float]]
+    """Wall and CPU seconds of each recorded call, compilation included."""
+
+
+def time_sides(
+    recorder: Recorder, eager: Model, sides: Sequence[Side], sets: list[InputSet]
+) -> None:
+    """Time eager against what one engine compiled, or two, and record it."""
     mode = recorder.settings.grad
     contenders: list[speed.Contender] = []
     known: dict[object, int] = {}
@@ -37,18 +43,19 @@ def time_both(
         key = described_arguments({**named, **inputs.keyword})
         if key not in known and len(contenders) < _SETS:
             known[key] = len(contenders)
-            contenders.append(
-                speed.Contender(
-                    number, prepared(eager, inputs, mode), prepared(compiled, inputs, mode)
-                )
-            )
+            runs = [prepared(side.compiled, inputs, mode) for side in sides]
+            contenders.append(speed.Contender(number, prepared(eager, inputs, mode), *runs))
         stands_for.append(known.get(key, len(contenders) - 1))
-    recorder.emit(Progress(stage="run", activity="timing eager against compiled"))
+    names = " against ".join(side.engine for side in sides) if len(sides) > 1 else "compiled"
+    recorder.emit(Progress(stage="run", activity=f"timing eager against {names}"))
     graphs = counters["stats"]["unique_graphs"]
     try:
         with unrecorded(recorder):
             times = speed.measure(contenders)
-            running = [speed.cpu_of(contender.compiled) for contender in contenders]
+            running = [
+                [speed.cpu_of(contender.sides()[1 + place]) for contender in contenders]
+                for place in range(len(sides))
+            ]
     except BaseException as error:  # whatever the user's model raises on a later run
         reason = f"{class_name(error)}: {message_of(error, 300)}"
         recorder.emit(Warned(message=f"speed not measured: a repeated call raised {reason}"))
@@ -60,7 +67,14 @@ def time_both(
                 "holds compile time"
             )
         )
-    first = [(wall, index) for (wall, _), index in zip(calls, stands_for, strict=True)]
-    cpu = sum(spent for _, spent in calls) - sum(running[index] for index in stands_for)
     what = "forward + backward" if mode == "train" else "forward"
-    recorder.emit(speed.summarise(contenders, times, first, max(0.0, cpu), what))
+    for side, cpu_of_sets, rival in zip(sides, running, (False, True), strict=False):
+        if len(sides) > 1:
+            recorder.emit(EnginePart(engine=side.engine))
+        first = [(wall, index) for (wall, _), index in zip(side.calls, stands_for, strict=False)]
+        cpu = sum(spent for _, spent in side.calls)
+        cpu -= sum(cpu_of_sets[index] for index in stands_for[: len(side.calls)])
+        found = [one.of_rival() for one in times] if rival else times
+        recorder.emit(speed.summarise(contenders, found, first, max(0.0, cpu), what))
+    if len(sides) > 1:
+        recorder.emit(speed.compare(times, sides[0].engine, sides[1].engine))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from compiler.codegen.function import Function
 from compiler.codegen.launcher.forms import Forms
@@ -18,8 +19,8 @@ from compiler.codegen.launcher.segment import (
     Unused,
     ViewOf,
 )
-from compiler.loops.graph import Graph, Input, Operand
-from compiler.loops.sizes import Size, Symbolic, add, symbol, symbols_of
+from compiler.loops.graph import Input, Operand
+from compiler.loops.sizes import Size, Symbolic, add, symbol
 from compiler.memory.plan import Plan, Segment
 
 Kernels = Mapping[str, tuple[str, Function]]
@@ -46,9 +47,9 @@ def segment_function(segment: Segment, forms: Forms, kernels: Kernels) -> Segmen
 
     A value that takes over memory from outside is written there; the wrapper makes its tensor.
     """
-    parameters: list[Parameter] = [Tensor(name) for name in segment.takes]
-    parameters.extend(Number(name) for name in segment.sizes)
-    return _function(segment, forms, kernels, segment.name, tuple(parameters), None)
+    made = _function(segment, forms, kernels, segment.name, (), None)
+    symbols = dict.fromkeys((*segment.sizes, *made.symbols))
+    return replace(made, parameters=(*map(Tensor, segment.takes), *map(Number, symbols)))
 
 
 def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction | None:
@@ -75,21 +76,12 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
             parameters.append(Tensor(name))
         else:
             parameters.append(Unused(name))
-    if not passed <= set(graph.parameters) or not _known(graph, segment, answers):
+    if not passed <= set(graph.parameters):
         return None
     made = _function(segment, forms, kernels, DIRECT, tuple(parameters), tuple(answers))
     allocated = {name for name, _ in made.outputs}
     uses = {a.output for a in answers if isinstance(a, (NewTensor, ViewOf))}
-    return made if uses <= allocated else None
-
-
-def _known(graph: Graph, segment: Segment, answers: list[Answer]) -> bool:
-    """Whether every symbol that is needed is an argument."""
-    needed = set(segment.sizes)
-    for answer in answers:
-        if isinstance(answer, (int, Symbolic)):
-            needed |= symbols_of(answer)
-    return needed <= set(graph.parameters)
+    return made if uses <= allocated and {*made.symbols} <= {*graph.parameters} else None
 
 
 def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> Answer | bool:
@@ -102,11 +94,12 @@ def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> Answer
         return False
     if output.value in inputs:
         return Passed(output.value) if forms.fits(output) else False
-    if not forms.is_new(output.value) or forms.of(output.value).dtype != output.dtype:
+    home = forms.home(output.value)
+    if not forms.is_new(home) or forms.of(home).dtype != output.dtype:
         return False
-    if forms.fits(output):
-        return NewTensor(output.value)
-    return ViewOf(output.value, output.shape, output.strides, output.offset)
+    if forms.fits(replace(output, value=home)):
+        return NewTensor(home)
+    return ViewOf(home, output.shape, output.strides, output.offset)
 
 
 def _function(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.loops.dtypes import BYTES
-from compiler.loops.sizes import Size, add, c_expression, multiply, product
+from compiler.loops.sizes import Size, add, c_expression, multiply, product, symbols_of
 
 SCALAR_TYPES = {
     "uint8": 0,
@@ -125,6 +125,13 @@ class SegmentFunction:
     """None: every output, in order."""
     boxed: bool = False
     """It takes all arguments in one list and answers a list, as AOTAutograd calls."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Every symbol that its text has, in order."""
+        sizes = [*_shapes(self)[0], *(size for call in self.calls for size in call.sizes)]
+        sizes.extend(offset for _, offset in self.temporaries)
+        return tuple(sorted(frozenset().union(*map(symbols_of, sizes))))
 
     @property
     def results(self) -> tuple[Answer, ...]:

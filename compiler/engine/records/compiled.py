@@ -22,18 +22,27 @@ class Compiled:
     recorder: Recorder
     base: str
     """Id of AOTAutograd's graph: `0/0/forward`."""
-    id: str
-    """Id of the lowered graph: `0/0/forward/lowered`."""
     compile_id: str
-    nodes: dict[str, fx.Node]
+    parents: frozenset[str]
+    """Names of the nodes of AOTAutograd's graph."""
+    user_outputs: int
+    """How many of its outputs, the first ones, are not kept for the backward."""
+    nodes: dict[str, fx.Node] = field(default_factory=dict)
     """Of the lowered graph, by name, in its order."""
     described: dict[str, Node] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     """`op3` -> node of the value graph."""
     numbers: dict[str, str] = field(default_factory=dict)
     """Name of a node of the value graph -> `op3`."""
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a nest or call -> the operations that it carries out, inlined ones too."""
     kernels: dict[str, str] = field(default_factory=dict)
     """Name of a nest or call -> `k4 softmax`."""
+
+    @property
+    def id(self) -> str:
+        """Id of the lowered graph: `0/0/forward/lowered`."""
+        return f"{self.base}/lowered"
 
     def take(self, graph: Graph) -> None:
         """Number the operations of a value graph: `op0`, `op1`, … in its order."""

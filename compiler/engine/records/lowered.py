@@ -47,7 +47,7 @@ def graph_record(compiled: Compiled, module: fx.GraphModule) -> records.Graph:
         compile_id=compiled.compile_id,
         recorder=compiled.recorder,
         parent=compiled.base,
-        origins=copied_origins(compiled.nodes),
+        origins=copied_origins(compiled.parents),
     )
     lines = kept_lines(compiled.base)
     nodes = []

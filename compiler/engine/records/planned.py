@@ -26,13 +26,10 @@ class Life:
     kind: Literal["temporary", "input", "output", "saved"] = "temporary"
 
 
-def plan_record(
-    compiled: Compiled, program: Program, plan: Plan, user_outputs: int | None = None
-) -> MemoryPlan:
-    """`user_outputs`: how many of a forward's outputs are the user's; the rest is saved for the
-    backward. None where all are."""
+def plan_record(compiled: Compiled, program: Program, plan: Plan) -> MemoryPlan:
+    """Each value in memory with its life, in steps of the program."""
     steps = [step for whole in plan.steps for step in _inside(whole.run)]
-    lives = lives_of(program, steps, user_outputs)
+    lives = lives_of(program, steps, compiled.user_outputs)
     taken = arena_takers(plan, lives)
     return MemoryPlan(
         graph=compiled.id,
@@ -47,9 +44,7 @@ def _inside(run: Segment | Call) -> tuple[Nest | Call, ...]:
     return (run,) if isinstance(run, Call) else run.nests
 
 
-def lives_of(
-    program: Program, steps: list[Nest | Call], user_outputs: int | None
-) -> dict[str, Life]:
+def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> dict[str, Life]:
     """The life of every value in memory, in the order in which they begin."""
     lives = {
         node.name: Life(node.name, byte_count(product(node.shape), node.dtype), 0, 0, "input")
@@ -75,7 +70,7 @@ def lives_of(
     for place, name in enumerate(_outputs(program.graph)):
         life = lives.get(name)
         if life is not None:
-            saved = user_outputs is not None and place >= user_outputs
+            saved = place >= user_outputs
             kind = life.kind if life.kind == "input" else "saved" if saved else "output"
             lives[name] = replace(life, last=last, kind=kind)
     return lives

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from torch import fx
 
@@ -10,9 +10,11 @@ from compiler.codegen.function import Function
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.records.compiled import Compiled
+from compiler.engine.records.fused import fusion_records, take_members
 from compiler.engine.records.kernels import kernel_records, name_kernels
 from compiler.engine.records.lowered import graph_record, lowered_records
 from compiler.engine.records.planned import plan_record
+from compiler.fusion.fuse import Fusion
 from compiler.graphs.current import current_compile_id
 from compiler.loops.graph import Call, Graph
 from compiler.loops.nest import Nest
@@ -24,29 +26,37 @@ from compiler.trace.records import Record
 class GraphRecords:
     """The records of one graph, stage by stage. An error in here costs a record, never more."""
 
-    def __init__(self, recorder: Recorder | None, module: fx.GraphModule, graph: str) -> None:
-        self.recorder = recorder
-        if recorder is None:
-            return
-        self._safely = Safely(recorder, "the tcw engine")
-        nodes = {node.name: node for node in module.graph.nodes}
-        self._compiled = Compiled(recorder, graph, f"{graph}/lowered", current_compile_id(), nodes)
-        self._emit(lambda: [graph_record(self._compiled, module)])
+    def __init__(
+        self, recorder: Recorder | None, module: fx.GraphModule, graph: str, user_outputs: int
+    ) -> None:
+        self.recorder = None if recorder is None or recorder.quiet else recorder
+        if self.recorder is not None:
+            self._safely = Safely(self.recorder, "the tcw engine")
+            parents = frozenset(node.name for node in module.graph.nodes)
+            self._compiled = Compiled(
+                self.recorder, graph, current_compile_id(), parents, user_outputs
+            )
 
-    def lowered(self, graph: Graph) -> None:
-        self._emit(lambda: lowered_records(self._compiled, graph))
+    def lowered(self, module: fx.GraphModule, graph: Graph) -> None:
+        """`module`: the graph as it was lowered."""
 
-    def fused(self, program: Program) -> None:
-        """`program` after fusion."""
-
-        def records() -> Iterable[Record]:
-            name_kernels(self._compiled, program.steps)
-            return ()
+        def records() -> Iterator[Record]:
+            self._compiled.nodes = {node.name: node for node in module.graph.nodes}
+            yield graph_record(self._compiled, module)
+            yield from lowered_records(self._compiled, graph)
 
         self._emit(records)
 
-    def planned(self, program: Program, plan: Plan, user_outputs: int | None) -> None:
-        self._emit(lambda: [plan_record(self._compiled, program, plan, user_outputs)])
+    def fused(self, fusion: Fusion) -> None:
+        def records() -> Iterator[Record]:
+            take_members(self._compiled, fusion)
+            name_kernels(self._compiled, fusion.program.steps)
+            yield from fusion_records(self._compiled, fusion)
+
+        self._emit(records)
+
+    def planned(self, program: Program, plan: Plan) -> None:
+        self._emit(lambda: [plan_record(self._compiled, program, plan)])
 
     def generated(
         self,
@@ -54,6 +64,7 @@ class GraphRecords:
         functions: Mapping[str, tuple[str, Function]],
         unit: str,
     ) -> None:
+        """`functions`: name of a nest -> name and code of what carries it out."""
         self._emit(lambda: kernel_records(self._compiled, steps, functions, unit))
 
     def _emit(self, make: Callable[[], Iterable[Record]]) -> None:

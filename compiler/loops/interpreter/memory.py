@@ -27,7 +27,7 @@ class State:
         passed = dict(zip(graph.parameters, arguments, strict=True))
         self.graph = graph
         self.sizes = symbol_values(
-            {name: int(v) for name, v in passed.items() if not isinstance(v, torch.Tensor)},
+            {name: v if isinstance(v, torch.Tensor) else int(v or 0) for name, v in passed.items()},
             graph.symbols,
         )
         self.memory: dict[str, Value] = {}

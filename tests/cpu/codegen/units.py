@@ -45,7 +45,14 @@ class Unit:
         with tempfile.TemporaryDirectory() as folder:
             source, library = Path(folder, "unit.cpp"), Path(folder, "unit.so")
             source.write_text(self.source())
-            command = ["g++", *COMPILE_FLAGS, *self.isa.flags, "-Wall", "-Wno-unused-function", "-Wno-tautological-compare"]
+            command = [
+                "g++",
+                *COMPILE_FLAGS,
+                *self.isa.flags,
+                "-Wall",
+                "-Wno-unused-function",
+                "-Wno-tautological-compare",
+            ]
             command += ["-fPIC", "-shared", str(source), "-o", str(library), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr[:4000]

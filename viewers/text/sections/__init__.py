@@ -12,10 +12,12 @@ from viewers.summary import Summary
 from viewers.text.lines import Line
 
 SECTIONS = (
+    "engines",
     "breaks",
     "recompiles",
     "guards",
     "fusion",
+    "decisions",
     "kernels",
     "memory",
     "phases",
@@ -40,8 +42,12 @@ class View:
     """What comes behind `=` in `guards=all`."""
 
 
-DETAILS = {"guards": ("all",)}
+DETAILS = {"guards": ("all",), "decisions": ("all",), "engines": ("sources",)}
 """What a section's name may be followed by: `guards=all`."""
+
+OF_BOTH = ("engines", "breaks", "recompiles", "guards", "output", "steps")
+"""Sections that are shown once for a recording of both engines: what they share, and the
+comparison. Any other is shown for each engine."""
 
 Section = Callable[[View], list[Line]]
 

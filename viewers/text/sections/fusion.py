@@ -61,12 +61,12 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -
 
 
 def _reasons(pairs: list[Pair], labels: dict[tuple[str, str], str]) -> list[Line]:
-    """Inductor's own words for one rule, the commonest first, with a pair as an example."""
+    """The engine's own words for one rule, the commonest first, with a pair as an example."""
     example = {pair.reason: pair for pair in reversed(pairs)}
     reasons = Counter(pair.reason for pair in pairs)
     lines = []
     for reason, times in reasons.most_common(EXAMPLES):
-        words = reason or "Inductor gives no reason"
+        words = reason or "no reason is given"
         count, such_as = (f"{times} × ", "e.g. ") if times > 1 else ("", "")
         names = f"  {such_as}{_names(example[reason], labels)}"
         lines.append(line(f"       {count}{words}", (names, "dim"), hang=9))

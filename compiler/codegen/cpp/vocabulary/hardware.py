@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from compiler.loops.dtypes import BYTES, INTEGERS
+
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
@@ -26,10 +28,11 @@ def _wide(lanes: Lanes) -> bool:
     return lanes.isa.builtins and lanes.isa.name == "avx512"
 
 
-def _foreign(lanes: Lanes, scalar: str, size: int) -> str:
-    """A vector type of an element that no dtype has: `char` and `long long` of GCC's builtins."""
-    name = f"{scalar.replace(' ', '_')}x{lanes.count}"
-    attribute = f"vector_size({size * lanes.count})"
+def _foreign(lanes: Lanes, scalar: str, size: int, count: int = 0) -> str:
+    """A vector type as GCC's builtins take it: of `char` and `long long` too, of any count."""
+    count = count or lanes.count
+    name = f"{scalar.replace(' ', '_')}x{count}"
+    attribute = f"vector_size({size * count})"
     lanes.need(name, lambda: f"typedef {scalar} {name} __attribute__(({attribute}));")
     return name
 
@@ -196,26 +199,82 @@ def scale(lanes: Lanes) -> str | None:
     return f"__builtin_ia32_scalefps{bits}_mask(x, n, x, {_all(lanes)}{rounding_mode})"
 
 
-def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
-    """`x`, lanes of one integer dtype, as lanes of another size."""
-    if not _wide(lanes) or lanes.count != 16:
+def any_lane(lanes: Lanes) -> str | None:
+    """Whether a lane of the mask `v` is set."""
+    bits = lanes.count * 32
+    if not lanes.isa.builtins or bits < 128:
         return None
-    letters = {"int32": "d", "int16": "w", "int8": "b", "uint8": "b"}
-    wide, narrow = letters.get(source), letters.get(dtype)
-    if wide is None or narrow is None or wide == narrow:
+    if _wide(lanes):
+        return f"__builtin_ia32_ptestmd{bits}(v, v, {_all(lanes)}) != 0"
+    return f"__builtin_ia32_movmskps{'256' if bits == 256 else ''}(({lanes.type('float32')})v) != 0"
+
+
+_LETTERS = {1: "b", 2: "w", 4: "d", 8: "q"}
+
+
+def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
+    """`x`, lanes of one integer dtype, as lanes of another size.
+
+    GCC 12 moves small vectors through scalar registers and splits large ones in halves.
+    """
+    small, large = sorted((BYTES[source], BYTES[dtype]))
+    if not {source, dtype} <= INTEGERS or small == large:
+        return None
+    if not lanes.isa.builtins or lanes.count * large < 16:
         return None
     own = lanes.type(dtype)
+    if BYTES[source] == small:
+        return _widen(lanes, source, small, large, own)
+    return _shorten(lanes, source, small, large, own)
 
-    def foreign(name: str) -> str:
-        if name == "uint8" or name == "int8":
-            return _foreign(lanes, "char", 1)
-        return lanes.type(name)
 
-    if source == "int32":
-        move = f"pmovd{narrow}512_mask"
-    elif dtype == "int32":
-        move = f"pmov{'z' if source == 'uint8' else 's'}x{wide}d512_mask"
-    else:
+def _widen(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
+    sign = "z" if source == "uint8" else "s"
+    bits, mask = 8 * large * lanes.count, ""
+    if large == 8 and small != 4:
         return None
-    target = foreign(dtype)
-    return f"({own})__builtin_ia32_{move}(({foreign(source)})x, {target}{{}}, {_all(lanes)})"
+    if bits == 512:
+        mask = f", {_foreign(lanes, *_ELEMENT[large])}{{}}, {_all(lanes)}"
+    value = _padded(lanes, small)
+    if value is None:
+        return None
+    move = f"pmov{sign}x{_LETTERS[small]}{_LETTERS[large]}{bits}{'_mask' if mask else ''}"
+    return f"({own})__builtin_ia32_{move}({value}{mask})"
+
+
+_ELEMENT = {1: ("char", 1), 2: ("short", 2), 4: ("int", 4), 8: ("long long", 8)}
+"""Elements of the vectors that GCC's builtins take."""
+
+
+def _padded(lanes: Lanes, size: int) -> str | None:
+    """`x` as the vector of at least 16 bytes that a builtin takes."""
+    scalar, _ = _ELEMENT[size]
+    total = size * lanes.count
+    target = _foreign(lanes, scalar, size, max(lanes.count, 16 // size))
+    if total >= 16:
+        return f"({target})x"
+    if total == 8:
+        return f"({target})({_foreign(lanes, 'long', 8, 2)}){{(long)x, 0}}"
+    if total == 4:
+        return f"({target})({_foreign(lanes, 'int', 4, 4)}){{(int)x, 0, 0, 0}}"
+    return None
+
+
+def _shorten(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
+    bits, total = 8 * large * lanes.count, small * lanes.count
+    if not _wide(lanes):
+        if bits < 128:
+            return None
+        pieces = _foreign(lanes, _ELEMENT[small][0], small, lanes.count * large // small)
+        order = ", ".join(str(lane * large // small) for lane in range(lanes.count))
+        return f"({own})__builtin_shufflevector(({pieces})x, ({pieces})x, {order})"
+    if total not in (8, 16, 32):
+        return None
+    taken = _foreign(lanes, *_ELEMENT[large])
+    count = max(lanes.count, 16 // small)
+    target = _foreign(lanes, *_ELEMENT[small], count)
+    move = f"pmov{_LETTERS[large]}{_LETTERS[small]}{bits}_mask"
+    moved = f"__builtin_ia32_{move}(({taken})x, {target}{{}}, {_all(lanes)})"
+    if total >= 16:
+        return f"({own}){moved}"
+    return f"({own})(({_foreign(lanes, 'long', 8, 2)}){moved})[0]"

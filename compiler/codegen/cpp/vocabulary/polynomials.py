@@ -1,8 +1,8 @@
 """float32 math on vectors as inlined polynomials: within 2 ulp, with ATen's answers at the edges.
 
-exp, log and their kin: Cephes (expf.c, logf.c), reduced by multiples of log 2. tanh: the rational
-of Eigen's MathFunctionsImpl.h. erf, sin and cos: minimax polynomials after N. Juffa. A constant
-stands first in a comparison that clamps: lo > x ? lo : x keeps NaN and is one instruction.
+exp, log and their kin: Cephes (expf.c, logf.c), reduced by multiples of log 2. tanh, erf, sin and
+cos: minimax polynomials of N. Juffa. A constant stands first in a comparison that clamps:
+lo > x ? lo : x keeps NaN and is one instruction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware, powers
 from compiler.codegen.cpp.vocabulary.reductions import reduce
 
 if TYPE_CHECKING:
@@ -21,7 +21,13 @@ _FUNCTIONS: dict[str, Callable[[Lanes, str], str]] = {}
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None where libm computes `op`."""
-    if held != "float32" or lanes.count == 1 or op not in _FUNCTIONS:
+    if held != "float32" or lanes.count == 1:
+        return None
+    if op == "pow":
+        register = lanes.type(held)
+        body = powers.body(lanes, register)
+        return arithmetic.function(lanes, op, f"{register} x, {register} y", register, body)
+    if op not in _FUNCTIONS:
         return None
     if op in ("sin", "cos") and not lanes.isa.fma:
         return None
@@ -116,7 +122,7 @@ def _exponent(lanes: Lanes, register: str, low: str, high: str | None) -> str:
     )
 
 
-_EXP_RESULT = "return scale(multiply_add(p, r * r, r + 1.0f), n);"
+_EXP_RESULT = "return scale(multiply_add(p, r * r, r) + 1.0f, n);"
 
 
 @_body("exp")
@@ -249,27 +255,15 @@ def _log1p(lanes: Lanes, register: str) -> str:
 
 @_body("tanh")
 def _tanh(lanes: Lanes, register: str) -> str:
-    multiply_add(lanes, register)
-    top = f"{register}{{}} + 7.90531f"
-    numerator = (
-        "-2.76076847742355e-16f",
-        "2.00018790482477e-13f",
-        "-8.60467152213735e-11f",
-        "5.12229709037114e-08f",
-        "1.48572235717979e-05f",
-        "6.37261928875436e-04f",
-        "4.89352455891786e-03f",
-    )
-    denominator = (
-        "1.19825839466702e-06f",
-        "1.18534705686654e-04f",
-        "2.26843463243900e-03f",
-        "4.89352518554385e-03f",
-    )
+    function(lanes, "exp_nonpositive", "float32")
+    absolute = arithmetic.of_floats(lanes, "abs", "float32").format("x")
+    far = arithmetic.of_floats(lanes, "copysign", "float32")
+    signed = far.format("1.0f - (e + e) / (1.0f + e)", "x")
+    near = ("1.57394409e-2f", "-5.23025580e-2f", "1.33152470e-1f", "-3.33327681e-1f", "0.0f")
     return (
-        f"x = -({top}) > x ? -({top}) : x; x = {top} < x ? {top} : x;\n"
-        f"  {register} s = x * x;\n  {_horner('p', 's', numerator, register)}\n"
-        f"  {_horner('q', 's', denominator, register)}\n  return x * p / q;"
+        f"{register} t = {absolute}, s = x * x, e = exp_nonpositive(t * -2.0f);\n"
+        f"  {_horner('r', 's', near, register)}\n"
+        f"  return t > 0.6f ? {signed} : multiply_add(r, x, x);"
     )
 
 
@@ -324,7 +318,7 @@ def _circular(lanes: Lanes, register: str, op: str) -> str:
         f"  {register} r = multiply_add(n, -0x1.921fb0p+00f, x);"
         f" r = multiply_add(n, -0x1.5110b4p-22f, r); r = multiply_add(n, -0x1.846988p-48f, r);\n"
         f"  {register} s = r * r;\n  {_horner('a', 's', sine, register)}"
-        f" a = multiply_add(a, r * s, r);\n"
+        f" a = multiply_add(a, r * s + 0.0f, r);\n"
         f"  {_horner('b', 's', cosine, register)}\n"
         f"  {register} y = (q & 1) != 0 ? b : a;\n"
         f"  return ({register})(({i32})y ^ ((q & 2) << 30));"

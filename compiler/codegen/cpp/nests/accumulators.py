@@ -1,0 +1,461 @@
+"""Where reductions and scans add up: in registers, or in arrays as long as what is left over.
+
+A reduction whose result is one number for a row adds up in some vectors (independent chains) and
+ends across their lanes. One with a result for each lane, or for each step of an inner loop, adds up
+in an array. A rider's array lies in the workspace, one for each block of units; blocks are fixed by
+the sizes alone, so that any number of threads gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from compiler.codegen.cpp.nests.code import Code, Scope
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.passes import Pass
+from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.cpp.nests.scratch import Array, Scratch
+from compiler.codegen.cpp.nests.values import Values
+from compiler.codegen.cpp.vocabulary import Lanes
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import Expression, Local, Op, walk
+from compiler.loops.nest import Reduction, ScanAlong
+from compiler.loops.sizes import Size, c_expression, multiply
+
+ARG = {"argmax": "max", "argmin": "min"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rider:
+    """A reduction that is complete only after the nest: an array in the workspace."""
+
+    statement: Reduction
+    array: Array
+    offset: Size
+    """Bytes into the workspace."""
+    buffer: str
+    """Its name in the workspace."""
+
+
+@dataclass(slots=True)
+class Accumulator:
+    """One reduction of a pass."""
+
+    statement: Reduction
+    op: str
+    dtype: str
+    row_axes: frozenset[int]
+    """Axes of the row that the result varies over."""
+    array: Array | None = None
+    index_array: Array | None = None
+    names: list[str] = field(default_factory=list)
+    index_names: list[str] = field(default_factory=list)
+    holder: Scope | None = None
+    """The scope in which its registers start anew, if it has any."""
+    guard: str = ""
+
+    def parameters(self, lanes: Lanes) -> list[str]:
+        """Of a step's function: the registers that it adds to."""
+        if not self.names:
+            return []
+        return [f"{lanes.type(self.dtype)}& {self.names[0].removesuffix('_0')}_"]
+
+    def arguments(self, place: int) -> list[str]:
+        return [self.names[place]] if self.names else []
+
+
+class Accumulators:
+    """Declares, updates and completes them."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        schedule: Schedule,
+        values: Values,
+        scratch: Scratch,
+        riders: Mapping[str, Rider],
+        chunk: Size | None,
+    ) -> None:
+        self.facts = facts
+        self.schedule = schedule
+        self.values = values
+        self.scratch = scratch
+        self.riders = riders
+        self.chunk = chunk
+        self.kept: dict[str, Array] = {}
+        self.vector = scratch.vocabulary.lanes(schedule.lanes)
+        self.scalar = scratch.vocabulary.lanes(1)
+        self._carries: dict[str, Array | str] = {}
+        self._block: list[Accumulator] = []
+        self._block_scope: Scope | None = None
+
+    # Arrays
+
+    def _array(self, wanted: str, dtype: str, axes: frozenset[int]) -> Array:
+        nest = self.facts.nest
+        sizes: list[tuple[int, Size]] = []
+        for axis in self.schedule.row():
+            if axis in axes:
+                size = nest.axes[axis].size
+                if axis == self.schedule.lane and self.chunk is not None:
+                    size = self.chunk
+                sizes.append((axis, size))
+        return self.scratch.array(wanted, dtype, sizes, len(nest.axes), self.schedule.lanes)
+
+    def keep(self, name: str) -> Array:
+        """The row buffer of a value."""
+        if name not in self.kept:
+            statement = self.facts.named[name]
+            axes = self.facts.axes(Local(name, statement.dtype))
+            self.kept[name] = self._array(f"{name}_row", statement.dtype, axes)
+        return self.kept[name]
+
+    def _fill(self, array: Array, identity: str, dtype: str, scope: Scope) -> None:
+        lanes = self.vector
+        name = "i"
+        loop = Code()
+        loop.add(lanes.store(compute_dtype(dtype), f"{array.base.name} + {name}", identity))
+        size = c_expression(array.size)
+        header = f"for (long {name} = 0; {name} < {size}; {name} += {lanes.count})"
+        if lanes.count == 1:
+            header = f"for (long {name} = 0; {name} < {size}; {name}++)"
+        scope.code.enclose(header, loop)
+
+    # Reductions
+
+    def begin(self, walk: Pass, scope: Scope) -> list[Accumulator]:
+        """The accumulators of a pass; arrays are filled here."""
+        found: list[Accumulator] = []
+        row = frozenset(self.schedule.row())
+        for statement in walk.effects:
+            if not isinstance(statement, Reduction):
+                continue
+            dtype = compute_dtype(statement.expression.dtype)
+            accumulator = Accumulator(
+                statement, self._op(statement), dtype, frozenset(statement.axes) & row
+            )
+            rider = self.riders.get(statement.name)
+            if rider:
+                accumulator.array = rider.array
+            elif accumulator.row_axes:
+                array = self._array(f"{statement.name}_sums", dtype, accumulator.row_axes)
+                accumulator.array = array
+                start = self.vector.identity(ARG.get(statement.op, statement.op), dtype)
+                self._fill(array, start, dtype, scope)
+                if statement.op in ARG:
+                    index = self._index_dtype(accumulator)
+                    indices = self._array(f"{statement.name}_at", index, accumulator.row_axes)
+                    accumulator.index_array = indices
+                    self._fill(indices, self.vector.constant(0, index), index, scope)
+            found.append(accumulator)
+        return found
+
+    def _index_dtype(self, accumulator: Accumulator) -> str:
+        return self.vector.index_dtype
+
+    def _op(self, statement: Reduction) -> str:
+        """The operation; one that may lose NaN where all that it feeds carries it on."""
+        if statement.op in ("max", "min") and self._only_shifts_exponents(statement):
+            return f"{statement.op}_quick"
+        return statement.op
+
+    def _only_shifts_exponents(self, statement: Reduction) -> bool:
+        """Every use is exp(x - max) of the same x, and those are all summed in this nest."""
+        if statement.op != "max" or statement.expression.dtype not in (
+            "float32",
+            "float64",
+            "bfloat16",
+            "float16",
+        ):
+            return False
+        return quick_max(self.facts, statement)
+
+    def declare(self, accumulator: Accumulator, holder: Scope, steps: int) -> None:
+        """Registers in the scope where they start anew, unless each lane has its own result."""
+        lane = self.schedule.lane
+        if accumulator.array and (lane is None or lane in accumulator.row_axes):
+            return
+        domain = self.facts.domain(accumulator.statement)
+        rides = accumulator.statement.name in self.riders
+        if rides and not accumulator.statement.axes and self._block_scope is not None:
+            holder = self._block_scope
+            self._block.append(accumulator)
+        if accumulator.array and (lane not in domain) and not rides:
+            return
+        lanes = self.vector if lane is not None and lane in domain else self.scalar
+        op, dtype = accumulator.op, accumulator.dtype
+        accumulator.holder = holder
+        base = self.values.names.new(f"{accumulator.statement.name}_part")
+        kind, start = lanes.type(dtype), lanes.identity(ARG.get(op, op), dtype)
+        accumulator.names = [f"{base}_{place}" for place in range(steps)]
+        self.values.names.given += [*accumulator.names, f"{base}_"]
+        declared = ", ".join(f"{name} = {start}" for name in accumulator.names)
+        holder.code.add(f"{kind} {declared};")
+        if op in ARG:
+            index = lanes.index_dtype
+            name = f"{base}_at"
+            self.values.names.given.append(name)
+            accumulator.index_names = [name]
+            holder.code.add(f"{lanes.type(index)} {name} = {lanes.iota('0', index)};")
+
+    def update(self, accumulator: Accumulator, scope: Scope, place: int | None) -> None:
+        """Add one element, or one vector of them."""
+        statement, dtype = accumulator.statement, accumulator.dtype
+        value = self.values.of(statement.expression, scope)
+        lanes = scope.lanes
+        operation = ARG.get(accumulator.op, accumulator.op)
+        lane = self.schedule.lane
+        across = scope.is_lane and lane not in statement.axes
+        if scope.count is not None and across:
+            value = lanes.select_lanes(value, lanes.identity(operation, dtype), scope.count, dtype)
+        if accumulator.names:
+            name = accumulator.names[place or 0]
+            if place is None:
+                name = f"{accumulator.names[0].removesuffix('_0')}_"
+            if accumulator.op in ARG:
+                value = self._variable(value, dtype, scope)
+                at = self._variable(self._flat_index(statement, scope), lanes.index_dtype, scope)
+                text = lanes.arg_update(
+                    accumulator.op, name, accumulator.index_names[0], value, at, dtype
+                )
+                scope.code.add(text, statement.origins)
+                return
+            text = f"{name} = {lanes.combine(accumulator.op, name, value, dtype)};"
+            scope.code.add(_guarded(accumulator.guard, text), statement.origins)
+            return
+        assert accumulator.array
+        self._update_array(accumulator, value, scope)
+
+    def _update_array(self, accumulator: Accumulator, value: str, scope: Scope) -> None:
+        statement, dtype, lanes = accumulator.statement, accumulator.dtype, scope.lanes
+        array = accumulator.array
+        assert array
+        old = self.values.load(array.base, array.address, scope)
+        if accumulator.index_array:
+            indices = accumulator.index_array
+            index_dtype = indices.base.dtype
+            value = self._variable(value, dtype, scope)
+            at = self._variable(self._flat_index(statement, scope), index_dtype, scope)
+            best = self._variable(old, dtype, scope, constant=False)
+            old_index = self.values.load(indices.base, indices.address, scope)
+            best_index = self._variable(old_index, index_dtype, scope, constant=False)
+            scope.code.add(
+                lanes.arg_update(accumulator.op, best, best_index, value, at, dtype, index_dtype),
+                statement.origins,
+            )
+            scope.code.add(self.values.store(array.base, array.address, best, scope))
+            scope.code.add(self.values.store(indices.base, indices.address, best_index, scope))
+            return
+        new = lanes.combine(accumulator.op, old, value, dtype)
+        text = self.values.store(array.base, array.address, new, scope)
+        scope.code.add(_guarded(accumulator.guard, text), statement.origins)
+
+    def _variable(self, text: str, dtype: str, scope: Scope, *, constant: bool = True) -> str:
+        if constant and text.isidentifier():
+            return text
+        name = self.values.names.new("item")
+        const = "const " if constant else ""
+        scope.code.add(f"{const}{scope.lanes.type(dtype)} {name} = {text};")
+        return name
+
+    def _flat_index(self, statement: Reduction, scope: Scope) -> str:
+        """Where an element is within the reduced axes."""
+        parts: list[str] = []
+        width: Size = 1
+        for axis in sorted(statement.over, reverse=True):
+            text = scope.index(axis)
+            if width != 1:
+                text = f"({text}) * {c_expression(width)}"
+            parts.append(text)
+            width = multiply(width, self.facts.nest.axes[axis].size)
+        start = " + ".join(parts) or "0"
+        lanes = scope.lanes
+        if scope.is_lane and self.schedule.lane in statement.over:
+            return lanes.iota(start, lanes.index_dtype)
+        if scope.is_lane:
+            return lanes.broadcast(start, lanes.index_dtype)
+        return f"({start})"
+
+    def flush(self, accumulator: Accumulator, scope: Scope) -> None:
+        """End the registers of an accumulator that was declared in this scope."""
+        if not accumulator.names or accumulator.holder is not scope:
+            return
+        statement, dtype = accumulator.statement, accumulator.dtype
+        lane = self.schedule.lane
+        wide = lane is not None and lane in self.facts.domain(statement)
+        lanes = self.vector if wide else self.scalar
+        name = self.values.name(("total", statement.name), statement.name)
+        if accumulator.op in ARG:
+            best, at = accumulator.names[0], accumulator.index_names[0]
+            index = lanes.arg_reduce(accumulator.op, best, at, dtype)
+            if accumulator.array is None:
+                scope.code.add(f"const long {name} = {index};", statement.origins)
+                return
+            top = lanes.reduce(ARG[accumulator.op], best, dtype)
+            scope.code.add(f"const {self.scalar.type(dtype)} {name} = {top};")
+            scope.code.add(f"const long {name}_at = {index};")
+            self.values.names.given.append(f"{name}_at")
+            self._flush_index(accumulator, name, scope)
+            return
+        parts = list(accumulator.names)
+        while len(parts) > 1:
+            parts = [
+                lanes.combine(accumulator.op, parts[i], parts[i + 1], dtype)
+                for i in range(0, len(parts), 2)
+            ]
+        total = lanes.reduce(accumulator.op, parts[0], dtype)
+        if accumulator.array is None:
+            if compute_dtype(statement.dtype) != dtype:
+                total = self.scalar.apply("convert", (total,), (dtype,), statement.dtype)
+            kind = self.scalar.type(statement.dtype)
+            scope.code.add(f"const {kind} {name} = {total};", statement.origins)
+            return
+        array = accumulator.array
+        old = self.values.load(array.base, array.address, scope)
+        new = self.scalar.combine(accumulator.op, old, total, dtype)
+        text = self.values.store(array.base, array.address, new, scope)
+        scope.code.add(_guarded(accumulator.guard, text), statement.origins)
+
+    def _flush_index(self, accumulator: Accumulator, name: str, scope: Scope) -> None:
+        array, indices = accumulator.array, accumulator.index_array
+        assert array and indices
+        scalar, dtype = self.scalar, accumulator.dtype
+        old = self.values.load(array.base, array.address, scope)
+        best = self._variable(old, dtype, scope, constant=False)
+        old_index = self.values.load(indices.base, indices.address, scope)
+        place = self._variable(f"(long)({old_index})", "int64", scope, constant=False)
+        scope.code.add(
+            scalar.arg_update(accumulator.op, best, place, name, f"{name}_at", dtype, "int64")
+        )
+        scope.code.add(self.values.store(array.base, array.address, best, scope))
+        scope.code.add(self.values.store(indices.base, indices.address, place, scope))
+
+    def finish(self, walk: Pass, found: list[Accumulator], scope: Scope) -> None:
+        """Make the results of a pass known to later ones."""
+        for accumulator in found:
+            statement = accumulator.statement
+            if statement.name in self.riders:
+                continue
+            array = accumulator.index_array or accumulator.array
+            if array is None:
+                name = self.values.name(("total", statement.name), statement.name)
+                self.values.defined[statement.name] = (scope, name)
+            else:
+                self.values.arrays[statement.name] = (scope, array.base, array.address)
+
+    # Scans
+
+    def begin_scans(self, walk: Pass, scope: Scope) -> None:
+        """What is carried along the lanes starts anew before their loop."""
+        for statement in walk.effects:
+            if isinstance(statement, ScanAlong) and statement.axis == self.schedule.lane:
+                dtype = compute_dtype(statement.expression.dtype)
+                name = self.values.name(("carry", statement.name), f"{statement.name}_carry")
+                start = self.scalar.identity(statement.op, dtype)
+                scope.code.add(f"{self.scalar.type(dtype)} {name} = {start};")
+
+    def fill_scans(self, walk: Pass, scope: Scope) -> None:
+        """Rows of carries, for scans along another axis than the lanes."""
+        for statement in walk.effects:
+            if isinstance(statement, ScanAlong) and statement.axis != self.schedule.lane:
+                dtype = compute_dtype(statement.expression.dtype)
+                axes = frozenset(statement.axes) - {statement.axis}
+                array = self._array(f"{statement.name}_carry", dtype, axes)
+                self._carries[statement.name] = array
+                self._fill(array, self.vector.identity(statement.op, dtype), dtype, scope)
+
+    def scan(self, statement: ScanAlong, scope: Scope) -> None:
+        """The scan's value for one element or vector, and what it carries on."""
+        dtype, lanes = compute_dtype(statement.expression.dtype), scope.lanes
+        value = self.values.of(statement.expression, scope)
+        name = self.values.name(("total", statement.name), statement.name)
+        kind = lanes.type(dtype)
+        array = self._carries.get(statement.name)
+        if isinstance(array, Array):
+            old = self.values.load(array.base, array.address, scope)
+            text = lanes.combine(statement.op, old, value, dtype)
+            scope.code.add(f"const {kind} {name} = {text};", statement.origins)
+            scope.code.add(self.values.store(array.base, array.address, name, scope))
+        else:
+            carry = self.values.name(("carry", statement.name), f"{statement.name}_carry")
+            text = lanes.scan(statement.op, value, carry, dtype)
+            scope.code.add(f"const {kind} {name} = {text};", statement.origins)
+            scope.code.add(f"{carry} = {lanes.last(name, dtype)};")
+        if compute_dtype(statement.dtype) != dtype:
+            other = self.values.name(("converted", statement.name), statement.name)
+            text = lanes.apply("convert", (name,), (dtype,), statement.dtype)
+            scope.code.add(f"const {lanes.type(statement.dtype)} {other} = {text};")
+            name = other
+        self.values.defined[statement.name] = (scope, name)
+
+    # Blocks of riders
+
+    def open_block(self, scope: Scope) -> None:
+        self._block_scope = scope
+
+    def prepare_block(self, scope: Scope) -> None:
+        """Point each rider's array at the block's own part of the workspace and clear it."""
+        head = Code()
+        for rider in self.riders.values():
+            base = rider.array.base
+            element = self.scalar.storage(base.dtype)
+            start = f"workspace + {c_expression(rider.offset)}"
+            width = c_expression(rider.array.size)
+            head.add(f"{element}* {base.name} = ({element}*)({start}) + block * {width};")
+            saved, scope.code = scope.code, head
+            dtype = base.dtype
+            self._fill(rider.array, self.vector.identity(rider.statement.op, dtype), dtype, scope)
+            scope.code = saved
+        head.extend(scope.code)
+        scope.code = head
+
+    def close_block(self, scope: Scope) -> None:
+        for accumulator in self._block:
+            self.flush(accumulator, scope)
+
+
+def _guarded(guard: str, text: str) -> str:
+    return f"if ({guard}) {text}" if guard else text
+
+
+def quick_max(facts: Facts, statement: Reduction) -> bool:
+    """Whether every use of a maximum is exp(x - max), x what it is taken of, and each such
+    exponential is summed over the same row: then the sum carries a NaN and the maximum need not."""
+    shifted = Op("sub", (statement.expression, Local(statement.name, statement.dtype)), "float32")
+    differences: set[str] = set()
+    exponentials: set[str] = set()
+    summed: set[str] = set()
+    for other in facts.nest.statements:
+        parts = list(walk(other.expression))
+        uses = [p for p in parts if isinstance(p, Local) and p.name == statement.name]
+        good = [p for p in parts if _same(p, shifted)]
+        if len(uses) != len(good):
+            return False
+        name = getattr(other, "name", None)
+        if good:
+            if other.expression is not good[0] and not _is_exp(other.expression, good[0]):
+                return False
+            if name is None or isinstance(other, (Reduction, ScanAlong)):
+                return False
+            (exponentials if _is_exp(other.expression, good[0]) else differences).add(name)
+            continue
+        read = {p.name for p in parts if isinstance(p, Local)}
+        if read & differences:
+            argument = other.expression
+            if not (isinstance(argument, Op) and argument.name == "exp" and name is not None):
+                return False
+            exponentials.add(name)
+        elif read & exponentials and isinstance(other, Reduction):
+            if other.op == "sum" and isinstance(other.expression, Local):
+                if set(other.over) == set(statement.over):
+                    summed.add(other.expression.name)
+    return bool(exponentials) and exponentials <= summed
+
+
+def _same(part: Expression, shifted: Op) -> bool:
+    return isinstance(part, Op) and part.name == "sub" and part.args == shifted.args
+
+
+def _is_exp(expression: Expression, inside: Expression) -> bool:
+    return isinstance(expression, Op) and expression.name == "exp" and expression.args[0] is inside

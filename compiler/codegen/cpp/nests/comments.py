@@ -1,0 +1,50 @@
+"""The user's lines above the loops that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.codegen.cpp.nests.code import Code
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.names import base_name
+from compiler.codegen.cpp.nests.passes import Pass
+from compiler.loops.nest import Write
+
+LINES = 6
+"""So many of the user's lines above one loop; then how many more."""
+
+
+class Comments:
+    """What to say about a pass."""
+
+    def __init__(self, facts: Facts, lines: Mapping[str, str]) -> None:
+        self.facts = facts
+        self.lines = lines
+
+    def above(self, code: Code, walk: Pass, needs: set[str]) -> None:
+        """`// exp, sum` and the lines of the user that they come from."""
+        names: dict[str, None] = {}
+        origins: dict[str, None] = {}
+        effects = set(map(id, walk.effects))
+        for statement in self.facts.nest.statements:
+            if isinstance(statement, Write):
+                used = id(statement) in effects
+            else:
+                used = statement.name in needs or id(statement) in effects
+                if used:
+                    names[base_name(statement.name)] = None
+            if used:
+                origins.update(dict.fromkeys(statement.origins))
+        words = ", ".join(names) or "write"
+        code.add(f"// {words}", tuple(origins))
+        texts = list(dict.fromkeys(self.lines[o] for o in origins if o in self.lines))
+        for text in texts[:LINES]:
+            code.add(f"//   {_one_line(text)}")
+        if len(texts) > LINES:
+            code.add(f"//   and {len(texts) - LINES} more lines")
+
+
+def _one_line(text: str) -> str:
+    """User text as the rest of a comment: one line, nothing that goes on to the next."""
+    shown = "".join(c if c.isprintable() else "?" for c in text)[:160]
+    return shown.replace("\\", "/").replace("??/", "?/")

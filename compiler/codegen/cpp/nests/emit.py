@@ -1,0 +1,212 @@
+"""A nest as a C++ function: its phases, each a loop over units that threads share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from compiler.codegen.cpp.nests.code import Code
+from compiler.codegen.cpp.nests.comments import Comments
+from compiler.codegen.cpp.nests.names import Names, anonymous
+from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel
+from compiler.codegen.cpp.nests.passes import Passes
+from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases
+from compiler.codegen.cpp.nests.rows import Loops
+from compiler.codegen.cpp.nests.simplify import addresses
+from compiler.codegen.cpp.nests.units import Units
+from compiler.codegen.cpp.nests.values import Base
+from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.function import Function
+from compiler.loops.expressions import ReadIndexed, SizeOf
+from compiler.loops.nest import Nest, Write, expressions
+from compiler.loops.sizes import Size, c_expression, product, symbols_of
+
+
+@dataclass(slots=True)
+class _Function:
+    """What is the same for all phases of a function."""
+
+    pointers: list[str]
+    dtypes: Mapping[str, str]
+    symbols: list[str]
+    vocabulary: Vocabulary
+    lines: Mapping[str, str]
+    shared: frozenset[str]
+    phases: Phases
+    parts: list[Code] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+
+def emit(
+    nest: Nest,
+    dtypes: Mapping[str, str],
+    vocabulary: Vocabulary,
+    comments: Mapping[str, str] | None = None,
+    shared: Iterable[str] = (),
+) -> Function:
+    """The function of a nest.
+
+    `dtypes`: of each buffer. `comments`: origin -> the user's line (`model.py:12  x = f(x)`).
+    `shared`: buffers whose memory may be that of another buffer of the nest, element for element
+    (a result that takes over the memory of an argument).
+    """
+    phases = Phases(vocabulary.isa)
+    phases.add(nest)
+    function = _Function(
+        list(dict.fromkeys((*nest.reads(), *nest.writes()))),
+        dtypes,
+        _symbols(nest),
+        vocabulary,
+        comments or {},
+        frozenset(shared),
+        phases,
+    )
+    main = Code()
+    only = len(phases.order) == 1
+    for number, phase in enumerate(phases.order):
+        _phase(function, phase, number, main, only)
+    whole = Code()
+    for part in function.parts:
+        whole.extend(part)
+    whole.enclose(f"static void @({PARAMETERS})", main)
+    return Function(
+        body="\n".join(text for text, _ in whole.lines) + "\n",
+        pointers=tuple(function.pointers),
+        sizes=tuple(function.symbols),
+        workspace_bytes=phases.bytes,
+        lines=tuple(
+            (place, origins) for place, (_, origins) in enumerate(whole.lines, 1) if origins
+        ),
+        nests=(nest.name,),
+        key="\n".join(function.keys),
+    )
+
+
+def _phase(function: _Function, phase: Phase, number: int, main: Code, only: bool) -> None:
+    names = Names()
+    for symbol in function.symbols:
+        names.exactly(symbol)
+    bases = _bases(function, phase, names)
+    phase.riders = {
+        name: replace(
+            rider,
+            array=replace(
+                rider.array,
+                base=replace(rider.array.base, name=names.new(f"{name}_sums")),
+            ),
+        )
+        for name, rider in phase.riders.items()
+    }
+    units = Units(phase.facts, phase.schedule, names)
+    units.grouped = phase.blocks
+    passes = Passes(phase.facts, phase.schedule.row(), phase.schedule.outer, function.shared)
+    loops = Loops(
+        phase.facts,
+        phase.schedule,
+        passes,
+        names,
+        bases,
+        function.vocabulary,
+        Comments(phase.facts, function.lines),
+        phase.riders,
+    )
+    count: int | str = units.count() if phase.blocks is None else phase.blocks.count
+    serial = phase.small or count == 1
+    begin, end = ("0", str(count)) if serial else ("begin", "end")
+    rows = loops.rows(units, begin, end)
+    body = Code()
+    _declare(function, phase, bases, body)
+    body.extend(rows)
+    header = _header(phase)
+    if serial and only:
+        main.extend(body)
+        main.lines.insert(0, (header, ()))
+    else:
+        part = Code()
+        name = f"@_{number}"
+        part.add(header)
+        part.enclose(f"static void {name}({PARAMETERS}, long begin, long end)", body)
+        part.add("")
+        function.parts.append(part)
+        if serial:
+            main.add(f"{name}({ARGUMENTS}, 0, {count});")
+        else:
+            need_parallel(function.vocabulary)
+            large = _large(function, phase, main)
+            main.add(f"parallel({name}, {ARGUMENTS}, {count}, {large});")
+    text = "\n".join(text for text, _ in body.lines)
+    function.keys.append(anonymous(f"{text}\n{count} {serial}", names.given))
+
+
+def _large(function: _Function, phase: Phase, main: Code) -> str:
+    """Whether the work is worth more than one thread, as a C expression."""
+    work: Size = product(axis.size for axis in phase.nest.axes)
+    if isinstance(work, int):
+        return "true"
+    for place, symbol in enumerate(function.symbols):
+        line = f"const long {symbol} = sizes[{place}];"
+        if all(text != line for text, _ in main.lines):
+            main.add(line)
+    return f"{c_expression(work)} >= {max(SMALL // phase.facts.element_weight(), 1)}"
+
+
+def _header(phase: Phase) -> str:
+    """`// softmax: 4096 x [1024]`: what it is and its axes, the reduced ones in brackets."""
+    axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in phase.nest.axes)
+    label = "".join(c if c.isprintable() else "?" for c in phase.nest.label).replace("\\", "/")
+    return f"// {label or 'nest'}: {axes}"
+
+
+def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:
+    bases: dict[str, Base] = {}
+    writes = phase.nest.writes()
+    for buffer in dict.fromkeys((*phase.nest.reads(), *writes)):
+        if buffer in function.phases.workspace:
+            dtype = function.phases.workspace[buffer][0]
+        else:
+            dtype = function.dtypes[buffer]
+        bases[buffer] = Base(names.new(buffer), dtype, writable=buffer in writes)
+    return bases
+
+
+def _declare(function: _Function, phase: Phase, bases: dict[str, Base], code: Code) -> None:
+    used = _symbols(phase.nest)
+    for place, symbol in enumerate(function.symbols):
+        if symbol in used:
+            code.add(f"const long {symbol} = sizes[{place}];")
+    scalar = function.vocabulary.lanes(1)
+    for buffer, base in bases.items():
+        const = "" if base.writable else "const "
+        kind = f"{const}{scalar.storage(base.dtype)}*"
+        restrict = "" if buffer in function.shared else " __restrict"
+        if buffer in function.phases.workspace:
+            _, offset = function.phases.workspace[buffer]
+            start = f"(workspace + {c_expression(offset)})"
+        else:
+            start = f"pointers[{function.pointers.index(buffer)}]"
+        code.add(f"{kind}{restrict} {base.name} = ({kind}){start};")
+
+
+def _symbols(nest: Nest) -> list[str]:
+    """Symbols of a nest's sizes, in order of appearance."""
+    found: dict[str, None] = {}
+
+    def note(*sizes: Size) -> None:
+        for size in sizes:
+            found.update(dict.fromkeys(sorted(symbols_of(size))))
+
+    note(*(axis.size for axis in nest.axes))
+    for statement in nest.statements:
+        for address in addresses(statement):
+            note(*address.strides, address.offset)
+            for layout in address.then:
+                note(*layout.shape, *layout.strides, layout.offset)
+        terms = list(statement.terms) if isinstance(statement, Write) else []
+        for part in expressions(statement):
+            if isinstance(part, SizeOf):
+                note(part.size)
+            elif isinstance(part, ReadIndexed):
+                terms += part.terms
+        for term in terms:
+            note(term.size, term.stride)
+    return list(found)

@@ -1,0 +1,159 @@
+"""What is asked about a nest while it is scheduled: who varies over what, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
+from compiler.loops.expressions import (
+    Address,
+    Expression,
+    Local,
+    Op,
+    Position,
+    Read,
+    ReadIndexed,
+    walk,
+)
+from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.operators import OPERATORS
+
+LOAD_WEIGHT = 1
+SIXTEEN_WEIGHT = 3
+"""Of widening a 16-bit float."""
+GATHER_WEIGHT = 12
+
+
+class Facts:
+    """Answers about one nest, each computed once."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.named: dict[str, Let | Reduction | ScanAlong] = {
+            statement.name: statement
+            for statement in nest.statements
+            if not isinstance(statement, Write)
+        }
+        self.reduced = frozenset(i for i, axis in enumerate(nest.axes) if axis.reduced)
+        self._axes: dict[Expression, frozenset[int]] = {}
+        self._weights: dict[str, int] = {}
+        self.uses: Counter[Expression] = Counter()
+        for statement in nest.statements:
+            self.uses.update(expressions(statement))
+
+    def is_main(self, statement: Statement) -> bool:
+        """A reduction that each row completes."""
+        return isinstance(statement, Reduction) and not (
+            set(statement.axes) & self.reduced or set(statement.over) - self.reduced
+        )
+
+    def is_rider(self, statement: Statement) -> bool:
+        return isinstance(statement, Reduction) and not self.is_main(statement)
+
+    def domain(self, statement: Statement) -> frozenset[int]:
+        """The axes that a statement runs over."""
+        over = statement.over if isinstance(statement, Reduction) else ()
+        return frozenset((*statement.axes, *over))
+
+    def moves(self, address: Address) -> frozenset[int]:
+        """The axes that an address varies over."""
+        return frozenset(
+            axis
+            for axis, stride in enumerate(address.strides)
+            if stride != 0 and self.nest.axes[axis].size != 1
+        )
+
+    def axes(self, expression: Expression) -> frozenset[int]:
+        """The axes that an expression varies over."""
+        known = self._axes.get(expression)
+        if known is not None:
+            return known
+        found: frozenset[int] = frozenset()
+        if isinstance(expression, Op):
+            for argument in expression.args:
+                found |= self.axes(argument)
+        elif isinstance(expression, (Read, ReadIndexed, Position)):
+            found = self.moves(expression.address)
+            if isinstance(expression, ReadIndexed):
+                for term in expression.terms:
+                    found |= self.axes(term.index)
+        elif isinstance(expression, Local):
+            statement = self.named[expression.name]
+            if isinstance(statement, Let):
+                found = self.axes(statement.expression)
+            else:
+                found = frozenset(statement.axes)
+        self._axes[expression] = found
+        return found
+
+    def locals_in(self, statement: Statement) -> Iterator[str]:
+        """Names of the statements that one reads, with repetition."""
+        for part in expressions(statement):
+            if isinstance(part, Local):
+                yield part.name
+
+    def weight(self, name: str) -> int:
+        """What computing a value from memory and from reductions costs, in simple instructions."""
+        known = self._weights.get(name)
+        if known is None:
+            statement = self.named[name]
+            known = 100
+            if isinstance(statement, Let):
+                known = self.expression_weight(statement.expression)
+            elif isinstance(statement, Reduction):
+                known = 0
+            self._weights[name] = known
+        return known
+
+    def expression_weight(self, expression: Expression) -> int:
+        """The same for an expression."""
+        total = 0
+        for part in walk(expression):
+            if isinstance(part, Op):
+                total += OPERATORS[part.name].weight
+            elif isinstance(part, Read):
+                total += SIXTEEN_WEIGHT if part.dtype in REDUCED else LOAD_WEIGHT
+            elif isinstance(part, ReadIndexed):
+                total += GATHER_WEIGHT
+            elif isinstance(part, Local):
+                total += self.weight(part.name)
+        return total
+
+    def element_weight(self) -> int:
+        """The cost of one element of the whole domain."""
+        total = 0
+        for statement in self.nest.statements:
+            parts = [part for part in expressions(statement) if not isinstance(part, Local)]
+            total += 1 + sum(
+                OPERATORS[part.name].weight if isinstance(part, Op) else 1 for part in parts
+            )
+        return total
+
+    def itemsizes(self, lane: int) -> tuple[int, ...]:
+        """Bytes of every register that varies along an axis."""
+        sizes: set[int] = set()
+
+        def note(expression: Expression) -> None:
+            for part in walk(expression):
+                if lane in self.axes(part):
+                    sizes.add(BYTES[compute_dtype(part.dtype)])
+                    if isinstance(part, (Read, Position)) and part.address.then:
+                        sizes.add(8)
+
+        for statement in self.nest.statements:
+            runs = lane in self.domain(statement)
+            note(statement.expression)
+            if isinstance(statement, Write):
+                if runs:
+                    sizes.add(BYTES[compute_dtype(statement.dtype)])
+                    sizes.add(BYTES[compute_dtype(statement.expression.dtype)])
+                    if statement.address.then:
+                        sizes.add(8)
+                for term in statement.terms:
+                    note(term.index)
+            elif runs:
+                sizes.add(BYTES[compute_dtype(statement.expression.dtype)])
+                if lane in statement.axes:
+                    sizes.add(BYTES[compute_dtype(statement.dtype)])
+        return tuple(sorted(sizes))

@@ -1,0 +1,64 @@
+"""Identifiers of the generated C++: readable, and the same for equal nests of different layers."""
+
+from __future__ import annotations
+
+import re
+
+from compiler.loops.operators import OPERATORS
+
+_NUMBERED = re.compile(r"(_?\d+)+_*$")
+_ODD = re.compile(r"\W+")
+
+RESERVED = frozenset(
+    """
+    alignas and asm auto bool bitand bitor break case catch char class compl concept const continue
+    default delete do double else enum explicit export extern false float for friend goto if inline
+    int long mutable namespace new not operator or private protected public register requires
+    return short signed sizeof static struct switch template this throw true try typedef typename
+    union unsigned using virtual void volatile while xor
+
+    bf16 half load store select gather scatter reduce combine convert fma clamp scan last first
+    transpose iota broadcast blend mask step pointers sizes workspace error begin end count block
+    parallel main double_t float_t signgam j0 j1 jn y0 y1 yn gamma expand shuffle scale_power
+    sum max min prod any all mean log exp index round_to_even power rint
+    """.split()
+) | frozenset(OPERATORS)
+"""C++'s words and the names of functions in the prelude: no variable may hide them."""
+
+
+class Names:
+    """One function's identifiers, each given once."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+        """In the order in which they were given: what tells equal bodies."""
+        self._taken: set[str] = set(RESERVED)
+
+    def new(self, wanted: str) -> str:
+        """A free identifier close to `wanted`, whose own number is dropped: `exp_7` is `exp_0`."""
+        base = base_name(wanted)
+        return self.exactly(f"{base}_0" if base in RESERVED else base)
+
+    def exactly(self, wanted: str) -> str:
+        """`wanted`, or with a number where it is taken."""
+        name, number = wanted, 1
+        stem = wanted.removesuffix("_0")
+        while name in self._taken:
+            name = f"{stem}_{number}"
+            number += 1
+        self._taken.add(name)
+        self.given.append(name)
+        return name
+
+
+def base_name(wanted: str) -> str:
+    """A name without its number: `exp` for exp_7."""
+    base = _NUMBERED.sub("", _ODD.sub("_", wanted)).strip("_") or "value"
+    return f"value_{base}" if base[0].isdigit() else base
+
+
+def anonymous(body: str, names: list[str]) -> str:
+    """A body without its comments, and its names by number: equal for nests of equal structure."""
+    number = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(names))}
+    bare = re.sub(r"^\s*//.*\n|\s+// .*$", "", body, flags=re.MULTILINE)
+    return re.sub(r"[A-Za-z_]\w*", lambda found: number.get(found[0], found[0]), bare)

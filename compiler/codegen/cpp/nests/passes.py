@@ -1,0 +1,232 @@
+"""Passes: how often a row is walked over, what each walk computes, what it keeps for a later one.
+
+A main reduction is complete after the pass that computes it; what depends on it comes in a later
+pass. A later pass computes a cheap value again, reads one back that was stored anyway, and keeps a
+heavy one (exp, erf, tanh, a gather, a scan) in a buffer as long as the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.loops.dtypes import REDUCED
+from compiler.loops.expressions import Local, Read
+from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
+
+HEAVY = 8
+"""Computing a value again that costs more than this is slower than a row buffer."""
+INVARIANT = 3
+"""The same for a value that would be computed again for each step of a loop that it ignores."""
+
+
+@dataclass(slots=True)
+class Pass:
+    """One walk over some of a row's axes."""
+
+    stage: int
+    axes: frozenset[int]
+    effects: list[Statement] = field(default_factory=list)
+    """Reductions, scans and writes."""
+    keeps: list[str] = field(default_factory=list)
+    """Values that it leaves in row buffers."""
+    backwards: frozenset[int] = frozenset()
+    """Axes that it walks from the end."""
+
+    def order(self) -> tuple[int, int]:
+        return self.stage, len(self.axes)
+
+
+class Passes:
+    """The passes of one nest, in order."""
+
+    def __init__(
+        self, facts: Facts, inner: Iterable[int], outer: Iterable[int], shared: frozenset[str]
+    ) -> None:
+        self.facts = facts
+        self.inner = frozenset(inner)
+        """The axes of a row, the one on the lanes included."""
+        self.outer = frozenset(outer)
+        self.walks: list[Pass] = []
+        self.kept: set[str] = set()
+        self.reload: dict[str, Read] = {}
+        """Values that a later pass reads from where they were stored."""
+        self.before: list[Pass] = []
+        """Passes before all rows: values that are the same for each."""
+        self._stage: dict[str, int] = {}
+        self._collect()
+        self._delay(shared)
+        self._keep()
+
+    def _collect(self) -> None:
+        direction: dict[tuple[int, int], bool] = {}
+        found: dict[tuple[int, frozenset[int]], Pass] = {}
+        for statement in self.facts.nest.statements:
+            stage = max((self._after(name) for name in self.facts.locals_in(statement)), default=0)
+            if isinstance(statement, ScanAlong):
+                while direction.get((stage, statement.axis), statement.reverse) != (
+                    statement.reverse
+                ):
+                    stage += 1
+                direction[stage, statement.axis] = statement.reverse
+            if not isinstance(statement, Write):
+                self._stage[statement.name] = stage
+            if isinstance(statement, Let):
+                continue
+            axes = self.facts.domain(statement) & self.inner
+            key = (stage, axes)
+            if key not in found:
+                found[key] = Pass(stage, axes)
+                self.walks.append(found[key])
+            found[key].effects.append(statement)
+        for walk in self.walks:
+            walk.backwards = frozenset(
+                axis
+                for (stage, axis), reverse in direction.items()
+                if reverse and stage == walk.stage and axis in walk.axes
+            )
+        self.walks.sort(key=Pass.order)
+
+    def _after(self, name: str) -> int:
+        """The first stage in which a value can be used."""
+        main = self.facts.is_main(self.facts.named[name])
+        return self._stage[name] + (1 if main else 0)
+
+    def _delay(self, shared: frozenset[str]) -> None:
+        """Move each write that may overwrite what a later pass still reads behind that read."""
+        if not shared:
+            return
+        for place, walk in enumerate(self.walks):
+            for write in list(walk.effects):
+                if not isinstance(write, Write) or write.buffer not in shared:
+                    continue
+                later = [
+                    other
+                    for other in self.walks[place + 1 :]
+                    if any(
+                        buffer in shared and buffer != write.buffer for buffer in self._reads(other)
+                    )
+                ]
+                if later:
+                    self._move(write, walk, later[-1])
+
+    def _move(self, write: Write, walk: Pass, behind: Pass) -> None:
+        walk.effects.remove(write)
+        place = self.walks.index(behind)
+        for other in self.walks[place:]:
+            if other.axes == walk.axes:
+                other.effects.append(write)
+                return
+        self.walks.insert(place + 1, Pass(behind.stage, walk.axes, [write]))
+
+    def _reads(self, walk: Pass) -> set[str]:
+        found: set[str] = set()
+        names = self.needs(walk)
+        for statement in (*walk.effects, *(self.facts.named[name] for name in names)):
+            for part in expressions(statement):
+                if isinstance(part, Read):
+                    found.add(part.buffer)
+        return found
+
+    def needs(self, walk: Pass) -> set[str]:
+        """Names of the values that a pass computes."""
+        found: set[str] = set()
+        pending = [name for effect in walk.effects for name in self.facts.locals_in(effect)]
+        pending += walk.keeps
+        held = self.kept | set(self.reload)
+        while pending:
+            name = pending.pop()
+            statement = self.facts.named[name]
+            if name in found or isinstance(statement, Reduction):
+                continue
+            own = name in walk.keeps or statement in walk.effects
+            if name in held and not own and not self._stores(walk, name):
+                continue
+            found.add(name)
+            if not isinstance(statement, ScanAlong) or own:
+                pending.extend(self.facts.locals_in(statement))
+        return found
+
+    def _stores(self, walk: Pass, name: str) -> bool:
+        read = self.reload.get(name)
+        return read is not None and any(
+            isinstance(effect, Write) and effect.buffer == read.buffer for effect in walk.effects
+        )
+
+    def _keep(self) -> None:
+        """Decide for each value, the last first, whether later passes compute it again."""
+        for name in reversed(list(self.facts.named)):
+            statement = self.facts.named[name]
+            if isinstance(statement, Reduction):
+                continue
+            axes = self.facts.axes(Local(name, statement.dtype))
+            own = axes & self.inner
+            if not own:
+                continue
+            users = [walk for walk in self.walks if name in self.needs(walk)]
+            wide = [walk for walk in users if walk.axes > own]
+            weight = self.facts.weight(name)
+            if isinstance(statement, ScanAlong):
+                if len(users) > 1:
+                    self._keep_in(name, next(w for w in users if statement in w.effects))
+            elif self._invariant(name, axes) and weight > INVARIANT and users:
+                self._keep_before(name, own)
+            elif wide and weight > INVARIANT:
+                self._keep_in(name, self._pass(self._stage[name], own))
+            elif len(users) > 1 and (stored := self._stored(name, users[0])):
+                if weight > 1:
+                    self.reload[name] = stored
+            elif len(users) > 1 and weight > HEAVY:
+                self._keep_in(name, users[0])
+
+    def _invariant(self, name: str, axes: frozenset[int]) -> bool:
+        """The same for all rows, and from nothing that a row computes."""
+        if not self.outer or axes & self.outer:
+            return False
+        pending, seen = [name], set()
+        while pending:
+            current = pending.pop()
+            statement = self.facts.named[current]
+            if not isinstance(statement, Let):
+                return False
+            if current not in seen:
+                seen.add(current)
+                pending.extend(self.facts.locals_in(statement))
+        return True
+
+    def _keep_in(self, name: str, walk: Pass) -> None:
+        self.kept.add(name)
+        walk.keeps.insert(0, name)
+
+    def _keep_before(self, name: str, own: frozenset[int]) -> None:
+        walk = next((walk for walk in self.before if walk.axes == own), None)
+        if walk is None:
+            walk = Pass(0, own)
+            self.before.append(walk)
+        self._keep_in(name, walk)
+
+    def _pass(self, stage: int, axes: frozenset[int]) -> Pass:
+        for walk in self.walks:
+            if walk.stage == stage and walk.axes == axes:
+                return walk
+        walk = Pass(stage, axes)
+        self.walks.append(walk)
+        self.walks.sort(key=Pass.order)
+        return walk
+
+    def _stored(self, name: str, walk: Pass) -> Read | None:
+        """Where a pass stores a value exactly as it is."""
+        for effect in walk.effects:
+            if (
+                isinstance(effect, Write)
+                and effect.mode == "set"
+                and isinstance(effect.expression, Local)
+                and effect.expression.name == name
+                and effect.dtype == effect.expression.dtype
+                and effect.dtype not in REDUCED
+                and not effect.terms
+                and not effect.address.then
+            ):
+                return Read(effect.buffer, effect.address, effect.dtype)
+        return None

@@ -1,0 +1,343 @@
+"""Phases: a nest as one or more nests that run one after another.
+
+A rider (a reduction that only the whole nest completes) leaves a partial result for each block of
+units in the workspace. A second, small nest adds the blocks up in order and computes what follows
+from the results alone; what needs both them and the whole domain is a third one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from compiler.codegen.cpp.isa import Isa
+from compiler.codegen.cpp.nests.accumulators import ARG, Rider
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
+from compiler.codegen.cpp.nests.scratch import Array, dense
+from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify
+from compiler.codegen.cpp.nests.units import Blocks, Units
+from compiler.codegen.cpp.nests.values import Base
+from compiler.loops.dtypes import BYTES, compute_dtype
+from compiler.loops.expressions import Address, Expression, Local, Read, rewrite
+from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
+from compiler.loops.sizes import Size, add, multiply
+
+SMALL = 1 << 19
+"""A nest with less work than this (elements times instructions) stays on one thread."""
+LONG_ROWS = 1 << 16
+"""Elements of a reduction that are worth several threads."""
+
+
+@dataclass(slots=True)
+class Phase:
+    """One nest with its schedule."""
+
+    nest: Nest
+    facts: Facts
+    schedule: Schedule
+    small: bool
+    riders: dict[str, Rider] = field(default_factory=dict)
+    blocks: Blocks | None = None
+
+
+@dataclass(slots=True)
+class Phases:
+    """All phases of a nest, and the workspace between them."""
+
+    isa: Isa
+    order: list[Phase] = field(default_factory=list)
+    workspace: dict[str, tuple[str, Size]] = field(default_factory=dict)
+    """Pseudo-buffer -> (dtype, byte offset)."""
+    bytes: Size = 0
+
+    def add(self, nest: Nest, spread: bool = True) -> None:
+        """Append the phases of a nest; `spread`: long reductions may be cut into blocks."""
+        nest = simplify(nest)
+        facts = Facts(nest)
+        if spread and _spreads(facts, self.isa):
+            flat = tuple(Axis(axis.size) for axis in nest.axes)
+            nest = simplify(replace(nest, axes=flat))
+            facts = Facts(nest)
+        riders = [s for s in nest.statements if isinstance(s, Reduction) and facts.is_rider(s)]
+        if not riders:
+            self.order.append(self._phase(nest))
+            return
+        self._with_riders(facts, riders)
+
+    def _phase(self, nest: Nest) -> Phase:
+        facts = Facts(nest)
+        return Phase(nest, facts, schedule(facts, self.isa), is_small(facts))
+
+    def reserve(self, wanted: str, dtype: str, size: Size) -> str:
+        """A pseudo-buffer of the workspace."""
+        name = f"{wanted}.{len(self.workspace)}"
+        self.workspace[name] = (dtype, self.bytes)
+        size = multiply(size, BYTES[dtype])
+        size = -(-size // 64) * 64 if isinstance(size, int) else multiply(size, 64)
+        self.bytes = add(self.bytes, size)
+        return name
+
+    def _with_riders(self, facts: Facts, riders: list[Reduction]) -> None:
+        nest = facts.nest
+        after = _depending(facts, {rider.name for rider in riders})
+        before = [s for s in nest.statements if s not in riders and id(s) not in after]
+        later = [s for s in nest.statements if id(s) in after]
+        apart = [r for r in riders if r.op in ARG or _inner_only(facts, r)]
+        along = [r for r in riders if r not in apart]
+        groups: dict[tuple[int, ...], list[Reduction]] = {}
+        for rider in along:
+            groups.setdefault(tuple(sorted(rider.axes)), []).append(rider)
+        homes: list[tuple[tuple[int, ...], list[Reduction], list[Statement]]] = []
+        rest = list(later)
+        totals: set[str] = set()
+        for axes, members in [*groups.items(), *(((*r.axes,), [r]) for r in apart)]:
+            names = {r.name for r in members}
+            mine: list[Statement] = []
+            for statement in list(rest):
+                needed = set(facts.locals_in(statement))
+                if needed <= names and set(facts.domain(statement)) <= set(axes):
+                    if isinstance(statement, (Let, Write)):
+                        mine.append(statement)
+                        rest.remove(statement)
+                        if isinstance(statement, Let):
+                            names.add(statement.name)
+            homes.append((axes, members, mine))
+        wanted = {name for s in rest for name in facts.locals_in(s)}
+        for _, members, mine in homes:
+            defined = [*members, *(s for s in mine if isinstance(s, Let))]
+            totals |= {s.name for s in defined if s.name in wanted}
+        reads: dict[str, Read] = {}
+        for axes, members, mine in homes:
+            if members[0] in apart:
+                self._apart(facts, members[0], mine, totals, reads)
+        if along:
+            phase = self._riding(facts, [*before, *along], along, nest)
+            for axes, members, mine in homes:
+                if members[0] not in apart:
+                    self._combine(facts, phase, axes, members, mine, totals, reads)
+        elif any(isinstance(s, Write) for s in before):
+            self.add(replace(nest, statements=tuple(_needed(facts, before))))
+        if rest:
+            self.add(_reading(facts, rest, reads))
+
+    def _riding(
+        self, facts: Facts, statements: list[Statement], riders: list[Reduction], nest: Nest
+    ) -> Phase:
+        order = {id(s): place for place, s in enumerate(nest.statements)}
+        statements.sort(key=lambda s: order[id(s)])
+        phase = self._phase(replace(nest, statements=tuple(_needed(facts, statements))))
+        units = Units(phase.facts, phase.schedule, Names())
+        phase.blocks = units.blocks(phase.small)
+        lanes = phase.schedule.lanes
+        for rider in riders:
+            dtype = compute_dtype(rider.expression.dtype)
+            axes = [a for a in range(len(nest.axes)) if a in rider.axes]
+            lane = phase.schedule.lane
+            if lane in axes and lane is not None:
+                axes = [*(a for a in axes if a != lane), lane]
+            sizes = [(axis, nest.axes[axis].size) for axis in axes]
+            strides, size = dense(sizes, len(nest.axes), lanes)
+            name = self.reserve(rider.name, dtype, multiply(size, phase.blocks.count))
+            base = Base(rider.name, dtype, writable=True)
+            array = Array(base, Address(strides), size)
+            phase.riders[rider.name] = Rider(rider, array, self.workspace[name][1], name)
+        self.order.append(phase)
+        return phase
+
+    def _combine(
+        self,
+        facts: Facts,
+        phase: Phase,
+        axes: tuple[int, ...],
+        members: list[Reduction],
+        mine: list[Statement],
+        totals: set[str],
+        reads: dict[str, Read],
+    ) -> None:
+        """A nest that adds up the blocks and computes what needs nothing else."""
+        nest = facts.nest
+        assert phase.blocks is not None
+        statements: list[Statement] = []
+        for rider in members:
+            made = phase.riders[rider.name]
+            strides = (made.array.size, *(made.array.address.strides[axis] for axis in axes))
+            read = Read(made.buffer, Address(strides), made.array.base.dtype)
+            left = tuple(range(1, 1 + len(axes)))
+            statements.append(replace(rider, expression=read, over=(0,), axes=left))
+        reduced = regroup_statements(mine, nest, axes)
+        statements += reduced
+        sizes = (Axis(phase.blocks.count, True), *(Axis(nest.axes[axis].size) for axis in axes))
+        defined = [*members, *(s for s in mine if isinstance(s, Let))]
+        kept = [nest.axes[axis].size for axis in axes]
+        for statement in defined:
+            if statement.name in totals:
+                write, read = self._total(statement, kept, axes, len(nest.axes), 1)
+                statements.append(write)
+                reads[statement.name] = read
+        self.add(Nest(nest.name, sizes, tuple(statements), nest.label), spread=False)
+
+    def _total(
+        self,
+        statement: Reduction | Let,
+        sizes: list[Size],
+        axes: tuple[int, ...],
+        rank: int,
+        lead: int,
+    ) -> tuple[Write, Read]:
+        """Store a complete result in the workspace, and how a later phase reads it."""
+        strides, size = dense(list(zip(axes, sizes, strict=True)), rank, 1)
+        dtype = compute_dtype(statement.dtype)
+        name = self.reserve(statement.name, dtype, size)
+        mine = Address((*(0,) * lead, *(strides[axis] for axis in axes)))
+        local = Local(statement.name, statement.dtype)
+        spot = tuple(range(lead, lead + len(axes)))
+        return Write(name, dtype, mine, local, spot), Read(name, Address(strides), dtype)
+
+    def _apart(
+        self,
+        facts: Facts,
+        rider: Reduction,
+        mine: list[Statement],
+        totals: set[str],
+        reads: dict[str, Read],
+    ) -> None:
+        """A rider that does not ride: in a nest of its own, in which it is a main reduction."""
+        nest = facts.nest
+        axes = tuple(sorted(rider.axes))
+        domain = facts.domain(rider)
+        statements = [*_needed(facts, [rider]), *mine]
+        for statement in [rider, *(s for s in mine if isinstance(s, Let))]:
+            if statement.name in totals:
+                sizes = [nest.axes[axis].size for axis in axes]
+                write, read = self._total(statement, sizes, axes, len(nest.axes), 0)
+                strides = [read.address.strides[axis] for axis in range(len(nest.axes))]
+                write = replace(write, address=Address(tuple(strides)), axes=axes)
+                statements.append(write)
+                reads[statement.name] = read
+        flags = tuple(Axis(a.size, i in rider.over) for i, a in enumerate(nest.axes))
+        whole = replace(nest, axes=flags, statements=tuple(statements))
+        groups = [[axis] for axis in range(len(nest.axes)) if axis in domain]
+        self.add(regroup(whole, groups) if groups else whole, spread=False)
+
+
+def regroup_statements(
+    statements: list[Statement], nest: Nest, axes: tuple[int, ...]
+) -> list[Statement]:
+    """Statements over some of a nest's axes, behind one leading axis that none varies over."""
+    part = regroup(replace(nest, statements=tuple(statements)), [[axis] for axis in axes])
+    lead = Nest(part.name, part.axes, part.statements)
+    return [_shifted(statement) for statement in lead.statements]
+
+
+def _shifted(statement: Statement) -> Statement:
+    return remade(
+        statement,
+        lambda address: replace(address, strides=(0, *address.strides)),
+        lambda axes: tuple(axis + 1 for axis in axes),
+    )
+
+
+def _depending(facts: Facts, names: set[str]) -> set[int]:
+    """Ids of the statements that need one of these values."""
+    found: set[int] = set()
+    reached = set(names)
+    for statement in facts.nest.statements:
+        if any(name in reached for name in facts.locals_in(statement)):
+            found.add(id(statement))
+            if not isinstance(statement, Write):
+                reached.add(statement.name)
+    return found
+
+
+def _needed(facts: Facts, roots: Iterable[Statement]) -> list[Statement]:
+    """The statements and all that they read, in order."""
+    pending = list(roots)
+    wanted = {id(s) for s in pending if not isinstance(s, Let)}
+    while pending:
+        statement = pending.pop()
+        for name in facts.locals_in(statement):
+            other = facts.named[name]
+            if id(other) not in wanted:
+                wanted.add(id(other))
+                pending.append(other)
+    used: set[str] = set()
+    kept: list[Statement] = []
+    for statement in reversed(facts.nest.statements):
+        if id(statement) in wanted and (not isinstance(statement, Let) or statement.name in used):
+            kept.append(statement)
+            used.update(facts.locals_in(statement))
+    return list(reversed(kept))
+
+
+def _reading(facts: Facts, rest: list[Statement], reads: dict[str, Read]) -> Nest:
+    """What is left, with the results of earlier phases read from the workspace."""
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, Local) and part.name in reads:
+            return reads[part.name]
+        return part
+
+    def changed(statement: Statement) -> Statement:
+        statement = replace(statement, expression=rewrite(statement.expression, leaf))
+        if isinstance(statement, Write):
+            terms = tuple(replace(t, index=rewrite(t.index, leaf)) for t in statement.terms)
+            return replace(statement, terms=terms)
+        return statement
+
+    wanted = {id(s) for s in rest}
+    statements = tuple(
+        changed(s)
+        for s in facts.nest.statements
+        if id(s) in wanted or (not isinstance(s, Write) and s.name not in reads)
+    )
+    nest = replace(facts.nest, statements=statements)
+    other = Facts(nest)
+    roots = [changed(s) for s in rest]
+    chosen = {s for s in roots if not isinstance(s, Let)}
+    return replace(nest, statements=tuple(_needed(other, [s for s in statements if s in chosen])))
+
+
+def _inner_only(facts: Facts, rider: Reduction) -> bool:
+    """A rider whose partial results would take more memory than the workspace should."""
+    size = 1
+    for axis in rider.axes:
+        size *= estimate(facts.nest.axes[axis].size)
+    return size * BYTES[compute_dtype(rider.expression.dtype)] > 1 << 18
+
+
+def is_small(facts: Facts) -> bool:
+    """Whether it is certain that one thread is enough."""
+    work = facts.element_weight()
+    for axis in facts.nest.axes:
+        if not isinstance(axis.size, int):
+            return False
+        work *= max(axis.size, 1)
+    return work < SMALL
+
+
+def _spreads(facts: Facts, isa: Isa) -> bool:
+    """Whether main reductions have so few results that their rows are to be cut into blocks."""
+    mains = [s for s in facts.nest.statements if facts.is_main(s)]
+    if not mains or is_small(facts):
+        return False
+    if any(isinstance(s, Reduction) and s.op in ARG for s in mains):
+        return False
+    kept = long = 1
+    for axis in facts.nest.axes:
+        if axis.reduced:
+            long *= estimate(axis.size) if isinstance(axis.size, int) else LONG_ROWS
+        else:
+            kept *= estimate(axis.size)
+    if kept < 4:
+        return long >= LONG_ROWS // 2
+    plan = schedule(facts, isa)
+    if plan.lane is None or plan.lane in facts.reduced or kept > 1 << 14:
+        return False
+    one_walk = not any(
+        facts.domain(s) & facts.reduced
+        for s in facts.nest.statements
+        if id(s) in _depending(facts, {m.name for m in mains if isinstance(m, Reduction)})
+    )
+    return long >= 64 and (one_walk or kept < 4 * COLUMNS) and kept * long >= LONG_ROWS

@@ -1,0 +1,302 @@
+"""The loops of a nest: units, outer axes, the passes of a row, and the steps along the lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators, Rider
+from compiler.codegen.cpp.nests.code import Code, Scope
+from compiler.codegen.cpp.nests.comments import Comments
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.passes import Pass, Passes
+from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.cpp.nests.scratch import Scratch
+from compiler.codegen.cpp.nests.units import Units
+from compiler.codegen.cpp.nests.values import Base, Values
+from compiler.codegen.cpp.nests.writes import write
+from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.loops.expressions import Local
+from compiler.loops.nest import Reduction, ScanAlong, Write
+from compiler.loops.sizes import Size, c_expression
+
+REGISTERS = 12
+"""Accumulators that a pass may hold in registers at once."""
+STEPS = 4
+"""Vectors in one step of a cheap pass."""
+
+
+@dataclass
+class Loops:
+    """Emits one nest: `rows(begin, end)` are the loops over a run of its units."""
+
+    facts: Facts
+    schedule: Schedule
+    passes: Passes
+    names: Names
+    bases: dict[str, Base]
+    vocabulary: Vocabulary
+    comments: Comments
+    riders: Mapping[str, Rider]
+
+    def rows(self, units: Units, begin: str, end: str) -> Code:
+        """The body of the function: all loops from unit `begin` to `end`."""
+        self.scalar = self.vocabulary.lanes(1)
+        self.vector = self.vocabulary.lanes(self.schedule.lanes)
+        self.values = Values(self.facts, self.names, self.bases, self.schedule.lane)
+        self.scratch = Scratch(self.names, self.vocabulary)
+        self.units = units
+        self.accumulators = Accumulators(
+            self.facts, self.schedule, self.values, self.scratch, self.riders, units.chunk
+        )
+        root = Scope(None, self.scalar)
+        inner = Code()
+        for walk in self.passes.before:
+            self._pass(walk, root)
+        holder = root
+        if self.riders:
+            holder = Scope(root, self.scalar)
+            self.accumulators.open_block(holder)
+        unit = Scope(holder, self.scalar, units.own(), partial=units.partial())
+        unit.code.extend(units.head)
+        body = unit
+        opened: list[tuple[Scope, str]] = []
+        for axis in self.schedule.outer[self.schedule.units :]:
+            name = units.axis_names[axis]
+            size = c_expression(self.facts.nest.axes[axis].size)
+            child = Scope(body, self.scalar, {axis: (name, 1)})
+            opened.append((child, f"for (long {name} = 0; {name} < {size}; {name}++)"))
+            body = child
+        for walk in self.passes.walks:
+            self._pass(walk, body)
+        for child, header in reversed(opened):
+            assert child.parent is not None
+            child.parent.code.enclose(header, child.code)
+        if self.riders:
+            self.accumulators.prepare_block(holder)
+            units.block_head(holder.code)
+            holder.code.enclose(units.loop("unit_begin", "unit_end"), unit.code)
+            self.accumulators.close_block(holder)
+            inner.enclose(units.block_loop(begin, end), holder.code)
+        else:
+            inner.enclose(units.loop(begin, end), unit.code)
+        whole = Code()
+        whole.extend(self.scratch.head)
+        whole.extend(root.code)
+        whole.extend(inner)
+        whole.extend(self.scratch.foot)
+        return whole
+
+    # Passes
+
+    def _pass(self, walk: Pass, scope: Scope) -> None:
+        self.comments.above(scope.code, walk, self.passes.needs(walk))
+        inside = Scope(scope, self.scalar)
+        steps = self._steps(walk)
+        found = self.accumulators.begin(walk, scope)
+        self.accumulators.fill_scans(walk, scope)
+        loops = [axis for axis in self.schedule.inner if axis in walk.axes]
+        current, opened = inside, []
+        for axis in loops:
+            name = self.units.axis_names[axis]
+            size = c_expression(self.facts.nest.axes[axis].size)
+            header = f"for (long {name} = 0; {name} < {size}; {name}++)"
+            if axis in walk.backwards:
+                header = f"for (long {name} = {size} - 1; {name} >= 0; {name}--)"
+            current = Scope(current, self.scalar, {axis: (name, 1)})
+            opened.append((current, header))
+        self._open(found, scope, inside, opened, steps)
+        if self.schedule.lane is not None and self.schedule.lane in walk.axes:
+            self._lane_loop(walk, current, found, steps)
+        else:
+            self._body(walk, current, found, 0)
+        for child, header in reversed(opened):
+            self._close(found, child)
+            assert child.parent is not None
+            child.parent.code.enclose(header, child.code)
+        if opened or (self.schedule.lane in walk.axes and self.schedule.lane is not None):
+            scope.code.enclose("", inside.code)
+        else:
+            scope.code.extend(inside.code)
+            scope.memo.update(inside.memo)
+        self._close(found, scope)
+        self.accumulators.finish(walk, found, scope)
+        for name in walk.keeps:
+            array = self.accumulators.kept[name]
+            self.values.arrays[name] = (scope, array.base, array.address)
+        for name, read in self.passes.reload.items():
+            if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
+                self.values.memory[name] = read
+
+    def _open(
+        self,
+        found: list[Accumulator],
+        scope: Scope,
+        inside: Scope,
+        opened: list[tuple[Scope, str]],
+        steps: int,
+    ) -> None:
+        """Declare register accumulators in the scope where each starts anew."""
+        for accumulator in found:
+            holder = scope
+            for child, _ in opened:
+                if set(child.own) & accumulator.row_axes:
+                    holder = child
+            self.accumulators.declare(accumulator, holder, steps)
+
+    def _close(self, found: list[Accumulator], scope: Scope) -> None:
+        for accumulator in found:
+            if accumulator.holder is scope:
+                self.accumulators.flush(accumulator, scope)
+
+    def _steps(self, walk: Pass) -> int:
+        """Vectors in one step: independent chains for cheap passes, one for heavy ones."""
+        lane = self.schedule.lane
+        if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
+            return 1
+        if any(isinstance(effect, ScanAlong) and effect.axis == lane for effect in walk.effects):
+            return 1
+        reductions = [effect for effect in walk.effects if isinstance(effect, Reduction)]
+        if any(effect.op in ("argmax", "argmin") for effect in reductions):
+            return 1
+        registers = [r for r in reductions if lane not in r.axes]
+        steps = STEPS
+        while registers and steps > 1 and steps * len(registers) > REGISTERS:
+            steps //= 2
+        weight = sum(self.facts.expression_weight(e.expression) for e in walk.effects)
+        while steps > 1 and weight * steps > 96:
+            steps //= 2
+        size = self.units.lane_size()
+        while steps > 1 and isinstance(size, int) and size < 2 * steps * self.schedule.lanes:
+            steps //= 2
+        return steps
+
+    # Lanes
+
+    def _lane_loop(self, walk: Pass, scope: Scope, found: list[Accumulator], steps: int) -> None:
+        lanes = self.schedule.lanes
+        size = self.units.lane_size()
+        bound, name = self.units.lane_bound(), self.units.lane_name
+        self.accumulators.begin_scans(walk, scope)
+        if self.schedule.lane in walk.backwards:
+            scope = self._from_the_end(scope)
+        if lanes == 1:
+            body = self._lane_body(walk, scope, found, name, 0, None)
+            scope.code.enclose(f"for (long {name} = 0; {name} < {bound}; {name}++)", body)
+            return self._end_lane(scope)
+        main, single, tail = _parts(size, lanes, steps)
+        if steps == 1:
+            body = self._lane_body(walk, scope, found, name, 0, None) if main else Code()
+            self._plain_loop(scope, body, name, bound, main, tail)
+        else:
+            parameters = [f"long {name}"]
+            for accumulator in found:
+                parameters += accumulator.parameters(self.vector)
+            body = self._lane_body(walk, scope, found, name, None, None)
+            scope.code.enclose(
+                f"const auto step = [&]({', '.join(parameters)}) __attribute__((always_inline))",
+                body,
+                "};",
+            )
+            calls = Code()
+            for place in range(steps):
+                at = name if place == 0 else f"{name} + {place * lanes}"
+                calls.add(_call("step", at, found, place))
+            if single or tail:
+                scope.code.add(f"long {name} = 0;")
+                header = f"for (; {name} + {steps * lanes} <= {bound}; {name} += {steps * lanes})"
+            else:
+                header = f"for (long {name} = 0; {name} < {bound}; {name} += {steps * lanes})"
+            scope.code.enclose(header, calls)
+            if single:
+                header = f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})"
+                one = Code()
+                one.add(_call("step", name, found, 0))
+                scope.code.enclose(header, one)
+        if tail:
+            body = Code()
+            body.add(f"const long count = {bound} - {name};")
+            partial = self._lane_body(walk, scope, found, name, 0, "count")
+            body.extend(partial)
+            if main or not isinstance(size, int):
+                scope.code.enclose(f"if ({name} < {bound})", body)
+            else:
+                scope.code.enclose("", body)
+        return self._end_lane(scope)
+
+    def _plain_loop(
+        self, scope: Scope, body: Code, name: str, bound: str, main: bool, tail: bool
+    ) -> None:
+        lanes = self.schedule.lanes
+        if tail:
+            scope.code.add(f"long {name} = 0;")
+            if main:
+                scope.code.enclose(f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})", body)
+        else:
+            header = f"for (long {name} = 0; {name} < {bound}; {name} += {lanes})"
+            scope.code.enclose(header, body)
+
+    def _from_the_end(self, scope: Scope) -> Scope:
+        """A scope in which the lane axis runs backwards from its last element."""
+        lane = self.schedule.lane
+        assert lane is not None
+        size = c_expression(self.facts.nest.axes[lane].size)
+        return Scope(scope, self.scalar, {lane: (f"({size} - 1)", 1)}, partial=lane)
+
+    def _end_lane(self, scope: Scope) -> None:
+        if scope.partial is not None and scope.parent is not None:
+            scope.parent.code.extend(scope.code)
+
+    def _lane_body(
+        self,
+        walk: Pass,
+        scope: Scope,
+        found: list[Accumulator],
+        name: str,
+        place: int | None,
+        count: str | None,
+    ) -> Code:
+        lane = self.schedule.lane
+        assert lane is not None
+        sign = -1 if lane in walk.backwards else 1
+        inner = Scope(
+            scope,
+            self.vector,
+            {lane: (name, sign)},
+            is_lane=self.schedule.lanes > 1,
+            count=count,
+        )
+        self._body(walk, inner, found, place)
+        return inner.code
+
+    def _body(self, walk: Pass, scope: Scope, found: list[Accumulator], place: int | None) -> None:
+        """What a pass does for one element, or for the elements of one vector."""
+        for effect in walk.effects:
+            if isinstance(effect, ScanAlong):
+                self.accumulators.scan(effect, scope)
+        for name in walk.keeps:
+            array = self.accumulators.keep(name)
+            statement = self.facts.named[name]
+            value = self.values.of(Local(name, statement.dtype), scope)
+            scope.code.add(self.values.store(array.base, array.address, value, scope))
+        for accumulator in found:
+            self.accumulators.update(accumulator, scope, place)
+        for effect in walk.effects:
+            if isinstance(effect, Write):
+                write(effect, scope, self.values, self.units.guard(self.facts.domain(effect)))
+
+
+def _parts(size: Size, lanes: int, steps: int) -> tuple[bool, bool, bool]:
+    """Whether there are whole steps, single vectors after them, and a rest."""
+    if not isinstance(size, int):
+        return True, steps > 1, True
+    left = size % (steps * lanes)
+    return size >= steps * lanes, steps > 1 and left >= lanes, bool(left % lanes)
+
+
+def _call(function: str, at: str, found: list[Accumulator], place: int) -> str:
+    arguments = [at]
+    for accumulator in found:
+        arguments += accumulator.arguments(place)
+    return f"{function}({', '.join(arguments)});"

@@ -1,0 +1,219 @@
+"""The schedule of a nest: which axis lies on the lanes, which are rows, what a thread takes.
+
+    for unit in units:            rows, and chunks of the lane axis; threads take runs of units
+        for outer kept axes:
+            for each pass:
+                for inner axes:   reduced ones, and kept ones that must run in order
+                    for lanes:    the lane axis, some vectors a step
+
+The lane axis is either a row's own (reductions end in a sum across the lanes) or a kept one with
+unit stride (each lane has its own result, in a row of accumulators). What it costs decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.codegen.cpp.isa import Isa
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.loops.expressions import Read, ReadIndexed
+from compiler.loops.nest import Reduction, ScanAlong, Write, expressions
+from compiler.loops.sizes import Size, product
+
+GUESS = 256
+"""A symbolic size, where a choice needs a number."""
+CHUNK = 4096
+"""Elements of the lane axis that a unit of a pointwise nest takes."""
+COLUMNS = 64
+"""Fewest columns that a unit of a column program takes: four cache lines of each row."""
+UNITS = 64
+"""As many units as keep threads busy."""
+HORIZONTAL = 12
+"""Cost of ending one reduction across lanes, in vector instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    lane: int | None
+    """The axis on the lanes; None for scalar code without a lane loop."""
+    lanes: int
+    outer: tuple[int, ...]
+    """Kept axes around a row, outermost first."""
+    units: int
+    """So many of `outer` make up the units together."""
+    chunk: Size | None
+    """Elements of the lane axis in one unit, where a unit does not have all of them."""
+    inner: tuple[int, ...]
+    """The axes of a row but for the one on the lanes."""
+
+    def row(self) -> tuple[int, ...]:
+        """All axes of a row."""
+        return self.inner if self.lane is None else (*self.inner, self.lane)
+
+
+def estimate(size: Size) -> int:
+    return size if isinstance(size, int) else GUESS
+
+
+def sequential(facts: Facts) -> frozenset[int]:
+    """Axes whose positions must be taken in order: reduced, scanned, or writes collide on them."""
+    found = set(facts.reduced)
+    for statement in facts.nest.statements:
+        if isinstance(statement, ScanAlong):
+            found.add(statement.axis)
+        elif isinstance(statement, Write) and (statement.ordered or statement.mode == "add"):
+            found |= colliding(facts, statement)
+    return frozenset(found)
+
+
+def colliding(facts: Facts, write: Write) -> frozenset[int]:
+    """Axes of a write whose positions may hit one element.
+
+    An axis cannot collide where its index can be read off the address: all else that the address
+    adds up either stays below its stride or is a multiple of what it spans.
+    """
+    axes = facts.domain(write)
+    if not write.terms and not write.ordered:
+        return frozenset()
+    if write.address.then:
+        return axes
+    parts: list[tuple[int | None, Size, Size]] = [
+        (axis, write.address.strides[axis], facts.nest.axes[axis].size)
+        for axis in axes
+        if write.address.strides[axis] != 0
+    ]
+    parts += [(None, term.stride, term.size) for term in write.terms]
+    return axes - {
+        axis for axis, stride, size in parts if axis is not None and _separate(axis, parts)
+    }
+
+
+def _separate(axis: int, parts: list[tuple[int | None, Size, Size]]) -> bool:
+    stride, size = next((stride, size) for own, stride, size in parts if own == axis)
+    if not isinstance(stride, int) or not isinstance(size, int) or stride <= 0:
+        return False
+    below = 0
+    for own, other, extent in parts:
+        if own == axis:
+            continue
+        if not isinstance(other, int) or other < 0:
+            return False
+        if isinstance(extent, int) and other < stride:
+            below += other * (extent - 1)
+        elif other % (stride * size):
+            return False
+    return below < stride
+
+
+def schedule(facts: Facts, isa: Isa) -> Schedule:
+    """The cheapest order of the loops."""
+    ordered = sequential(facts)
+    lane, lanes = _lane(facts, isa, ordered)
+    sizes = [axis.size for axis in facts.nest.axes]
+    inner = tuple(axis for axis in range(len(sizes)) if axis in ordered and axis != lane)
+    outer = tuple(axis for axis in range(len(sizes)) if axis not in ordered and axis != lane)
+    chunk: Size | None = None
+    rows = product(sizes[axis] for axis in outer)
+    if lane is not None and lane not in ordered:
+        chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner])
+    return Schedule(lane, lanes, outer, _units(sizes, outer), chunk, inner)
+
+
+def _chunk(size: Size, rows: Size, inner: list[Size]) -> Size | None:
+    """How much of a kept lane axis a unit takes; None for all of it."""
+    width = CHUNK
+    if inner:
+        depth = 1
+        for extent in inner:
+            depth *= max(estimate(extent), 1)
+        width = COLUMNS
+        while width < 1024 and width * depth < 1 << 14:
+            width *= 2
+    if isinstance(size, int):
+        if size <= width:
+            return None
+        if not inner and (size <= 2 * CHUNK or (estimate(rows) >= UNITS and size <= 1 << 16)):
+            return None
+    return width
+
+
+def _units(sizes: list[Size], outer: tuple[int, ...]) -> int:
+    """How many of the outer axes become units: enough to keep threads busy."""
+    total = 1
+    for place, axis in enumerate(outer):
+        if total >= UNITS:
+            return place
+        size = sizes[axis]
+        total *= size if isinstance(size, int) else 2
+    return len(outer)
+
+
+def _lane(facts: Facts, isa: Isa, ordered: frozenset[int]) -> tuple[int | None, int]:
+    best: tuple[float, int, int] | None = None
+    bare = [axis.size for axis in facts.nest.axes]
+    for axis in _candidates(facts, ordered):
+        lanes = isa.lanes(facts.itemsizes(axis))
+        size = bare[axis]
+        if isinstance(size, int) and size < 2:
+            continue
+        cost = _cost(facts, axis, lanes, bare, axis in ordered)
+        if best is None or (cost, -axis) < best[:2]:
+            best = (cost, -axis, lanes)
+    if best is None:
+        return None, 1
+    return -best[1], best[2]
+
+
+def _candidates(facts: Facts, ordered: frozenset[int]) -> Iterator[int]:
+    for axis in range(len(facts.nest.axes)):
+        if axis in ordered and not _may_lie_on_lanes(facts, axis):
+            continue
+        yield axis
+
+
+def _may_lie_on_lanes(facts: Facts, axis: int) -> bool:
+    """A reduced or scanned axis; not one on which writes collide, nor one inside an argmax's."""
+    for statement in facts.nest.statements:
+        if isinstance(statement, Write) and axis in colliding(facts, statement):
+            return False
+        if (
+            isinstance(statement, Reduction)
+            and statement.op in ("argmax", "argmin")
+            and axis in statement.over
+            and axis != max(statement.over)
+        ):
+            return False
+    return True
+
+
+def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> float:
+    """Vector instructions for one vector's worth of useful elements."""
+    total = 0.0
+    for statement in facts.nest.statements:
+        for part in expressions(statement):
+            if isinstance(part, (Read, ReadIndexed)) and lane in facts.axes(part):
+                indexed = isinstance(part, ReadIndexed) and any(
+                    lane in facts.axes(term.index) for term in part.terms
+                )
+                unit = part.address.strides[lane] == 1 and not part.address.then and not indexed
+                total += 1 if unit else lanes
+        if isinstance(statement, Write) and lane in facts.domain(statement):
+            unit = statement.address.strides[lane] == 1 and not statement.address.then
+            total += 1 if unit and not statement.terms else 1.5 * lanes
+        elif isinstance(statement, ScanAlong):
+            total += 12 if statement.axis == lane else 3
+    total += facts.element_weight()
+    size = estimate(sizes[lane])
+    steps = -(-size // lanes)
+    total /= size / (steps * lanes) if size else 1
+    reductions = [s for s in facts.nest.statements if facts.is_main(s)]
+    if row:
+        whole = steps
+        for axis in facts.reduced - {lane}:
+            whole *= max(estimate(sizes[axis]), 1)
+        total += HORIZONTAL * len(reductions) / max(whole, 1)
+        total += 4 / max(steps, 1)
+    else:
+        total += 2 * len(reductions)
+    return total * 16 / lanes

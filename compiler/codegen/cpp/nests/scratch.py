@@ -1,0 +1,73 @@
+"""Scratch memory of one thread: row buffers and rows of accumulators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.codegen.cpp.nests.code import Code
+from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.values import Base
+from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.loops.dtypes import BYTES, compute_dtype
+from compiler.loops.expressions import Address
+from compiler.loops.sizes import Size, add, c_expression, multiply
+
+STACK_BYTES = 1 << 17
+"""Scratch of a thread that may lie on its stack; more is allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A dense array over some axes, the lane axis last and padded to whole vectors."""
+
+    base: Base
+    address: Address
+    size: Size
+    """Elements."""
+
+
+def padded(size: Size, lanes: int) -> Size:
+    """A multiple of the lanes that holds `size` elements; with a symbol, more than needed."""
+    if isinstance(size, int):
+        return -(-size // lanes) * lanes
+    return add(size, lanes)
+
+
+class Scratch:
+    """Declares arrays at the head of a function."""
+
+    def __init__(self, names: Names, vocabulary: Vocabulary) -> None:
+        self.names = names
+        self.vocabulary = vocabulary
+        self.head = Code()
+        self.foot = Code()
+        self._stack = 0
+
+    def array(
+        self, wanted: str, dtype: str, sizes: list[tuple[int, Size]], rank: int, lanes: int
+    ) -> Array:
+        """An array over axes of these sizes, whose last one is padded to `lanes`."""
+        strides, total = dense(sizes, rank, lanes)
+        stored = compute_dtype(dtype)
+        name = self.names.new(wanted)
+        element = self.vocabulary.lanes(1).storage(stored)
+        bytes_ = multiply(total, BYTES[stored])
+        if isinstance(bytes_, int) and self._stack + bytes_ <= STACK_BYTES:
+            self._stack += bytes_
+            self.head.add(f"alignas(64) {element} {name}[{max(bytes_ // BYTES[stored], 1)}];")
+        else:
+            size = f"{c_expression(total)} * sizeof({element})"
+            self.head.add(f"{element}* {name} = ({element}*)__builtin_malloc({size});")
+            self.foot.add(f"__builtin_free({name});")
+        base = Base(name, stored, relative=True, writable=True)
+        return Array(base, Address(strides), total)
+
+
+def dense(sizes: list[tuple[int, Size]], rank: int, lanes: int) -> tuple[tuple[Size, ...], Size]:
+    """Row-major strides for each of a nest's axes, and the size, of an array over some of them."""
+    strides: list[Size] = [0] * rank
+    total: Size = 1
+    for place, (axis, size) in enumerate(reversed(sizes)):
+        strides[axis] = total
+        total = multiply(total, padded(size, lanes) if place == 0 else size)
+    return tuple(strides), padded(total, lanes) if not sizes else total

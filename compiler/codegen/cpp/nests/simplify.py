@@ -1,0 +1,116 @@
+"""The same nest with as few axes as possible: none of size 1, none that runs on into the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from compiler.loops.expressions import Address, Expression, Position, Read, ReadIndexed, rewrite
+from compiler.loops.nest import Axis, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.sizes import multiply, product
+
+
+def simplify(nest: Nest) -> Nest:
+    """Drop axes of size 1, then merge neighbours that every access walks through as one."""
+    groups: list[list[int]] = []
+    held = _held(nest)
+    for place, axis in enumerate(nest.axes):
+        if axis.size == 1 and place not in held:
+            continue
+        if groups and groups[-1][-1] == place - 1 and _runs_on(nest, place - 1):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    if len(groups) == len(nest.axes):
+        return nest
+    return regroup(nest, groups) if groups else regroup(nest, [[0]])
+
+
+def _held(nest: Nest) -> frozenset[int]:
+    """Axes that some scan or reduction names."""
+    held: set[int] = set()
+    for statement in nest.statements:
+        if isinstance(statement, Reduction):
+            held.update(statement.over)
+        elif isinstance(statement, ScanAlong):
+            held.add(statement.axis)
+    return frozenset(held)
+
+
+def _runs_on(nest: Nest, place: int) -> bool:
+    first, second = nest.axes[place], nest.axes[place + 1]
+    if first.reduced != second.reduced:
+        return False
+    for statement in nest.statements:
+        if isinstance(statement, ScanAlong) and statement.axis in (place, place + 1):
+            return False
+        over = statement.over if isinstance(statement, Reduction) else ()
+        if any((place in axes) != (place + 1 in axes) for axes in (statement.axes, over)):
+            return False
+        for address in addresses(statement):
+            outer, inner = address.strides[place : place + 2]
+            if outer != multiply(inner, second.size):
+                return False
+    return True
+
+
+def addresses(statement: Statement) -> Iterator[Address]:
+    """Every address of a statement."""
+    if isinstance(statement, Write):
+        yield statement.address
+    for part in expressions(statement):
+        if isinstance(part, (Read, ReadIndexed, Position)):
+            yield part.address
+
+
+def regroup(nest: Nest, groups: list[list[int]]) -> Nest:
+    """The nest with these runs of axes as its axes; axes in no run are left out."""
+    number = {axis: place for place, group in enumerate(groups) for axis in group}
+
+    def address(old: Address) -> Address:
+        return replace(old, strides=tuple(old.strides[group[-1]] for group in groups))
+
+    def axes(old: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(number[axis] for axis in old if axis in number))
+
+    sizes = tuple(
+        Axis(product(nest.axes[axis].size for axis in group), nest.axes[group[0]].reduced)
+        for group in groups
+    )
+    changed = tuple(remade(statement, address, axes) for statement in nest.statements)
+    return replace(nest, axes=sizes, statements=changed)
+
+
+def remade(
+    statement: Statement,
+    address: Callable[[Address], Address],
+    axes: Callable[[tuple[int, ...]], tuple[int, ...]],
+) -> Statement:
+    """A statement with other axes."""
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, (Read, ReadIndexed, Position)):
+            return replace(part, address=address(part.address))
+        return part
+
+    expression = rewrite(statement.expression, leaf)
+    if isinstance(statement, Reduction):
+        return replace(
+            statement,
+            expression=expression,
+            over=axes(statement.over),
+            axes=axes(statement.axes),
+        )
+    if isinstance(statement, ScanAlong):
+        (axis,) = axes((statement.axis,))
+        return replace(statement, expression=expression, axis=axis, axes=axes(statement.axes))
+    if isinstance(statement, Write):
+        terms = tuple(replace(term, index=rewrite(term.index, leaf)) for term in statement.terms)
+        return replace(
+            statement,
+            expression=expression,
+            address=address(statement.address),
+            terms=terms,
+            axes=axes(statement.axes),
+        )
+    return replace(statement, expression=expression, axes=axes(statement.axes))

@@ -1,0 +1,176 @@
+"""Units of work: the positions of the outer axes, and chunks of the lane axis, as one index.
+
+Threads take runs of units. Where reductions ride along, units form blocks that the sizes alone
+decide, and threads take runs of blocks: the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.codegen.cpp.nests.code import Code
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.loops.sizes import Size, c_expression, product
+
+BLOCKS = 64
+"""Blocks of a nest with riders: partial results in the workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How units are grouped."""
+
+    count: int
+    units: str
+    """C expression: units in one block."""
+
+
+class Units:
+    """Names and bounds of the loops around a row."""
+
+    def __init__(self, facts: Facts, schedule: Schedule, names: Names) -> None:
+        self.facts = facts
+        self.schedule = schedule
+        self.chunk = schedule.chunk
+        self.axis_names: dict[int, str] = {}
+        self.grouped: Blocks | None = None
+        """How units form blocks, where reductions ride along."""
+        self.head = Code()
+        self.lane_name = "column"
+        self._start, self._width = "start", "width"
+        self._name(names)
+        self.sizes: list[Size | str] = [self._size(a) for a in self._unit_axes()]
+        if self.chunk is not None:
+            assert schedule.lane is not None
+            size, chunk = c_expression(self._size(schedule.lane)), c_expression(self.chunk)
+            whole = self._size(schedule.lane)
+            if isinstance(whole, int) and isinstance(self.chunk, int):
+                self.sizes.append(-(-whole // self.chunk))
+            else:
+                self.sizes.append(f"(({size} + {chunk} - 1) / {chunk})")
+        self._split(names)
+
+    def _name(self, names: Names) -> None:
+        schedule = self.schedule
+        if len(schedule.outer) == 1:
+            self.axis_names[schedule.outer[0]] = names.exactly("row")
+        else:
+            for axis, wanted in zip(schedule.outer, _letters("ijklmn"), strict=False):
+                self.axis_names[axis] = names.exactly(wanted)
+        for axis, wanted in zip(schedule.inner, _letters("rstuvw"), strict=False):
+            self.axis_names[axis] = names.exactly(wanted)
+        if schedule.lane is not None:
+            flat = not schedule.outer and not schedule.inner
+            self.lane_name = names.exactly("element" if flat else "column")
+        if self.chunk is not None:
+            self._start, self._width = names.exactly("start"), names.exactly("width")
+
+    def _size(self, axis: int) -> Size:
+        return self.facts.nest.axes[axis].size
+
+    def _unit_axes(self) -> tuple[int, ...]:
+        return self.schedule.outer[: self.schedule.units]
+
+    def _split(self, names: Names) -> None:
+        """Code that takes a unit apart into axes and the start of a chunk."""
+        axes = self._unit_axes()
+        parts = [self.axis_names[axis] for axis in axes]
+        if self.chunk is not None:
+            parts.append("chunk" if not axes else names.exactly("part"))
+        self.name = parts[0] if len(parts) == 1 else names.exactly("unit")
+        if len(parts) > 1:
+            for place, part in enumerate(parts):
+                later = self.sizes[place + 1 :]
+                text = self.name
+                if later:
+                    text = f"{text} / {_product(later)}"
+                if place:
+                    text = f"{text} % {_product(self.sizes[place : place + 1])}"
+                self.head.add(f"const long {part} = {text};")
+        if self.chunk is not None:
+            assert self.schedule.lane is not None
+            size = c_expression(self._size(self.schedule.lane))
+            chunk = c_expression(self.chunk)
+            start, width = self._start, self._width
+            self.head.add(f"const long {start} = {parts[-1]} * {chunk};")
+            whole = self._size(self.schedule.lane)
+            even = isinstance(whole, int) and isinstance(self.chunk, int) and not whole % self.chunk
+            left = f"{size} - {start} < {chunk} ? {size} - {start} : {chunk}"
+            self.head.add(f"const long {width} = {chunk if even else left};")
+
+    def own(self) -> dict[int, tuple[str, int]]:
+        """What the scope of a unit knows of each index."""
+        known = {axis: (self.axis_names[axis], 1) for axis in self._unit_axes()}
+        if self.chunk is not None:
+            assert self.schedule.lane is not None
+            known[self.schedule.lane] = (self._start, 1)
+        return known
+
+    def partial(self) -> int | None:
+        return self.schedule.lane if self.chunk is not None else None
+
+    def count(self) -> int | str:
+        """How many units there are: a number or a C expression."""
+        if all(isinstance(size, int) for size in self.sizes):
+            return int(str(product(size for size in self.sizes if isinstance(size, int))))
+        return _product(self.sizes)
+
+    def loop(self, begin: str, end: str) -> str:
+        if not self.sizes:
+            return ""
+        return f"for (long {self.name} = {begin}; {self.name} < {end}; {self.name}++)"
+
+    def block_loop(self, begin: str, end: str) -> str:
+        return f"for (long block = {begin}; block < {end}; block++)"
+
+    def block_head(self, code: Code) -> None:
+        """The units of a block."""
+        assert self.grouped is not None
+        each = self.grouped.units
+        code.add(f"const long block_units = {each}, unit_begin = block * block_units;")
+        count = self.count()
+        code.add(f"const long unit_left = {count} - unit_begin;")
+        code.add(
+            "const long unit_end = unit_begin"
+            " + (unit_left < block_units ? unit_left : block_units);"
+        )
+
+    def blocks(self, small: bool) -> Blocks:
+        """The blocks of a nest with riders."""
+        count = self.count()
+        if isinstance(count, int):
+            each = count if small else -(-count // BLOCKS)
+            each = max(each, 1)
+            return Blocks(max(-(-count // each), 1), str(each))
+        return Blocks(BLOCKS, f"({count} + {BLOCKS - 1}) / {BLOCKS}")
+
+    def lane_size(self) -> Size:
+        assert self.schedule.lane is not None
+        return self._size(self.schedule.lane)
+
+    def lane_bound(self) -> str:
+        return self._width if self.chunk is not None else c_expression(self.lane_size())
+
+    def guard(self, domain: frozenset[int]) -> str:
+        """A condition that is true once for each position of a domain with fewer axes."""
+        parts = [
+            f"{self.axis_names[axis]} == 0"
+            for axis in self.schedule.outer
+            if axis not in domain and self._size(axis) != 1
+        ]
+        if self.chunk is not None and self.schedule.lane not in domain:
+            parts.append(f"{self._start} == 0")
+        return " && ".join(parts)
+
+
+def _letters(text: str) -> list[str]:
+    return [*text, *(f"{letter}{number}" for number in range(2, 9) for letter in text)]
+
+
+def _product(sizes: list[Size | str]) -> str:
+    if all(isinstance(size, int) for size in sizes):
+        return str(product(size for size in sizes if isinstance(size, int)))
+    texts = [size if isinstance(size, str) else c_expression(size) for size in sizes]
+    return texts[0] if len(texts) == 1 else f"({' * '.join(texts)})"

@@ -1,0 +1,332 @@
+"""Expressions as C++: each part in the outermost scope that knows what it varies over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
+from compiler.codegen.cpp.nests.code import Code, Scope
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.indices import checked_index
+from compiler.codegen.cpp.nests.names import Names
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import (
+    Address,
+    Const,
+    Expression,
+    IndexTerm,
+    Local,
+    Op,
+    Position,
+    Read,
+    ReadIndexed,
+    SizeOf,
+)
+from compiler.loops.nest import Let
+from compiler.loops.sizes import Size, c_expression, multiply
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Memory that code points into."""
+
+    name: str
+    """A pointer's name in the root scope."""
+    dtype: str
+    relative: bool = False
+    """Its index along the lane axis counts from the unit's own start (a row buffer)."""
+    writable: bool = False
+
+
+class Values:
+    """Turns expressions into text, adding to the scopes what they need."""
+
+    def __init__(
+        self, facts: Facts, names: Names, bases: dict[str, Base], lane: int | None
+    ) -> None:
+        self.facts = facts
+        self.names = names
+        self.bases = bases
+        self.lane = lane
+        self.defined: dict[str, tuple[Scope, str]] = {}
+        """Results of reductions: the scope that holds one, and its name."""
+        self.arrays: dict[str, tuple[Scope, Base, Address]] = {}
+        """Values kept in row buffers, from the scope in which they are filled."""
+        self.memory: dict[str, Read] = {}
+        """Values that are read back from where they were stored."""
+        self._stable: dict[object, str] = {}
+
+    def name(self, key: object, wanted: str) -> str:
+        """The same name for the same thing in every scope."""
+        if key not in self._stable:
+            self._stable[key] = self.names.new(wanted)
+        return self._stable[key]
+
+    def of(self, expression: Expression, scope: Scope) -> str:
+        """The text of a value as a register of the scope."""
+        if isinstance(expression, Const):
+            return scope.lanes.constant(expression.number, expression.dtype)
+        home = self.home(expression, scope)
+        text = home.memo.get(expression)
+        if text is None:
+            text = self._compute(expression, home, away=home is not scope)
+            home.memo[expression] = text
+        if scope.is_lane and not home.is_lane:
+            return scope.lanes.broadcast(text, compute_dtype(expression.dtype))
+        return text
+
+    def home(self, expression: Expression, scope: Scope) -> Scope:
+        """The outermost scope in which an expression can be computed."""
+        axes, depth = self.facts.axes(expression), self._depth(expression)
+        home = scope
+        for outer in scope.chain():
+            if outer.depth < depth or not axes <= outer.axes:
+                break
+            home = outer
+        return home
+
+    def _depth(self, expression: Expression) -> int:
+        """The depth of the innermost scope that holds something that it needs."""
+        if isinstance(expression, Op):
+            return max((self._depth(argument) for argument in expression.args), default=0)
+        if isinstance(expression, ReadIndexed):
+            return max((self._depth(term.index) for term in expression.terms), default=0)
+        if isinstance(expression, Local):
+            if expression.name in self.defined:
+                return self.defined[expression.name][0].depth
+            if expression.name in self.arrays:
+                return self.arrays[expression.name][0].depth
+            statement = self.facts.named[expression.name]
+            if expression.name not in self.memory and isinstance(statement, Let):
+                return self._depth(statement.expression)
+        return 0
+
+    def _compute(self, expression: Expression, scope: Scope, *, away: bool) -> str:
+        dtype = compute_dtype(expression.dtype)
+        origins: tuple[str, ...] = ()
+        key: object = expression
+        wanted, text = "", ""
+        if isinstance(expression, Local):
+            if expression.name in self.defined:
+                return self.defined[expression.name][1]
+            text, origins = self._local(expression, scope)
+            wanted = expression.name
+            key = expression.name
+        elif isinstance(expression, SizeOf):
+            return c_expression(expression.size)
+        elif isinstance(expression, Op):
+            args = [self.of(argument, scope) for argument in expression.args]
+            dtypes = [argument.dtype for argument in expression.args]
+            text = scope.lanes.apply(expression.name, args, dtypes, expression.dtype, scope.count)
+            wanted = expression.name
+        elif isinstance(expression, Read):
+            text = self._read(expression, scope)
+            wanted = f"{expression.buffer}_value"
+        elif isinstance(expression, ReadIndexed):
+            text = self._read_indexed(expression, scope)
+            wanted = f"{expression.buffer}_value"
+        elif isinstance(expression, Position):
+            text = self._position(expression.address, scope)
+            wanted = "position"
+        else:
+            raise AssertionError(f"{type(expression).__name__} in a nest")
+        once = self.facts.uses[expression] <= 1 and not away
+        if once and not isinstance(expression, (Local, ReadIndexed)):
+            return text
+        name = self.name(key, wanted)
+        scope.code.add(f"const {scope.lanes.type(dtype)} {name} = {text};", origins)
+        return name
+
+    def _local(self, local: Local, scope: Scope) -> tuple[str, tuple[str, ...]]:
+        """A value of another statement: kept, stored, or computed here."""
+        if local.name in self.arrays:
+            _, base, address = self.arrays[local.name]
+            return self.load(base, address, scope), ()
+        if local.name in self.memory:
+            return self._read(self.memory[local.name], scope), ()
+        statement = self.facts.named[local.name]
+        assert isinstance(statement, Let), f"{local.name} is used before it is complete"
+        text = self.of(statement.expression, scope)
+        if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
+            dtypes = (statement.expression.dtype,)
+            text = scope.lanes.apply("convert", (text,), dtypes, statement.dtype)
+        return text, statement.origins
+
+    # Memory
+
+    def _read(self, read: Read, scope: Scope) -> str:
+        base = self.bases[read.buffer]
+        if not read.address.then:
+            return self.load(base, read.address, scope)
+        at = self._position(read.address, scope, through=True)
+        if scope.is_lane:
+            return scope.lanes.gather(base.dtype, base.name, at, scope.count)
+        return scope.lanes.load(base.dtype, f"{base.name} + {at}")
+
+    def load(self, base: Base, address: Address, scope: Scope, more: str = "") -> str:
+        """Elements at an address without a chain; `more` is added to the pointer."""
+        pointer = self.pointer(base, address, scope) + more
+        if not scope.is_lane:
+            return scope.lanes.load(base.dtype, pointer)
+        step = self.lane_step(address, scope)
+        if step == 0:
+            scalar = scope.lanes.vocabulary.lanes(1).load(base.dtype, pointer)
+            return scope.lanes.broadcast(scalar, compute_dtype(base.dtype))
+        if step != 1:
+            return scope.lanes.load_strided(base.dtype, pointer, step_text(step), scope.count)
+        if scope.count is None or base.relative:
+            return scope.lanes.load(base.dtype, pointer)
+        return scope.lanes.load_partial(base.dtype, pointer, scope.count)
+
+    def store(self, base: Base, address: Address, value: str, scope: Scope, more: str = "") -> str:
+        """Statement: the reverse of `load`."""
+        pointer = self.pointer(base, address, scope) + more
+        if not scope.is_lane:
+            return scope.lanes.store(base.dtype, pointer, value)
+        step = self.lane_step(address, scope)
+        if step != 1:
+            return scope.lanes.store_strided(
+                base.dtype, pointer, value, step_text(step), scope.count
+            )
+        if scope.count is None or base.relative:
+            return scope.lanes.store(base.dtype, pointer, value)
+        return scope.lanes.store_partial(base.dtype, pointer, value, scope.count)
+
+    def lane_step(self, address: Address, scope: Scope) -> Size:
+        """How far apart the elements of neighbouring lanes are."""
+        assert self.lane is not None
+        return multiply(address.strides[self.lane], scope.sign(self.lane))
+
+    def pointer(self, base: Base, address: Address, scope: Scope) -> str:
+        """A pointer to the element (in a lane scope: of the first lane)."""
+        key = ("pointer", base.name, address.strides, address.offset)
+        known = scope.memo.get(key)
+        if known is not None:
+            return known
+        if scope.parent is None:
+            text = base.name
+            if address.offset != 0:
+                text += f" + {c_expression(address.offset)}"
+        else:
+            text = self.pointer(base, address, scope.parent)
+            added = ""
+            for axis, (index, sign) in scope.own.items():
+                if base.relative and axis == scope.partial:
+                    continue
+                part = product_text(index, address.strides[axis])
+                if part:
+                    added += f" {'-' if sign < 0 else '+'} {part}"
+            if added:
+                text += added
+                if not scope.is_lane:
+                    name = self.name((key, scope.depth), f"{base.name}_{_loop(scope)}")
+                    element = scope.lanes.storage(base.dtype)
+                    const = "" if base.writable else "const "
+                    scope.code.add(f"{const}{element}* {name} = {text};")
+                    text = name
+        scope.memo[key] = text
+        return text
+
+    # Positions and indices
+
+    def _position(self, address: Address, scope: Scope, *, through: bool = False) -> str:
+        """The address as a number; a register of int64 in a lane scope."""
+        parts = [c_expression(address.offset)] if address.offset != 0 else []
+        for axis, stride in enumerate(address.strides):
+            if stride != 0:
+                part = product_text(f"({scope.index(axis)})", stride)
+                if part:
+                    parts.append(part)
+        start = " + ".join(parts) or "0"
+        step: Size = self.lane_step(address, scope) if scope.is_lane else 0
+        if scope.is_lane and address.then:
+            kind = scope.lanes.type("int64")
+            name = self.name(("chain", address), "at")
+            inner = Code()
+            lines, text = chain_lines(address.then, f"{start} + lane * {step_text(step)}")
+            for line in lines:
+                inner.add(line)
+            inner.add(f"{name}[lane] = {text};")
+            scope.code.add(f"{kind} {name};")
+            scope.code.enclose(f"for (int lane = 0; lane < {scope.lanes.count}; lane++)", inner)
+            return name
+        if address.then:
+            name = self.name(("chain", address, scope.depth), "at")
+            inner = Code()
+            lines, text = chain_lines(address.then, start)
+            for line in lines:
+                inner.add(line)
+            inner.add(f"{name} = {text};")
+            scope.code.add(f"long {name};")
+            scope.code.enclose("", inner)
+            return name
+        if not scope.is_lane:
+            return f"({start})"
+        if step == 1:
+            return scope.lanes.iota(start)
+        return f"({scope.lanes.iota('0')} * {step_text(step)} + ({start}))"
+
+    def _read_indexed(self, read: ReadIndexed, scope: Scope) -> str:
+        base = self.bases[read.buffer]
+        more, vector = self.indices(read.terms, scope)
+        address = read.address
+        if address.then:
+            at = self._position(address, scope, through=True)
+            if scope.is_lane and self.lane in self.facts.moves(address):
+                vector.append(at)
+            else:
+                more += f" + {at}"
+            address = Address((0,) * len(address.strides))
+        if not vector:
+            return self.load(base, address, scope, more)
+        index = self._with_lane_step(vector, address, scope)
+        pointer = self.pointer(base, address, scope) + more
+        return scope.lanes.gather(base.dtype, pointer, index, scope.count)
+
+    def _with_lane_step(self, vector: list[str], address: Address, scope: Scope) -> str:
+        step = self.lane_step(address, scope)
+        if step != 0:
+            vector = [*vector, f"{scope.lanes.iota('0')} * {step_text(step)}"]
+        return " + ".join(vector)
+
+    def indices(self, terms: tuple[IndexTerm, ...], scope: Scope) -> tuple[str, list[str]]:
+        """What index terms add to an address: the part that all lanes share, and vectors."""
+        more, vector = "", []
+        for term in terms:
+            home = self.home(term.index, scope)
+            key = ("index", term)
+            name = home.memo.get(key)
+            if name is None:
+                text = self.of(term.index, home)
+                name = self.name(key, "at")
+                checked = checked_index(home, text, term)
+                home.code.add(f"const {home.lanes.type('int64')} {name} = {checked};")
+                home.memo[key] = name
+            part = product_text(name, term.stride)
+            if part and home.is_lane:
+                vector.append(part)
+            elif part:
+                more += f" + {part}"
+        return more, vector
+
+    def scatter(
+        self, base: Base, address: Address, terms: tuple[IndexTerm, ...], scope: Scope
+    ) -> tuple[str, str | None, Address]:
+        """(added to the pointer, index register or None, address) of a write with indices."""
+        more, vector = self.indices(terms, scope)
+        if address.then:
+            at = self._position(address, scope, through=True)
+            if scope.is_lane and self.lane in self.facts.moves(address):
+                vector.append(at)
+            else:
+                more += f" + {at}"
+            address = Address((0,) * len(address.strides))
+        if not vector:
+            return more, None, address
+        return more, self._with_lane_step(vector, address, scope), address
+
+
+def _loop(scope: Scope) -> str:
+    """What a pointer that a scope moves is called after."""
+    first = next(iter(scope.own.values()))[0]
+    return first if first.isidentifier() else "here"

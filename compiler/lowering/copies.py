@@ -1,0 +1,61 @@
+"""Copies: a clone that changes nothing in memory is the same value; else a map in another order.
+
+`copy_` is a mutation: a store into the memory that the argument views.
+"""
+
+from __future__ import annotations
+
+from compiler.lowering.builder import Builder, logical_strides, storage_order
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+
+
+def as_promised(builder: Builder, tensor: Tensor) -> Tensor:
+    """The tensor if it lies in memory as the output is to; else a copy that does."""
+    meta = builder.meta
+    if tensor.dtype != meta.dtype or tensor.shape != meta.shape:
+        return builder.copy(tensor, meta)
+    if 0 in tensor.shape:
+        return tensor
+    dense = logical_strides(tensor)
+    if dense is None or tensor.value in builder.offsets or tensor.value in builder.written:
+        return builder.copy(tensor, meta)
+    offset = tensor.view[0].offset if tensor.view else 0
+    same = all(
+        size == 1 or a == b for a, b, size in zip(dense, meta.strides, meta.shape, strict=True)
+    )
+    return tensor if same and offset == 0 else builder.copy(tensor, meta)
+
+
+@lowers("clone", "lift_fresh_copy", "contiguous", "prims.clone")
+def clone(builder: Builder, tensor: Tensor, *, memory_format: object = None) -> Tensor:
+    return as_promised(builder, tensor)
+
+
+@lowers("_to_copy", "to")
+def to_copy(builder: Builder, tensor: Tensor, *_: object, **options: object) -> Tensor:
+    """Another dtype or memory format, on the same device."""
+    if options.get("pin_memory"):
+        raise NoLowering("pinned memory")
+    return as_promised(builder, tensor)
+
+
+@lowers("copy")
+def copy(builder: Builder, old: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """The source in the shape, dtype and memory order of what it replaces."""
+    return as_promised(builder, source)
+
+
+@lowers("copy_")
+def copy_(builder: Builder, target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    if source == target or 0 in target.shape:
+        return target
+    if not builder.is_storable(target.value):
+        raise NoLowering("it is not written to an argument")
+    if source.value == target.value:
+        source = builder.copy(source)
+    builder.about_to_write(target.value)
+    strides = logical_strides(target)
+    order = storage_order(target.shape, strides) if strides else None
+    builder.store(target, source, order=order)
+    return target

@@ -1,0 +1,207 @@
+"""Joins: several tensors side by side in one buffer, a store for each piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.loops.layouts import Layout, slice_dimension
+from compiler.loops.sizes import Size, add, at_least, subtract
+from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
+from compiler.lowering.copies import as_promised
+from compiler.lowering.dimensions import bound, dimension, position, with_size
+from compiler.lowering.elements import number
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+from compiler.lowering.views import diagonal_layout, piece
+
+
+def place(builder: Builder, whole: Tensor, source: Tensor | Scalar) -> None:
+    """Fill `whole`, a view of a buffer, in the buffer's memory order."""
+    order = storage_order(builder.meta.shape, builder.meta.strides)
+    if len(order) != len(whole.shape):
+        order = list(range(len(whole.shape)))
+    value = source if isinstance(source, Tensor) else number(source, whole.dtype).expression
+    builder.store(whole, value, order=order)
+
+
+@lowers("cat", "concat")
+def cat(builder: Builder, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    meta = builder.meta
+    dim = dimension(dim, len(meta.shape))
+    pieces = [t for t in tensors if 0 not in t.shape]
+    if len(pieces) == 1:
+        return as_promised(builder, pieces[0])
+    whole = builder.buffer()
+    start: Size = 0
+    for tensor in pieces:
+        place(builder, piece(builder, whole, dim, start, tensor.shape[dim]), tensor)
+        start = add(start, tensor.shape[dim])
+    return whole
+
+
+@lowers("stack")
+def stack(builder: Builder, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    dim = dimension(dim, len(builder.meta.shape))
+    rows = [builder.reshape(t, (*t.shape[:dim], 1, *t.shape[dim:])) for t in tensors]
+    return cat(builder, rows, dim)  # type: ignore[return-value]
+
+
+@lowers("constant_pad_nd")
+def constant_pad(
+    builder: Builder, tensor: Tensor, pads: Sequence[Size], value: Scalar = 0
+) -> Tensor:
+    """The tensor in the middle, a slab of the constant before and after it in each dimension."""
+    meta = builder.meta
+    rank = len(meta.shape)
+    before: list[Size] = [0] * rank
+    after: list[Size] = [0] * rank
+    for i in range(len(pads) // 2):
+        dim = rank - 1 - i
+        low, high = pads[2 * i], pads[2 * i + 1]
+        if isinstance(low, int) and isinstance(high, int):
+            cut = max(0, -low)
+            left = add(tensor.shape[dim], -cut - max(0, -high))
+            if cut or high < 0:
+                tensor = piece(builder, tensor, dim, cut, left)
+            low, high = max(0, low), max(0, high)
+        elif not (at_least(low, 0) and at_least(high, 0)):
+            raise NoLowering("a pad of uncertain sign")
+        before[dim], after[dim] = low, high
+    if all(size == 0 for size in (*before, *after)):
+        return as_promised(builder, tensor)
+    whole = builder.buffer()
+    if 0 in meta.shape:
+        return whole
+    inner = whole
+    for dim in range(rank):
+        size = inner.shape[dim]
+        if before[dim] != 0:
+            place(builder, piece(builder, inner, dim, 0, before[dim]), value)
+        if after[dim] != 0:
+            start = subtract(size, after[dim])
+            place(builder, piece(builder, inner, dim, start, after[dim]), value)
+        left = subtract(subtract(size, before[dim]), after[dim])
+        inner = piece(builder, inner, dim, before[dim], left)
+    place(builder, inner, tensor)
+    return whole
+
+
+@lowers("roll")
+def roll(
+    builder: Builder, tensor: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()
+) -> Tensor:
+    """Two pieces a dimension, the tail first."""
+    if not dims:
+        flat = builder.reshape(tensor, (tensor.size,))
+        rolled = flat if 0 in tensor.shape else _roll(builder, flat, shifts[0], 0)
+        return builder.reshape(rolled, tensor.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        if 0 not in tensor.shape:
+            tensor = _roll(builder, tensor, shift, dimension(dim, len(tensor.shape)))
+    return tensor
+
+
+def _roll(builder: Builder, tensor: Tensor, shift: Size, dim: int) -> Tensor:
+    size = tensor.shape[dim]
+    if not isinstance(shift, int) or not isinstance(size, int):
+        raise NoLowering("a roll by a symbolic size")
+    shift %= size
+    if not shift:
+        return tensor
+    whole = builder.buffer(builder.contiguous(tensor.shape, tensor.dtype))
+    for start, count, to in ((size - shift, shift, 0), (0, size - shift, shift)):
+        part = piece(builder, tensor, dim, start, count)
+        builder.store(piece(builder, whole, dim, to, count), part)
+    return whole
+
+
+@lowers("slice_scatter")
+def slice_scatter(
+    builder: Builder,
+    tensor: Tensor,
+    source: Tensor,
+    dim: int = 0,
+    start: Size | None = None,
+    end: Size | None = None,
+    step: int = 1,
+) -> Tensor:
+    dim = dimension(dim, len(tensor.shape))
+    size = tensor.shape[dim]
+    first = bound(start, size, 0)
+    count = source.shape[dim]
+    if step == 1:
+        return _replaced(builder, tensor, source, dim, first, count)
+    whole = builder.buffer()
+    place(builder, whole, tensor)
+    layout = slice_dimension(tensor.shape, dim, first, count, step)
+    place(builder, builder.view(whole, layout, source.shape), source)
+    return whole
+
+
+@lowers("select_scatter")
+def select_scatter(
+    builder: Builder, tensor: Tensor, source: Tensor, dim: int, index: Size
+) -> Tensor:
+    dim = dimension(dim, len(tensor.shape))
+    first = position(index, tensor.shape[dim])
+    row = builder.reshape(source, with_size(tensor.shape, dim, 1))
+    return _replaced(builder, tensor, row, dim, first, 1)
+
+
+def _replaced(
+    builder: Builder, tensor: Tensor, source: Tensor, dim: int, start: Size, count: Size
+) -> Tensor:
+    """The tensor with `count` elements of a dimension from the source: three pieces."""
+    if 0 in source.shape:
+        return as_promised(builder, tensor)
+    whole = builder.buffer()
+    end = add(start, count)
+    for low, length, filling in (
+        (0, start, None),
+        (start, count, source),
+        (end, subtract(tensor.shape[dim], end), None),
+    ):
+        if length == 0:
+            continue
+        part = filling or piece(builder, tensor, dim, low, length)
+        place(builder, piece(builder, whole, dim, low, length), part)
+    return whole
+
+
+@lowers("diagonal_scatter")
+def diagonal_scatter(
+    builder: Builder,
+    tensor: Tensor,
+    source: Tensor,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+) -> Tensor:
+    whole = builder.buffer()
+    place(builder, whole, tensor)
+    if 0 not in source.shape:
+        layout = diagonal_layout(tensor, offset, dim1, dim2, source.shape[-1])
+        builder.store(builder.view(whole, layout, source.shape), source)
+    return whole
+
+
+@lowers("as_strided_scatter")
+def as_strided_scatter(
+    builder: Builder,
+    tensor: Tensor,
+    source: Tensor,
+    size: Sequence[Size],
+    stride: Sequence[Size],
+    storage_offset: Size | None = None,
+) -> Tensor:
+    """Into a copy of the memory, where that is all of the storage."""
+    meta = builder.meta
+    whole = builder.buffer()
+    in_place = logical_strides(whole) == meta.strides and logical_strides(tensor) == meta.strides
+    if tensor.value in builder.offsets or not in_place or (tensor.view and tensor.view[0].offset):
+        raise NoLowering("the storage is more than the tensor")
+    place(builder, whole, tensor)
+    layout = Layout(source.shape, tuple(stride), storage_offset or 0)
+    if 0 not in source.shape:
+        builder.store(whole, source, view=(layout,), shape=source.shape)
+    return whole

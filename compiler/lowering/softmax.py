@@ -1,0 +1,84 @@
+"""Softmax and its logarithm along a dimension, and their gradients.
+
+max, exp(x - max), sum: the code generator makes a row of it online where it is long. A row of
+nothing but -inf is NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKernel.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compiler.loops.dtypes import compute_dtype
+from compiler.lowering.builder import Builder
+from compiler.lowering.elements import Element, exp, formula_map, log
+from compiler.lowering.reduction import dimensions, reduce_formula
+from compiler.lowering.registry import lowers
+from compiler.lowering.tensors import Meta, Tensor
+
+
+def _row(
+    builder: Builder,
+    op: Any,
+    formula: Callable[..., Element],
+    operands: tuple[Tensor, ...],
+    dim: int,
+    name: str,
+) -> Tensor:
+    """A reduction along the dimension, kept as 1."""
+    compute = compute_dtype(operands[0].dtype)
+    return reduce_formula(
+        builder,
+        op,
+        formula,
+        operands,
+        dimensions(operands[0], dim),
+        keepdim=True,
+        compute=compute,
+        dtype=compute,
+        name=name,
+    )
+
+
+@lowers("_softmax")
+def softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    compute = compute_dtype(x.dtype)
+    top = _row(builder, "max", lambda e: e, (x,), dim, "amax")
+    between = Meta(x.shape, builder.meta.strides, compute)
+    powers = formula_map(builder, lambda e, m: exp(e - m), (x, top), meta=between, name="exp")
+    summed = _row(builder, "sum", lambda e: e, (powers,), dim, "sum")
+    return formula_map(builder, lambda e, s: e / s, (powers, summed), compute=compute)
+
+
+@lowers("_log_softmax")
+def log_softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    compute = compute_dtype(x.dtype)
+    top = _row(builder, "max", lambda e: e, (x,), dim, "amax")
+    summed = _row(builder, "sum", lambda e, m: exp(e - m), (x, top), dim, "sum")
+    return formula_map(builder, lambda e, m, s: e - m - log(s), (x, top, summed), compute=compute)
+
+
+@lowers("_softmax_backward_data")
+def softmax_backward(
+    builder: Builder, grad: Tensor, output: Tensor, dim: int, input_dtype: Any
+) -> Tensor:
+    summed = _row(builder, "sum", lambda g, y: g * y, (grad, output), dim, "sum")
+    return formula_map(
+        builder,
+        lambda g, y, s: g * y - y * s,
+        (grad, output, summed),
+        compute=compute_dtype(grad.dtype),
+    )
+
+
+@lowers("_log_softmax_backward_data")
+def log_softmax_backward(
+    builder: Builder, grad: Tensor, output: Tensor, dim: int, input_dtype: Any
+) -> Tensor:
+    summed = _row(builder, "sum", lambda g: g, (grad,), dim, "sum")
+    return formula_map(
+        builder,
+        lambda g, y, s: g - exp(y) * s,
+        (grad, output, summed),
+        compute=compute_dtype(grad.dtype),
+    )

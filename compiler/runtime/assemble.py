@@ -1,0 +1,46 @@
+"""A plan and its kernels' code to an artifact: the whole unit's text and the wrapper's."""
+
+from __future__ import annotations
+
+import msgspec
+
+from compiler.codegen.cpp.isa import Isa, detect
+from compiler.codegen.launcher.forms import Forms
+from compiler.codegen.launcher.launcher import interface_text
+from compiler.codegen.launcher.planned import Kernels, segment_functions
+from compiler.codegen.launcher.segment import methods_text, segment_text
+from compiler.loops.program import Program
+from compiler.memory.plan import Plan
+from compiler.runtime.artifact import Artifact, SegmentEntry
+from compiler.runtime.toolchain import unit_flags
+from compiler.runtime.wrapper import wrapper_text
+
+
+def assemble(
+    plan: Plan,
+    program: Program,
+    kernels: Kernels,
+    code: str,
+    isa: Isa | None = None,
+    extra: object = None,
+) -> Artifact:
+    """The artifact of a graph, not yet built.
+
+    `code` are the kernels' functions with all that they need, to stand in front of the segments;
+    `kernels` says which of them each nest is. `extra` is JSON-able: it comes back on a warm start.
+    """
+    forms = Forms(program, plan)
+    segments = segment_functions(plan, forms, kernels)
+    direct = any(segment.boxed for segment in segments)
+    wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms, segments)
+    parts = [interface_text(), code, *map(segment_text, segments), methods_text(segments)]
+    return Artifact(
+        name=program.graph.name,
+        unit="\n".join(parts) if segments else "",
+        flags=unit_flags(isa or detect()),
+        segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),
+        entry=segments[0].name if direct else "",
+        wrapper=wrapper,
+        bindings=bindings,
+        extra=msgspec.Raw(msgspec.json.encode(extra)),
+    )

@@ -1,0 +1,153 @@
+"""Compile nests with the C++ emitter and run them on the memory of the reference interpreter."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from functorch.compile import aot_function
+
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
+from compiler.codegen.cpp.unit import assemble, buffer_dtypes, unit
+from compiler.codegen.cpp.nests import emit
+from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.function import Function
+from compiler.engine.decompositions import decompositions
+from compiler.fusion.fuse import fuse
+from compiler.loops.graph import Call
+from compiler.loops.interpreter.memory import State
+from compiler.loops.nest import Nest
+from compiler.loops.program import Program
+from compiler.loops.sizes import evaluate
+from compiler.lowering.driver import lower
+
+GOMP = next(Path(torch.__file__).parent.glob("lib/libgomp*"))
+
+
+def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
+    """Compile a unit and load it; fails with what the compiler said."""
+    folder = Path(tempfile.mkdtemp(prefix="nests"))
+    text, library = folder / "unit.cpp", folder / "unit.so"
+    text.write_text(source)
+    command = ["g++", *COMPILE_FLAGS, *isa.flags, "-Wall", "-Wno-unused", "-Wno-tautological-compare"]
+    command += ["-std=c++17", "-fPIC", "-shared", str(text), "-o", str(library), str(GOMP), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000] + source
+    if warnings:
+        assert "warning" not in done.stderr, done.stderr[:4000] + source
+    loaded = ctypes.CDLL(str(library))
+    if not os.environ.get("KEEP_UNITS"):
+        text.unlink(), library.unlink(), folder.rmdir()
+    return loaded
+
+
+class Kernel:
+    """A compiled function."""
+
+    def __init__(self, library: ctypes.CDLL, name: str, function: Function) -> None:
+        self.entry = getattr(library, f"entry_{name}")
+        self.function = function
+
+    def __call__(self, memory: dict[str, torch.Tensor], sizes: dict[str, int]) -> int:
+        """Run on these flat tensors; answers the error code."""
+        function = self.function
+        pointers = [memory[name].data_ptr() for name in function.pointers]
+        table = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
+        numbers = [sizes[name] for name in function.sizes]
+        longs = (ctypes.c_long * max(len(numbers), 1))(*numbers)
+        space = torch.full((evaluate(function.workspace_bytes, sizes) + 64,), 113, dtype=torch.uint8)
+        start = -space.data_ptr() % 64
+        error = ctypes.c_int(0)
+        self.entry(table, longs, ctypes.c_void_p(space.data_ptr() + start), ctypes.byref(error))
+        assert (space[evaluate(function.workspace_bytes, sizes) + start :] == 113).all()
+        return error.value
+
+
+def entries(made: Any) -> str:
+    names = dict.fromkeys(name for name, _ in made.kernels.values())
+    lines = [
+        f'extern "C" void entry_{name}(void** p, long* s, char* w, int* e) {{ {name}(p, s, w, e); }}'
+        for name in names
+    ]
+    return "\n".join(lines)
+
+
+def compiled(nest: Nest, dtypes: dict[str, str], isa: Isa | None = None) -> Kernel:
+    """One nest."""
+    isa = isa or detect()
+    vocabulary = Vocabulary(isa)
+    made = assemble([(nest, emit(nest, dtypes, vocabulary))], vocabulary)
+    library = build(made.code + entries(made), isa)
+    return Kernel(library, *made.kernels[nest.name])
+
+
+class CompiledProgram:
+    """A program whose nests run as C++, its calls as ATen."""
+
+    def __init__(self, program: Program, isa: Isa | None = None) -> None:
+        self.program = program
+        self.isa = isa or detect()
+        made = unit(None, program, Vocabulary(self.isa))
+        self.code = made.code
+        library = build(made.code + entries(made), self.isa) if made.kernels else None
+        self.kernels = {
+            name: Kernel(library, *found) for name, found in made.kernels.items() if library
+        }
+
+    def state(self, arguments: Sequence[Any], constants: dict[str, Any] | None = None) -> State:
+        state = State(self.program.graph, arguments, constants)
+        for memory in self.program.memories.values():
+            if memory.name not in state.memory:
+                state.allocate(memory.name, memory.dtype, memory.size)
+        return state
+
+    def run(self, arguments: Sequence[Any], constants: dict[str, Any] | None = None) -> list[Any]:
+        with torch.no_grad():
+            state = self.state(arguments, constants)
+            for step in self.program.steps:
+                if isinstance(step, Call):
+                    state.call(step)
+                    continue
+                error = self.kernels[step.name](state.memory, state.sizes)
+                if error == 1:
+                    raise ZeroDivisionError("integer division by zero")
+                if error == 2:
+                    raise IndexError("index out of range")
+            return state.outputs()
+
+
+def programs(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> list[Program]:
+    """What the engine makes of a function: its forward graph (and its backward)."""
+    found: list[Program] = []
+
+    def compiler(module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+        program = fuse(lower(module, f"graph{len(found)}")).program
+        found.append(program)
+        return module.forward  # type: ignore[no-any-return]
+
+    with torch.no_grad():
+        aot_function(
+            fn,
+            fw_compiler=compiler,
+            bw_compiler=compiler,
+            decompositions=decompositions(),
+            keep_inference_input_mutations=True,
+            dynamic=dynamic,
+        )(*args)
+    return found
+
+
+def digest(tensors: Sequence[Any]) -> str:
+    """A hash of the bits."""
+    total = hashlib.sha256()
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor):
+            total.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()

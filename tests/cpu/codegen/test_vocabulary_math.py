@@ -1,0 +1,169 @@
+"""Elementary functions against float64: error in units in the last place, and ATen's edges."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+
+from tests.cpu.codegen.test_vocabulary_operators import edges, padded
+from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise
+
+ULPS = {
+    "exp": 1.0,
+    "exp2": 1.1,
+    "expm1": 2.0,
+    "log": 1.0,
+    "log2": 2.0,
+    "log10": 2.0,
+    "log1p": 1.5,
+    "sigmoid": 2.5,
+    "tanh": 2.5,
+    "erf": 1.5,
+    "sin": 1.5,
+    "cos": 1.5,
+    "tan": 1.5,
+    "asin": 1.5,
+    "acos": 1.5,
+    "atan": 1.5,
+    "sinh": 2.5,
+    "cosh": 2.0,
+    "asinh": 2.5,
+    "acosh": 2.5,
+    "atanh": 2.5,
+    "erfc": 3.0,
+    "lgamma": 8.0,
+}
+"""The greatest error of float32 that is allowed, at every width."""
+
+
+@cache
+def points() -> torch.Tensor:
+    """Every magnitude of float32 with both signs, denser where functions bend, and the edges."""
+    magnitudes = torch.logspace(-44.8, 38.5, 6000, dtype=torch.float64)
+    near = torch.linspace(0, 20, 8000, dtype=torch.float64)
+    middle = torch.linspace(20, 120, 2000, dtype=torch.float64)
+    around_one = 1 + torch.logspace(-7.5, -1, 500, dtype=torch.float64)
+    x = torch.cat([magnitudes, near, middle, around_one, 2 - around_one])
+    x = torch.cat(
+        [x, -x, torch.arange(-150, 129).double(), torch.arange(-150, 127).double().exp2()]
+    )
+    edges = [
+        0.0,
+        -0.0,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+        88.72283,
+        88.7229,
+        -103.9,
+        -104.1,
+    ]
+    edges += [-87.34, 1e-40, -1e-40, 7.90531, 9.0, -9.0, 128.0, -149.0, -150.0, 71476.0, 71477.0]
+    x = torch.cat([x, torch.tensor(edges, dtype=torch.float64)]).float()
+    return (
+        x[: x.numel() // 16 * 16]
+        if x.numel() % 16 == 0
+        else torch.cat([x, torch.ones(16 - x.numel() % 16)])
+    )
+
+
+def ulps(ours: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """|ours - exact| in units in the last place of exact in float32; 0 where both are the same
+    infinity or NaN, or where the exact value rounds to ours; infinite where only one is."""
+    rounded = exact.float()
+    same = (ours == rounded) | (ours.isnan() & rounded.isnan())
+    one = torch.finfo(torch.float32)
+    unit = torch.exp2(torch.floor(torch.log2(exact.abs().clamp(min=one.tiny))) - 23)
+    error = (ours.double() - exact).abs() / unit
+    error = torch.where(ours.isfinite() & rounded.isfinite(), error, float("inf"))
+    # just beyond the greatest number, a function that errs by one unit may stay below it
+    edge = rounded.isinf() & (ours.abs() == one.max) & (exact.abs() < one.max * (1 + 1e-6))
+    return torch.where(same | edge, 0.0, error)
+
+
+def reference(op: str):
+    return getattr(torch, op, None) or getattr(torch.special, op)
+
+
+@cache
+def answers(op: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """What float64 answers at the points, and which of float32's zeros are negative."""
+    return reference(op)(points().double()), reference(op)(points()).signbit()
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    numbers = {op: elementwise(unit, op, ["float32"], "float32", "float32") for op in ULPS}
+    unit.build()
+    x = points()
+    failures = []
+    for op, number in numbers.items():
+        out = torch.empty_like(x)
+        unit.run(number, [x, out], x.numel())
+        exact, negative = answers(op)
+        error = ulps(out, exact)
+        if op == "sigmoid":
+            # where exp(-x) overflows, 1 / (1 + exp(-x)) is 0, in ATen too
+            error[x < -88.7] = 0
+        worst = int(error.argmax())
+        if error[worst] > ULPS[op]:
+            failures.append(
+                f"{op}({x[worst].item()!r}) = {out[worst].item()!r}: {error[worst]:.2f} ulp "
+                f"({int((error > ULPS[op]).sum())} beyond {ULPS[op]})"
+            )
+        zero = (x == 0) & (out == 0)
+        wrong = zero & (out.signbit() != negative)
+        if wrong.any():
+            failures.append(f"{op} of a zero has the wrong sign")
+    assert not failures, "\n".join(failures)
+
+
+TWO_ULPS = {"pow": 1.0, "atan2": 1.5, "hypot": 1.5}
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_float32_functions_of_two_operands(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    numbers = {
+        op: elementwise(unit, op, ["float32", "float32"], "float32", "float32") for op in TWO_ULPS
+    }
+    unit.build()
+    grid = torch.cat([edges("float32"), torch.tensor([-0.0, 2.0, -2.0, -3.0, 1e-40, 1.0000001])])
+    a, b = (padded(side) for side in torch.cartesian_prod(grid, grid).unbind(1))
+    generator = torch.Generator().manual_seed(8)
+    bases = torch.exp(torch.randn(16384, generator=generator) * 3).float()
+    exponents = torch.randn(16384, generator=generator) * 20
+    signs = torch.randint(0, 2, (16384,), generator=generator) * 2 - 1
+    whole = torch.randint(-30, 30, (16384,), generator=generator).float()
+    x, y = torch.cat([a, bases, bases * signs]), torch.cat([b, exponents, whole])
+    failures = []
+    for op, number in numbers.items():
+        out = torch.empty_like(x)
+        unit.run(number, [x, y, out], x.numel())
+        exact = getattr(torch, op)(x.double(), y.double())
+        error = ulps(out, exact)
+        worst = int(error.argmax())
+        if error[worst] > TWO_ULPS[op]:
+            failures.append(
+                f"{op}({x[worst].item()!r}, {y[worst].item()!r}) = {out[worst].item()!r}, exactly "
+                f"{exact[worst].item()!r}: {error[worst]:.2f} ulp ({int((error > 1).sum())})"
+            )
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_float64_functions_are_libms(isa, lanes) -> None:
+    if 8 * lanes > isa.vector_bytes and lanes > 1:
+        pytest.skip("float64 has half as many lanes")
+    unit = Unit(isa, lanes)
+    numbers = {op: elementwise(unit, op, ["float64"], "float64", "float64") for op in ULPS}
+    unit.build()
+    x = torch.cat([torch.linspace(-8, 8, 1008), edges("float64")[:32].float()]).double()
+    for op, number in numbers.items():
+        out = torch.empty_like(x)
+        unit.run(number, [x, out], x.numel())
+        expected = reference(op)(x)
+        torch.testing.assert_close(out, expected, rtol=2e-15, atol=1e-15, equal_nan=True)

@@ -1,0 +1,134 @@
+"""Loads and stores: values, lanes beyond the count, and nothing touched beyond them."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+
+import pytest
+import torch
+
+from compiler.loops.dtypes import BYTES
+from tests.cpu.codegen.test_vocabulary_operators import fits
+from tests.cpu.codegen.units import NAMES, WIDTHS, Unit
+
+PAGE = mmap.PAGESIZE
+
+
+class Guarded:
+    """Two pages of which the second cannot be touched; `end(size)` is where `size` bytes end."""
+
+    def __init__(self) -> None:
+        self.memory = mmap.mmap(-1, 2 * PAGE)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        libc = ctypes.CDLL(None, use_errno=True)
+        protect = libc.mprotect(ctypes.c_void_p(self.address + PAGE), ctypes.c_size_t(PAGE), 0)
+        assert protect == 0
+
+    def end(self, size: int) -> int:
+        return self.address + PAGE - size
+
+
+def filled(dtype: str, count: int) -> torch.Tensor:
+    values = torch.arange(1, count + 1)
+    return (values % 2 == 1) if dtype == "bool" else values.to(getattr(torch, dtype))
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_partial_loads_and_stores_touch_nothing_beyond(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    for dtype in BYTES:
+        if not fits(dtype, isa, lanes):
+            continue
+        kind, register = code.storage(dtype), code.type(dtype)
+        load = code.load_partial(dtype, f"({kind}*)p[0]", "n")
+        first = f"{register} v = {load}; {code.store(dtype, f'({kind}*)p[1]', 'v')}"
+        whole = code.load(dtype, f"({kind}*)p[0]")
+        second = code.store_partial(dtype, f"({kind}*)p[1]", "v", "n")
+        numbers[dtype] = (
+            unit.kernel(first),
+            unit.kernel(f"{register} v = {whole}; {second}"),
+        )
+    unit.build()
+    guarded = Guarded()
+    for dtype, (load_number, store_number) in numbers.items():
+        size = BYTES[dtype]
+        for count in range(lanes + 1):
+            values = filled(dtype, max(count, 1))[:count]
+            start = guarded.end(count * size)
+            ctypes.memmove(start, values.data_ptr(), count * size)
+            out = torch.ones(lanes, dtype=values.dtype)
+            unit.call(load_number, [start, out.data_ptr()], count)
+            assert torch.equal(out[:count], values), (dtype, count)
+            assert (out[count:] == 0).all(), (dtype, count)
+            ctypes.memset(start, 0, count * size)
+            source = filled(dtype, lanes)
+            unit.call(store_number, [source.data_ptr(), start], count)
+            back = torch.empty(lanes, dtype=values.dtype)
+            ctypes.memmove(back.data_ptr(), start, count * size)
+            assert torch.equal(back[:count], source[:count]), (dtype, count)
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_strided_gathered_and_scattered(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    index_dtype = code.index_dtype
+    index = code.load(index_dtype, f"({code.storage(index_dtype)}*)p[2]")
+    for dtype in BYTES:
+        if not fits(dtype, isa, lanes):
+            continue
+        kind = code.storage(dtype)
+        source, target = f"(({kind}*)p[0])", f"(({kind}*)p[1])"
+        for count in (None, "n"):
+            strided = code.load_strided(dtype, source, "-3", count)
+            gathered = code.gather(dtype, source, index, count, index_dtype)
+            whole = code.load(dtype, source)
+            numbers[dtype, count] = (
+                unit.kernel(code.store(dtype, target, strided)),
+                unit.kernel(code.store(dtype, target, gathered)),
+                unit.kernel(code.store_strided(dtype, target, whole, "-3", count)),
+                unit.kernel(code.scatter(dtype, target, index, whole, count, index_dtype)),
+            )
+    unit.build()
+    kind = getattr(torch, index_dtype)
+    places = torch.randint(-10, 50, (lanes,), generator=torch.Generator().manual_seed(5)).to(kind)
+    for (dtype, count), (strided, gathered, spread, scattered) in numbers.items():
+        n = lanes if count is None else max(lanes - 1, 1)
+        values = filled(dtype, 128)
+        middle = values[60:]
+        steps = -3 * torch.arange(n)
+        for number, chosen in ((strided, steps), (gathered, places[:n])):
+            out = torch.ones(lanes, dtype=values.dtype)
+            unit.run(number, [middle, out, places], n)
+            assert torch.equal(out[:n], values[60 + chosen]), (dtype, count)
+            assert (out[n:] == 0).all(), (dtype, count)
+        for number, chosen in ((spread, steps), (scattered, places[:n])):
+            out, expected = (torch.zeros(128, dtype=values.dtype) for _ in range(2))
+            for lane, place in enumerate(chosen.tolist()):
+                expected[60 + place] = middle[lane]
+            unit.run(number, [middle, out[60:], places], n)
+            assert torch.equal(out, expected), (dtype, count)
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_even_and_odd_elements_of_bfloat16(isa, lanes) -> None:
+    if lanes == 1:
+        pytest.skip("pairs of one lane are no vectors")
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    f32 = code.type("float32")
+    body = f"{f32} even, odd; {code.load_even_odd('(bf16*)p[0]', 'even', 'odd')} "
+    body += code.store("float32", "(float*)p[1]", "even")
+    body += code.store("float32", f"(float*)p[1] + {lanes}", "odd")
+    body += code.store_even_odd("(bf16*)p[2]", "even * 1.01f", "odd * 1.01f")
+    number = unit.kernel(body)
+    unit.build()
+    values = torch.randn(2 * lanes, generator=torch.Generator().manual_seed(6)).bfloat16()
+    halves, out = torch.empty(2 * lanes), torch.empty_like(values)
+    unit.run(number, [values, halves, out], 0)
+    assert torch.equal(halves, torch.cat([values[::2], values[1::2]]).float())
+    assert torch.equal(out, (values.float() * 1.01).bfloat16())

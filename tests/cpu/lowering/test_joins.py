@@ -1,0 +1,107 @@
+"""Joins and copies: pieces of a buffer, memory orders, mutation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.cpu.lowering.harness import lowered
+
+X = torch.randn(3, 4, 5)
+IMAGE = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "cat": (lambda x, y: torch.cat([x, y * 2, x[:1]]), (X, X[1:])),
+    "cat of the last": (lambda x, y: torch.cat([x, y], -1), (X, X[..., :2])),
+    "cat of channels-last": (lambda x: torch.cat([x, x * 2], 1), (IMAGE,)),
+    "cat of transposed": (lambda x: torch.cat([x.t(), x.t()], 1), (X[0],)),
+    "cat of dtypes": (lambda x, y: torch.cat([x, y]), (X, X.double())),
+    "cat with nothing": (lambda x: torch.cat([torch.zeros(0), x, x[:0]]), (X,)),
+    "cat of nothing": (lambda x: torch.cat([x[:0], x[:0]]), (X,)),
+    "stack": (lambda x: torch.stack([x, x + 1], 1), (X,)),
+    "stack of numbers": (lambda x: torch.stack([x, x * 2], -1), (torch.tensor(2.0),)),
+    "hstack": (lambda x: torch.hstack([x, x]), (X,)),
+    "pad": (lambda x: F.pad(x, (1, 2, 0, 3), value=7.0), (X,)),
+    "pad that crops": (lambda x: F.pad(x, (-1, 2, 1, -2)), (X,)),
+    "pad that only crops": (lambda x: F.pad(x, (-1, -1)), (X,)),
+    "pad of nothing": (lambda x: F.pad(x[:0], (0, 0, 0, 0, 1, 1), value=2.0), (X,)),
+    "pad of channels-last": (lambda x: F.pad(x, (1, 1, 1, 1)), (IMAGE,)),
+    "pad of integers": (lambda x: F.pad(x, (1, 1), value=3), (torch.arange(4),)),
+    "clone": (lambda x: x.clone(), (X,)),
+    "clone of a transpose": (lambda x: x.t().clone(), (X[0],)),
+    "clone in row-major order": (
+        lambda x: x.t().clone(memory_format=torch.contiguous_format), (X[0],),
+    ),
+    "channels-last": (lambda x: x.contiguous(memory_format=torch.channels_last), (IMAGE * 1,)),
+    "to channels-last": (
+        lambda x: x.to(memory_format=torch.channels_last), (IMAGE.contiguous(),),
+    ),
+    "contiguous": (lambda x: x.permute(2, 0, 1).contiguous(), (X,)),
+    "contiguous of a slice": (lambda x: x[:, 1:3].contiguous(), (X,)),
+    "to bfloat16": (lambda x: x.to(torch.bfloat16), (X,)),
+    "to bool": (lambda x: (x > 0).to(torch.float32) + x.to(torch.bool), (X,)),
+    "to int": (lambda x: (x * 9).to(torch.int32), (X,)),
+    "to int8": (lambda x: x.to(torch.int8), (torch.arange(300),)),
+    "clone twice": (lambda x: (x.clone(), x.clone()), (X,)),
+    "clone and the value itself": (lambda x: _and_clone(x * 2), (X,)),
+    "clone of a clone": (lambda x: (x.clone().clone(), x), (X,)),
+    "same output twice": (lambda x: (y := x * 2, y, y.t()), (X[0],)),
+    "expanded output": (lambda x: (x[:1] * 2).expand(3, 4, 5), (X,)),
+    "window output": (lambda x: (x * 2).unfold(1, 2, 1), (X,)),
+    "slice output": (lambda x: (x * 2)[:, 1:3, ::2], (X,)),
+    "flip output": (lambda x: (x * 2).flip(1), (X,)),
+    "input output": (lambda x: (x, x.view(-1), x.t() if x.dim() < 3 else x[0]), (X,)),
+    "numbers": (lambda x: (x + 1, 3, None, 2.5, True), (X,)),
+    "mutation": (lambda x: _mutate(x), (X,)),
+    "mutation through a view": (lambda x: _mutate_view(x), (X,)),
+    "mutation and the old content": (lambda x: _mutate_and_old(x), (X,)),
+    "mutation by itself transposed": (lambda x: _mutate_transposed(x), (torch.randn(4, 4),)),
+    "mutation of channels-last": (lambda x: _mutate(x), (IMAGE,)),
+    "swap": (lambda x, y: _swap(x, y), (X, X + 1)),
+    "mutation with another dtype": (lambda x, y: x.copy_(y), (X, X.double())),
+    "mutation of a slice of memory": (lambda x: _mutate(x), (torch.randn(6, 8)[1:5, ::2],)),
+}  # fmt: skip
+
+
+def _and_clone(x: Any) -> Any:
+    return x, x.clone()
+
+
+def _mutate(x: Any) -> Any:
+    x.mul_(2)
+    return x + 1
+
+
+def _mutate_view(x: Any) -> Any:
+    x[1:, 0].add_(5)
+    x[0, -1] = 3
+    return x.sum()
+
+
+def _mutate_and_old(x: Any) -> Any:
+    old = x.clone()
+    x.add_(1)
+    return old, x * 2
+
+
+def _mutate_transposed(x: Any) -> Any:
+    x.copy_(x.t().clone())
+    return x
+
+
+def _swap(x: Any, y: Any) -> Any:
+    z = x.clone()
+    x.copy_(y)
+    y.copy_(z)
+    return z
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_case(name: str, dynamic: bool) -> None:
+    fn, args = CASES[name]
+    lowered(fn, *args, dynamic=dynamic)

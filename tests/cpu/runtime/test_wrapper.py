@@ -1,0 +1,329 @@
+"""Graphs with ATen calls: the wrapper's text, and what it does."""
+
+from __future__ import annotations
+
+import gc
+import traceback
+import weakref
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.sizes import symbol
+from compiler.memory.plan import Step, TakesOver
+from compiler.runtime.compiled import Compiled, load
+from compiler.runtime.operations import PLAIN, UnknownOperation, operation
+from compiler.runtime.store import Store
+from tests.cpu.runtime.plans import (
+    Kernel,
+    Planned,
+    dense,
+    memory,
+    operand,
+    segment,
+    tensor,
+)
+
+
+def doubled(name: str, source: str, target: str, count: Any = 16) -> Kernel:
+    size = "s[0]" if not isinstance(count, int) else str(count)
+    sizes = () if isinstance(count, int) else ("s0",)
+    body = f"for (long i = 0; i < {size}; i++) ((float*)p[1])[i] = ((float*)p[0])[i] * 2;"
+    return Kernel(name, (source, target), body, sizes)
+
+
+def aten(
+    name: str,
+    target: str,
+    arguments: tuple[object, ...],
+    shape: tuple[Any, ...] = (4, 4),
+    **others: Any,
+) -> Call:
+    return Call(
+        name, target, arguments, results=(Result(name, "float32", shape, dense(shape)),), **others
+    )
+
+
+def mm_then_double(**others: Any) -> Planned:
+    """mm(x, y) * 2, with the product dead afterwards."""
+    call = aten("mm", "aten.mm.default", (operand("x", [4, 4]), operand("y", [4, 4])))
+    kernel = doubled("twice", "mm", "q")
+    return Planned(
+        [tensor("x", [4, 4]), tensor("y", [4, 4])],
+        [operand("q", [4, 4])],
+        [Step(call, ("x",)), Step(segment([kernel], ("mm",), ("q",)), ("mm", "y"))],
+        [kernel],
+        [memory("q", [4, 4])],
+        **others,
+    )
+
+
+def compiled(plan: Planned, store: Store, **others: Any) -> Compiled:
+    return load(plan.artifact(), store, **others)
+
+
+def test_the_text_reads_like_the_graph(store: Store) -> None:
+    assert compiled(mm_then_double(), store).artifact.wrapper == (
+        "def call(args):\n"
+        "    x, y = args\n"
+        "    args.clear()\n"
+        "    mm = aten_mm(x, y)  # aten.mm.default\n"
+        "    mm = laid_out(mm, (4, 4), (4, 1))\n"
+        "    del x\n"
+        "    q, = segment_0(mm)\n"
+        "    del mm, y\n"
+        "    return [q]\n"
+    )
+
+
+def test_it_computes(store: Store) -> None:
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    arguments = [x, y]
+    (q,) = compiled(mm_then_double(), store).call(arguments)
+    assert arguments == []
+    torch.testing.assert_close(q, torch.mm(x, y) * 2)
+
+
+def test_arguments_die_after_their_last_use(store: Store) -> None:
+    died: list[bool] = []
+    plan = mm_then_double()
+    call = compiled(plan, store).call
+    x = torch.randn(4, 4)
+    seen = weakref.ref(x)
+    names = call.__globals__  # type: ignore[attr-defined]
+    names["segment_0"] = lambda mm: (died.append(seen() is None), (mm,))[1]
+    arguments = [x, torch.randn(4, 4)]
+    del x
+    call(arguments)
+    gc.collect()
+    assert died == [True]
+
+
+def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
+    """Values may be called like anything in the text: `args`, `torch`, a keyword, an operation."""
+    call = aten("aten_mm", "aten.mm.default", (operand("args", [4, 4]), operand("lambda", [4, 4])))
+    kernel = doubled("twice", "aten_mm", "torch")
+    plan = Planned(
+        [tensor("args", [4, 4]), tensor("lambda", [4, 4])],
+        [operand("torch", [4, 4]), Operand("laid_out", "float32", (4,), (1,))],
+        [Step(call), Step(segment([kernel], ("aten_mm",), ("torch",)))],
+        [kernel],
+        [memory("torch", [4, 4])],
+    )
+    plan.inputs.append(tensor("laid_out", [4]))
+    x, y, z = torch.randn(4, 4), torch.randn(4, 4), torch.randn(4)
+    q, same = compiled(plan, store).call([x, y, z])
+    torch.testing.assert_close(q, torch.mm(x, y) * 2)
+    assert same is z
+
+
+def test_strides_that_were_not_foretold(store: Store) -> None:
+    plan = mm_then_double()
+    call = compiled(plan, store).call
+    names = call.__globals__  # type: ignore[attr-defined]
+    names["aten_mm"] = lambda x, y: torch.mm(x, y).t().contiguous().t()
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    torch.testing.assert_close(call([x, y])[0], torch.mm(x, y) * 2)
+    names["aten_mm"] = lambda x, y: torch.mm(x, y).view(16)
+    with pytest.raises(RuntimeError, match=r"answered \(16,\), not \(4, 4\)"):
+        call([x, y])
+
+
+def test_views_of_operands(store: Store) -> None:
+    """A call reads a loop's value through strides, an offset, and as another dtype."""
+    kernel = doubled("twice", "x", "t")
+    calls = [
+        aten("a", "aten.clone.default", (Operand("t", "float32", (4, 4), (1, 4)),)),
+        aten("b", "aten.clone.default", (Operand("t", "float32", (4,), (1,), 8),), (4,)),
+        Call(
+            "c",
+            "aten.clone.default",
+            (Operand("t", "int32", (16,), (1,)),),
+            results=(Result("c", "int32", (16,), (1,)),),
+        ),
+    ]
+    plan = Planned(
+        [tensor("x", [4, 4])],
+        [
+            operand("t", [4, 4]),
+            operand("a", [4, 4]),
+            operand("b", [4]),
+            operand("c", [16], "int32"),
+        ],
+        [Step(segment([kernel], ("x",), ("t",))), *map(Step, calls)],
+        [kernel],
+        [memory("t", [4, 4])],
+    )
+    x = torch.randn(4, 4)
+    t, a, b, c = compiled(plan, store).call([x])
+    assert torch.equal(a, t.t())
+    assert torch.equal(b, t[2])
+    assert torch.equal(c, t.view(torch.int32).view(16))
+
+
+def test_memory_that_is_taken_over(store: Store) -> None:
+    """The second segment writes over what the call answered, in other sizes, and as itself."""
+    call = aten("mm", "aten.mm.default", (operand("x", [4, 4]), operand("x", [4, 4])))
+    kernel = doubled("twice", "mm", "q")
+    plan = Planned(
+        [tensor("x", [4, 4])],
+        [operand("q", [2, 8])],
+        [Step(call), Step(segment([kernel], ("mm",), ("q",)), ("mm",))],
+        [kernel],
+        [memory("q", [2, 8])],
+        placements={"q": TakesOver("mm", True)},
+    )
+    made = compiled(plan, store)
+    assert "segment_0(mm)\n    q = reinterpreted(mm, (2, 8), (8, 1), 0)" in made.artifact.wrapper
+    x = torch.randn(4, 4)
+    (q,) = made.call([x])
+    torch.testing.assert_close(q, torch.mm(x, x).view(2, 8) * 2)
+    plan.outputs = [operand("q", [4, 4])]
+    made = compiled(plan, store)
+    assert "    q = mm\n" in made.artifact.wrapper
+    torch.testing.assert_close(made.call([x])[0], torch.mm(x, x) * 2)
+
+
+def test_a_mutated_input(store: Store) -> None:
+    kernel = doubled("twice", "x", "x")
+    plan = Planned(
+        [tensor("x", [4, 4])],
+        [operand("x", [4, 4])],
+        [Step(segment([kernel], ("x",), ()))],
+        [kernel],
+        [],
+    )
+    made = compiled(plan, store)
+    assert made.artifact.entry
+    x = torch.ones(4, 4)
+    (same,) = made.call([x])
+    assert same is x
+    assert torch.equal(x, torch.full((4, 4), 2.0))
+
+
+def test_constants_and_symbols(store: Store) -> None:
+    """A constant comes from the graph module, and a size that no argument is from the others."""
+    z0 = symbol("z0")
+    kernel = Kernel(
+        "scale",
+        ("x", "c", "q"),
+        "for (long i = 0; i < s[0]; i++)((float*)p[2])[i] = ((float*)p[0])[i] * ((float*)p[1])[0];",
+        ("z0",),
+    )
+    plan = Planned(
+        [tensor("x", [symbol("s0")]), Input("c", "float32", (1,), (1,), True)],
+        [operand("q", [z0]), z0, True, 0.5],
+        [Step(segment([kernel], ("x", "c"), ("q",), ("z0",)))],
+        [kernel],
+        [memory("q", [z0])],
+        ["s0", "x"],
+        symbols={"z0": "s0//2"},
+    )
+    x = torch.randn(9)
+    made = compiled(plan, store, constants={"c": torch.tensor([3.0])})
+    q, size, flag, number = made.call([9, x])
+    torch.testing.assert_close(q, x[:4] * 3)
+    assert (size, flag, number) == (4, True, 0.5)
+
+
+def test_calls_that_answer_several(store: Store) -> None:
+    def several(name: str, wanted: tuple[bool, bool]) -> Call:
+        results = tuple(
+            Result(f"{name}{i}", dtype, (4,), (1,)) if want else None
+            for i, (want, dtype) in enumerate(zip(wanted, ("float32", "int64"), strict=True))
+        )
+        arguments = (operand("x", [4, 4]), 1)
+        return Call(name, "aten.max.dim", arguments, results=results, single=False)
+
+    calls = [several("a", (True, True)), several("b", (False, True)), several("c", (False, False))]
+    plan = Planned(
+        [tensor("x", [4, 4])],
+        [operand("a0", [4]), operand("a1", [4], "int64"), operand("b1", [4], "int64")],
+        [Step(call) for call in calls],
+        [],
+        [],
+    )
+    made = compiled(plan, store)
+    assert made.artifact.unit == ""
+    x = torch.randn(4, 4)
+    values, indices, again = made.call([x])
+    assert torch.equal(values, x.max(1).values)
+    assert torch.equal(indices, again)
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "keywords", "want"),
+    [
+        (
+            "aten.full.default",
+            ((4, 4), float("-inf")),
+            (),
+            lambda x: torch.full((4, 4), -torch.inf),
+        ),
+        (
+            "aten.full.default",
+            ((4, 4), 1),
+            (("dtype", torch.float32), ("device", torch.device("cpu"))),
+            lambda x: torch.ones(4, 4),
+        ),
+        (
+            "aten.clone.default",
+            (operand("x", [4, 4]),),
+            (("memory_format", torch.contiguous_format),),
+            lambda x: x,
+        ),
+        ("aten.cat.default", ([operand("x", [4, 4])], 0), (), lambda x: x),
+        ("aten.cat.default", ((operand("x", [4, 4]),),), (), lambda x: x),
+        ("aten.sum.dim_IntList", (operand("x", [4, 4]), (0,), True), (), lambda x: x.sum(0, True)),
+        ("aten.gelu.default", (operand("x", [4, 4]),), (("approximate", "tanh"),), None),
+    ],
+)
+def test_arguments_of_every_kind(
+    store: Store,
+    target: str,
+    arguments: tuple[object, ...],
+    keywords: tuple[tuple[str, object], ...],
+    want: Any,
+) -> None:
+    call = Call("q", target, arguments, keywords, results=(Result("q", "float32", (4, 4), (4, 1)),))
+    plan = Planned([tensor("x", [4, 4])], [operand("q", [4, 4])], [Step(call)], [], [])
+    x = torch.randn(4, 4)
+    (q,) = compiled(plan, store).call([x])
+    expected = torch.nn.functional.gelu(x, approximate="tanh") if want is None else want(x)
+    assert torch.equal(q, expected)
+
+
+def test_a_traceback_shows_the_wrappers_line(store: Store) -> None:
+    call = compiled(mm_then_double(), store).call
+    try:
+        call([torch.randn(4, 4), torch.randn(5, 5)])
+    except RuntimeError as error:
+        text = "".join(traceback.format_exception(error))
+    assert "mm = aten_mm(x, y)  # aten.mm.default" in text
+    assert "<tcw graph 0/0/forward" in text
+
+
+def test_reasons_are_words_and_nothing_else(store: Store) -> None:
+    plan = mm_then_double()
+    plan.steps[0] = Step(
+        aten(
+            "mm",
+            "aten.mm.default",
+            (operand("x", [4, 4]), operand("y", [4, 4])),
+            reason="no lowering\n    import os",
+        )
+    )
+    text = compiled(plan, store).artifact.wrapper
+    assert "# aten.mm.default: no lowering?    import os\n" in text
+
+
+def test_operations_by_name() -> None:
+    assert operation("aten.add.Tensor") is torch.ops.aten.add.Tensor
+    for name, plain in PLAIN.items():
+        assert operation(name) is getattr(torch, plain)
+        overload = getattr(torch.ops.aten, plain).default
+        assert overload._schema.overload_name == ""
+    with pytest.raises(UnknownOperation, match=r"there is no operation nothing\.at\.all"):
+        operation("nothing.at.all")

@@ -1,0 +1,113 @@
+"""Files that many processes share."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from compiler.cache_folder import CacheRefused
+from compiler.runtime.store import Store, digest, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path, capacity=1000)
+
+
+def age(store: Store, kind: str, name: str, seconds: int) -> None:
+    path = store.path(kind, name)
+    then = path.stat().st_mtime - seconds
+    os.utime(path, (then, then))
+
+
+def test_what_was_written_is_read(store: Store) -> None:
+    store.write("things", "a", b"content")
+    assert store.read("things", "a") == b"content"
+    assert store.read("things", "b") is None
+    assert store.read("other", "a") is None
+
+
+def test_a_seal_is_checked(store: Store) -> None:
+    store.write_sealed("things", "a", b"line\nline")
+    assert store.read_sealed("things", "a") == b"line\nline"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "garbage"])
+def test_a_damaged_file_is_removed(store: Store, damage: str) -> None:
+    path = store.write_sealed("things", "a", b"0123456789")
+    content = path.read_bytes()
+    path.write_bytes(
+        {
+            "truncated": content[:-1],
+            "changed": content[:-1] + b"x",
+            "empty": b"",
+            "garbage": b"\xff" * 300,
+        }[damage]
+    )
+    assert store.read_sealed("things", "a") is None
+    assert not path.exists()
+
+
+def test_nothing_is_left_of_a_write_that_fails(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise OSError("full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="full"):
+        store.write("things", "a", b"x")
+    assert list((store.folder / "things").iterdir()) == []
+
+
+def test_the_least_recently_used_go_first(store: Store) -> None:
+    for i in range(5):
+        store.write("things", str(i), bytes(180))
+        age(store, "things", str(i), 100 - i)
+    assert store.read("things", "0") is not None
+    store.write("things", "5", bytes(180))
+    left = {name for name in "012345" if store.path("things", name).exists()}
+    assert left == {"0", "3", "4", "5"}
+
+
+def test_a_store_under_its_capacity_keeps_all(store: Store) -> None:
+    store.write("things", "a", bytes(999))
+    assert store.sweep() == 0
+
+
+def test_newest_first(store: Store) -> None:
+    for i in range(4):
+        store.write("things", str(i), b"")
+        age(store, "things", str(i), 100 - i)
+    assert store.newest("things", 2) == ["3", "2"]
+    assert store.newest("nothing", 2) == []
+
+
+def test_the_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path / "fresh"))
+    monkeypatch.setenv("TCW_CACHE_BYTES", "12345")
+    store = open_store()
+    assert store.folder == tmp_path / "fresh"
+    assert store.capacity == 12345
+    assert stat.S_IMODE(store.folder.stat().st_mode) == 0o700
+    assert open_store(tmp_path / "other").folder == tmp_path / "other"
+
+
+def test_the_folder_is_ours_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TCW_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert open_store().folder == tmp_path / "tcw" / "engine"
+
+
+def test_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o755)
+    with pytest.raises(CacheRefused, match="chmod 700"):
+        open_store(tmp_path / "open")
+
+
+def test_digest_is_sha256() -> None:
+    assert digest(b"").startswith("e3b0c44298fc1c14")

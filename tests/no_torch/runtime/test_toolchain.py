@@ -1,0 +1,68 @@
+"""Which compiler there is, and what happens where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.runtime.build import BuildFailed, build
+from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def without_cxx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+
+
+def test_no_compiler_is_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = find_compiler()
+    assert isinstance(found, NoCompiler)
+    assert "install g++" in found.reason
+
+
+def test_cxx_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    named = script(tmp_path / "mine", 'echo "mine 1.0 $1"; echo more')
+    monkeypatch.setenv("CXX", f"{named} -v1")
+    found = find_compiler()
+    assert found == Compiler((named, "-v1"), "mine 1.0 -v1")
+
+
+@pytest.mark.parametrize("named", ["/nowhere/g++", "g++ 'unclosed", "false"])
+def test_a_cxx_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("CXX", named)
+    found = find_compiler()
+    assert isinstance(found, NoCompiler)
+    assert named in found.reason
+
+
+def test_clang_where_there_is_no_gcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script(tmp_path / "clang++", "echo clang version 16")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = find_compiler()
+    assert isinstance(found, Compiler)
+    assert found.is_clang
+
+
+def test_a_compiler_that_only_fails(tmp_path: Path) -> None:
+    broken = Compiler((script(tmp_path / "g++", "echo 'fatal error: no cc1plus' >&2; exit 1"),), "")
+    with pytest.raises(BuildFailed, match=r"g\+\+ ended with code 1: fatal error: no cc1plus"):
+        build("", broken, ())
+
+
+def test_a_compiler_that_makes_nothing(tmp_path: Path) -> None:
+    lazy = Compiler((script(tmp_path / "g++", "exit 0"),), "")
+    with pytest.raises(BuildFailed, match="no shared library"):
+        build("", lazy, ())
+
+
+def test_a_compiler_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="does not start"):
+        build("", Compiler((str(tmp_path / "g++"),), ""), ())

@@ -1,0 +1,195 @@
+"""Two engines on one model, lined up: what each made of the same lines, how long it took, how fast
+the result is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compiler.trace.records import EngineSpeed, FusionGroups, Kernel, MemoryPlan
+from viewers.recording import Recording
+from viewers.summary import Summary, summarise
+
+STAGES = (
+    "capture", "autograd", "fx passes", "lowering", "fusion", "memory", "codegen", "build", "other",
+)  # fmt: skip
+"""In the order in which a compile passes through them."""
+
+
+@dataclass(frozen=True)
+class EngineColumn:
+    """One engine."""
+
+    engine: str
+    recording: Recording
+    summary: Summary
+    loop_nests: int | None
+    """Groups of fused loops, all graphs together; None where fusion was not reached."""
+    calls: int
+    """Kernels that are calls into a library."""
+    functions: int
+    """Generated functions that are not calls."""
+    peak_bytes: int | None
+    """The highest peak of its graphs; None where one is unknown, or memory was not planned."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """A figure of each engine, in the order of `Comparison.columns`; None where there is none."""
+
+    what: str
+    first: float | None
+    second: float | None
+
+
+@dataclass(frozen=True)
+class LineUp:
+    """What the engines made of the same user lines in one graph."""
+
+    graph: str
+    """Id of AOTAutograd's graph: `0/0/forward`."""
+    lines: tuple[tuple[str, int], ...]
+    first: tuple[Kernel, ...]
+    second: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True)
+class GraphPair:
+    """One graph under both engines."""
+
+    graph: str
+    nests: Both
+    calls: Both
+    peak: Both
+
+
+@dataclass(frozen=True)
+class Comparison:
+    first: EngineColumn
+    second: EngineColumn
+    speed: EngineSpeed | None
+    stages: tuple[Both, ...]
+    """Wall seconds by stage."""
+    cpu: tuple[Both, ...]
+    """CPU seconds by stage, without processes that were not waited for."""
+    graphs: tuple[GraphPair, ...]
+    kernels: tuple[LineUp, ...]
+
+    @property
+    def columns(self) -> tuple[EngineColumn, EngineColumn]:
+        return self.first, self.second
+
+
+def compare(recording: Recording) -> Comparison | None:
+    """The comparison; None unless the recording holds the parts of two engines."""
+    if len(recording.engines) < 2:
+        return None
+    first, second = (_column(engine, part) for engine, part in list(recording.engines.items())[:2])
+    return Comparison(
+        first=first,
+        second=second,
+        speed=recording.last(EngineSpeed),
+        stages=_stages(first, second, cpu=False),
+        cpu=_stages(first, second, cpu=True),
+        graphs=_graphs(first, second),
+        kernels=_line_up(first, second),
+    )
+
+
+def _column(engine: str, recording: Recording) -> EngineColumn:
+    groups = recording.all(FusionGroups)
+    kernels = recording.kernels.values()
+    plans = [plan.peak_bytes for plan in recording.all(MemoryPlan)]
+    return EngineColumn(
+        engine=engine,
+        recording=recording,
+        summary=summarise(recording),
+        loop_nests=sum(_nests(group) for group in groups) if groups else None,
+        calls=sum(kernel.language == "aten" for kernel in kernels),
+        functions=sum(kernel.language != "aten" for kernel in kernels),
+        peak_bytes=None if None in plans else max((one or 0 for one in plans), default=None),
+    )
+
+
+def _nests(groups: FusionGroups) -> int:
+    return sum(group.kind not in ("extern", "nop") for group in groups.groups)
+
+
+def _stages(first: EngineColumn, second: EngineColumn, cpu: bool) -> tuple[Both, ...]:
+    sides = [
+        {one.stage: one.cpu_seconds if cpu else one.seconds for one in column.summary.stages}
+        for column in (first, second)
+    ]
+    names = [name for name in STAGES if any(name in side for side in sides)]
+    names += [name for side in sides for name in side if name not in STAGES]
+    return tuple(Both(n, sides[0].get(n), sides[1].get(n)) for n in dict.fromkeys(names))
+
+
+def base_graph(graph: str) -> str:
+    """`0/0/forward/lowered` -> `0/0/forward`."""
+    return graph.removesuffix("/lowered")
+
+
+def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:
+    sides = [_by_graph(column.recording) for column in (first, second)]
+    names = dict.fromkeys(name for side in sides for name in side)
+    unknown: tuple[float | None, ...] = (None, None, None)
+    pairs = []
+    for name in names:
+        nests, calls, peak = (
+            Both(what, *(side.get(name, unknown)[place] for side in sides))
+            for place, what in enumerate(("loop nests", "library calls", "peak bytes"))
+        )
+        pairs.append(GraphPair(name, nests, calls, peak))
+    return tuple(pairs)
+
+
+def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | None, float | None]]:
+    """Graph -> (loop nests, library calls, peak bytes)."""
+    nests = {base_graph(one.graph): _nests(one) for one in recording.all(FusionGroups)}
+    peaks = {base_graph(one.graph): one.peak_bytes for one in recording.all(MemoryPlan)}
+    calls: dict[str, int] = {}
+    for kernel in recording.kernels.values():
+        graph = base_graph(kernel.graph)
+        calls[graph] = calls.get(graph, 0) + (kernel.language == "aten")
+    names = dict.fromkeys([*nests, *calls, *peaks])
+    return {name: (nests.get(name), calls.get(name), peaks.get(name)) for name in names}
+
+
+def lines_of(kernel: Kernel) -> set[tuple[str, int]]:
+    """User lines that a kernel comes from."""
+    places = [*kernel.locations, *(place for line in kernel.lines for place in line.locations)]
+    return {(place.file, place.line) for place in places}
+
+
+def _line_up(first: EngineColumn, second: EngineColumn) -> tuple[LineUp, ...]:
+    """Kernels of both that share user lines, graph by graph; those without a line come last."""
+    sides = [_real(column.recording.kernels.values()) for column in (first, second)]
+    found: list[LineUp] = []
+    for graph in dict.fromkeys(base_graph(k.graph) for side in sides for k in side):
+        mine = [[k for k in side if base_graph(k.graph) == graph] for side in sides]
+        for lines, members in _together([(k, lines_of(k)) for side in mine for k in side]):
+            one, other = (tuple(k for k in side if id(k) in members) for side in mine)
+            found.append(LineUp(graph, tuple(sorted(lines)), one, other))
+    return tuple(found)
+
+
+def _real(kernels: Iterable[Kernel]) -> list[Kernel]:
+    return [kernel for kernel in kernels if not kernel.predicted]
+
+
+def _together(
+    kernels: list[tuple[Kernel, set[tuple[str, int]]]],
+) -> list[tuple[set[tuple[str, int]], set[int]]]:
+    """Kernels joined as far as they share lines: (lines, identities of kernels), by first line."""
+    groups: list[tuple[set[tuple[str, int]], set[int]]] = []
+    for kernel, lines in kernels:
+        joined = (set(lines), {id(kernel)})
+        apart = []
+        for group in groups:
+            if group[0] & joined[0] or not (group[0] or joined[0]):
+                joined = (group[0] | joined[0], group[1] | joined[1])
+            else:
+                apart.append(group)
+        groups = [*apart, joined]
+    return sorted(groups, key=lambda group: (not group[0], sorted(group[0])))

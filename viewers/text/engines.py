@@ -1,0 +1,90 @@
+"""`tcw explain --engine both`: the two engines in one table, then what they share."""
+
+from __future__ import annotations
+
+from viewers.summary import Summary
+from viewers.summary.engines import Comparison, EngineColumn
+from viewers.summary.numerics import numerics_words
+from viewers.text.header import counts, title
+from viewers.text.lines import Line, Role, line
+from viewers.text.table import Cell, table
+from viewers.words import (
+    NOT_MEASURED,
+    bytes_text,
+    milliseconds_text,
+    number,
+    percent,
+    plural,
+    ratio_text,
+    seconds_text,
+)
+
+
+def header(comparison: Comparison, shared: Summary, width: int) -> list[Line]:
+    """Title, verdict, the table. `shared`: the summary of the engine that ran first."""
+    return [
+        title(shared, " and ".join(column.engine for column in comparison.columns)),
+        _verdict(comparison),
+        counts(shared, captured_only=True),
+        *engine_table(comparison, width),
+    ]
+
+
+def _verdict(comparison: Comparison) -> Line:
+    speed = comparison.speed
+    if speed is None:
+        return line("Speed of the two engines ", NOT_MEASURED, hang=2)
+    sides = (
+        f"{speed.first} {milliseconds_text(speed.first_ms)}, "
+        f"{speed.second} {milliseconds_text(speed.second_ms)}"
+    )
+    noise, rounds = f"±{percent(speed.noise)}", plural(speed.rounds, "round")
+    if speed.in_noise:
+        return line(
+            ("No difference that this run can show", "strong"),
+            f": {sides}, {ratio_text(speed.speedup)} {noise} ({rounds})",
+            hang=2,
+        )
+    fast, slow, ratio = speed.second, speed.first, speed.speedup
+    role: Role = "won"
+    if ratio < 1:
+        fast, slow, ratio, role = slow, fast, 1 / ratio, "lost"
+    return line(
+        (f"{fast} is {ratio_text(ratio)} faster than {slow}", role),
+        f": {sides} ({noise}, {rounds})",
+        hang=2,
+    )
+
+
+def engine_table(comparison: Comparison, width: int) -> list[Line]:
+    """A row an engine: speed, compile time, loop nests, calls, memory, error."""
+    names = ("engine", "a call", "against eager", "compiled in", "loop nests", "calls", "peak", "")
+    rows: list[list[Cell]] = [[(name, "dim") for name in names]]
+    rows += [_row(column) for column in comparison.columns]
+    return table(rows, "lrlrrrrf", width)
+
+
+def _row(column: EngineColumn) -> list[Cell]:
+    summary = column.summary
+    speed, numerics = summary.speed, summary.numerics
+    failed = summary.verdict.tone == "failed"
+    against: Cell = (NOT_MEASURED, "dim")
+    compiled = NOT_MEASURED
+    if speed is not None:
+        ratio = ratio_text(speed.speedup)
+        role: Role = "dim" if speed.in_noise else "won" if speed.speedup >= 1 else "lost"
+        against = (f"{ratio} in noise" if speed.in_noise else ratio, role)
+        compiled = seconds_text(speed.compile_seconds)
+        if speed.compile_cpu_seconds is not None:
+            compiled += f", {seconds_text(speed.compile_cpu_seconds)} CPU"
+    last = numerics_words(numerics) if numerics else ""
+    return [
+        (column.engine, "strong"),
+        milliseconds_text(speed.compiled_ms) if speed else (NOT_MEASURED, "dim"),
+        against,
+        compiled,
+        number(column.loop_nests),
+        number(column.calls),
+        bytes_text(column.peak_bytes) if column.peak_bytes is not None else "unknown",
+        (summary.verdict.text, "lost") if failed else last,
+    ]

@@ -1,0 +1,61 @@
+"""`--show decisions`: what our compiler chose, by the ids that an override file names."""
+
+from __future__ import annotations
+
+from compiler.trace.records import Decided
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View
+from viewers.text.table import Cell, heading, table
+from viewers.words import plural
+
+FEW = 40
+"""Decisions that are listed of a kind; `decisions=all` lists every one."""
+
+
+def section(view: View) -> list[Line]:
+    decided = latest(view.recording.all(Decided))
+    if not decided:
+        return [heading("decisions", "none recorded: only the tcw engine makes them")]
+    lines: list[Line] = []
+    for graph, kind in dict.fromkeys((one.graph, one.kind) for one in decided):
+        mine = [one for one in decided if (one.graph, one.kind) == (graph, kind)]
+        lines += [*_kind(graph, kind, mine, view), BLANK]
+    return lines[:-1]
+
+
+def latest(decided: list[Decided]) -> list[Decided]:
+    """Each decision once, with its last answer."""
+    return list({one.id: one for one in decided}.values())
+
+
+def _kind(graph: str, kind: str, decided: list[Decided], view: View) -> list[Line]:
+    changed = [one for one in decided if one.overridden or one.refused]
+    rest = [one for one in decided if one not in changed]
+    shown = rest if view.detail == "all" else rest[: max(0, FEW - len(changed))]
+    rows = [_row(one) for one in (*changed, *shown)]
+    lines = [
+        heading(f"decisions {graph} {kind}", plural(len(decided), "decision")),
+        *table(rows, "llf", view.width, 2),
+    ]
+    left = len(rest) - len(shown)
+    if left:
+        lines.append(line((f"  … {plural(left, 'more', 'more')}: --show decisions=all", "dim")))
+    return lines
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def _row(one: Decided) -> list[Cell]:
+    numbers = " ".join(f"{name} {_figure(value)}" for name, value in one.numbers.items())
+    why = "  ".join(part for part in (one.rule, one.reason, numbers) if part)
+    if one.refused:
+        return [one.id, (one.choice, "lost"), f"{one.wanted} is refused: {one.refused}"]
+    if one.overridden:
+        return [
+            one.id,
+            (one.choice, "recompile"),
+            f"overridden; the default is {one.default}  {why}",
+        ]
+    return [one.id, (one.choice, "accent"), (why, "dim")]

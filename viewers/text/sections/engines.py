@@ -1,0 +1,118 @@
+"""`--show engines`: both engines on the same graphs, stages and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from compiler.trace.records import Kernel
+from viewers.labels import kernel_label
+from viewers.summary.engines import Both, Comparison, LineUp, compare
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.sections import View
+from viewers.text.sections.kernels import LANGUAGES, lines_text
+from viewers.text.table import Cell, heading, table
+from viewers.words import bytes_text, number, plural, seconds_text
+
+
+def section(view: View) -> list[Line]:
+    comparison = compare(view.recording)
+    if comparison is None:
+        return [heading("engines", "one was recorded: --engine both lines up two")]
+    lines = [*_stages(comparison, view.width), BLANK, *_graphs(comparison, view.width)]
+    for graph in dict.fromkeys(one.graph for one in comparison.kernels):
+        lines += [BLANK, *_kernels(comparison, graph, view)]
+    if view.detail == "sources":
+        for one in comparison.kernels:
+            lines += _sources(comparison, one, view)
+    return lines
+
+
+def _names(comparison: Comparison) -> list[Cell]:
+    return [(column.engine, "dim") for column in comparison.columns]
+
+
+def _stages(comparison: Comparison, width: int) -> list[Line]:
+    first, second = _names(comparison)
+    rows: list[list[Cell]] = [
+        [("stage", "dim"), first, ("CPU", "dim"), second, ("CPU", "dim")],
+    ]
+    for wall, cpu in zip(comparison.stages, comparison.cpu, strict=True):
+        rows.append(
+            [
+                wall.what,
+                _seconds(wall.first),
+                (_seconds(cpu.first), "dim"),
+                _seconds(wall.second),
+                (_seconds(cpu.second), "dim"),
+            ]
+        )
+    note = "  CPU: of the process and the children that it waited for, not of build workers"
+    return [
+        heading("engines", "where the time of compiling went"),
+        *table(rows, "lrrrr", width, 2),
+        line((note, "dim"), hang=2),
+    ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return "–" if seconds is None else seconds_text(seconds)
+
+
+def _graphs(comparison: Comparison, width: int) -> list[Line]:
+    first, second = (column.engine for column in comparison.columns)
+    rows: list[list[Cell]] = [
+        [("graph", "dim"), ("loop nests", "dim"), ("library calls", "dim"), ("peak bytes", "dim")]
+    ]
+    for pair in comparison.graphs:
+        rows.append([pair.graph, _arrow(pair.nests), _arrow(pair.calls), _arrow(pair.peak, _size)])
+    return [heading("engines", f"{first} → {second}"), *table(rows, "lrrr", width, 2)]
+
+
+def _size(value: float) -> str:
+    return bytes_text(int(value))
+
+
+def _arrow(both: Both, words: Callable[[float], str] = lambda value: number(int(value))) -> str:
+    first, second = ("?" if one is None else words(one) for one in (both.first, both.second))
+    return f"{first} → {second}"
+
+
+def _kernels(comparison: Comparison, graph: str, view: View) -> list[Line]:
+    """Kernels side by side, by the user's lines."""
+    rows: list[list[Cell]] = [[("lines", "dim"), *_names(comparison)]]
+    for one in comparison.kernels:
+        if one.graph != graph:
+            continue
+        where = lines_text(one.lines, view.names) or "no user line"
+        for place in range(max(len(one.first), len(one.second))):
+            left, right = (_kernel(side, place) for side in (one.first, one.second))
+            rows.append([where if place == 0 else "", left, right])
+    return [
+        heading(f"engines {graph}", "kernels of the same lines"),
+        *table(rows, "fff", view.width, 2),
+    ]
+
+
+def _kernel(kernels: Sequence[Kernel], place: int) -> Cell:
+    if place >= len(kernels):
+        return ""
+    kernel = kernels[place]
+    if kernel.language == "aten":
+        return (f"{kernel.id} {kernel_label(kernel)}  ATen", "dim")
+    nests = f"  {plural(kernel.loop_nests, 'nest')}" if kernel.loop_nests > 1 else ""
+    return f"{kernel.id} {kernel_label(kernel)}{nests}"
+
+
+def _sources(comparison: Comparison, one: LineUp, view: View) -> list[Line]:
+    """The code that each engine made of the same lines: one below the other, whole."""
+    lines: list[Line] = []
+    for column, kernels in zip(comparison.columns, (one.first, one.second), strict=True):
+        for kernel in kernels:
+            text = column.recording.text(kernel.text)
+            if not text:
+                continue
+            where = lines_text(one.lines, view.names)
+            words = f"{kernel.id} {kernel_label(kernel)}  {LANGUAGES[kernel.language]}  {where}"
+            lines += [BLANK, heading(column.engine, words)]
+            lines += [line(f"  {row}", fixed=True) for row in text.splitlines()]
+    return lines

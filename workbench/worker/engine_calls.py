@@ -1,0 +1,193 @@
+"""The calls of one engine: compiled, then eager for comparison."""
+
+from __future__ import annotations
+
+import time
+
+from compiler.capture.cache_entries import CacheEntries
+from compiler.measure import speed
+from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
+from workbench.worker.backends import compiled, is_compiled, undo_compile
+from workbench.worker.failures import culprit_of, doing_of, failure_of
+from workbench.worker.inputs import (
+    InputSet,
+    described_arguments,
+    mark_dynamic,
+    named_arguments,
+    parameters,
+)
+from workbench.worker.notes import WorkerRecorder
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.reference import Reference
+from workbench.worker.runs import Model, original_of, prepare
+from workbench.worker.timing import Side
+
+Ended = tuple[Status, int | None]
+"""Status and exit code for the end record."""
+
+
+def ended_by(error: BaseException) -> Ended:
+    """How a recording ends that this exception ended; the exit status is that of Python."""
+    if not isinstance(error, SystemExit):
+        return "failed", None
+    if error.code is None:
+        return "exited", 0
+    return "exited", error.code if isinstance(error.code, int) else 1
+
+
+class EngineCalls:
+    """One model, compiled once by one engine, called with each of its input sets."""
+
+    def __init__(
+        self, recorder: WorkerRecorder, given: Model, sets: list[InputSet], engine: Engine
+    ) -> None:
+        self.recorder = recorder
+        self.settings = recorder.settings
+        self.engine = engine
+        self.sets = sets
+        self.given = given
+        self.original = original_of(given)
+        self.signature = parameters(self.original)
+        self.compiled: Model = self.original
+        self.reference: Reference | None = None
+        self.entries = CacheEntries()
+        self.children = 0.0
+        self.seconds: list[tuple[float, float]] = []
+        """Wall and CPU seconds of the calls so far."""
+
+    def all(self) -> Ended:
+        """All calls. Answers how they ended."""
+        recorder = self.recorder
+        try:
+            self.compiled = self.compiled_model()
+        except BaseException as error:
+            recorder.emit(failure_of(error, "compiling the model", recorder))
+            return ended_by(error)
+        self.children = speed.children_cpu_seconds()
+        if self.settings.until == "run":
+            self.reference = Reference(self.original, recorder, self.engine)
+        for number, inputs in enumerate(self.sets, 1):
+            ended = self._call(number, inputs)
+            if ended is not None:
+                return ended
+        if self.reference is not None:
+            self.reference.finish()
+        return "ok", None
+
+    def side(self) -> Side:
+        """What there is to time."""
+        return Side(self.engine, self.compiled, self.seconds)
+
+    def compile_again(self) -> None:
+        """After `torch._dynamo.reset()`: compile and call every input set, unrecorded."""
+        with unrecorded(self.recorder):
+            self.compiled = self.compiled_model()
+            for inputs in self.sets:
+                prepare(self.compiled, inputs, self.settings.grad)()
+
+    def compiled_model(self) -> Model:
+        settings = self.settings
+        if is_compiled(self.given) and settings.until not in ("capture", "autograd"):
+            if settings.engine == "inductor":
+                if settings.mode or settings.dynamic is not None or settings.fullgraph:
+                    self.recorder.warn_once(
+                        "the file compiles `model` itself: its own options are used"
+                    )
+                return self.given
+            self.recorder.warn_once(
+                f"the file compiles `model` itself: --engine {settings.engine} compiled it anew, "
+                "without the file's own options"
+            )
+        undo_compile(self.original)
+        return compiled(self.original, settings, self.engine)
+
+    def _call(self, number: int, inputs: InputSet) -> Ended | None:
+        """One call with its eager reference; how the recording ended if it ended here."""
+        recorder, reference = self.recorder, self.reference
+        try:
+            run = prepare(self.compiled, inputs, self.settings.grad)
+            named = named_arguments(self.signature, run.positional, run.keyword)
+            mark_dynamic(self.settings.mark_dynamic, named)
+        except BaseException as error:
+            recorder.emit(failure_of(error, f"preparing call {number}", recorder))
+            return ended_by(error)
+        recorder.emit(CallStart(call=number, arguments=described_arguments(named)))
+        recorder.emit(Progress(stage="capture", activity=f"call {number} of {len(self.sets)}"))
+        if reference is not None:
+            reference.remember()
+        recorder.call = recorder.calls = number
+        recorder.arguments = named
+        recorder.failed = ""
+        recorder.compiled_in_call.clear()
+        self.entries.begin(recorder)
+        # What the recording does inside on its own account is none of the call's time.
+        cpu = time.process_time() - recorder.aside_cpu_seconds
+        start = time.perf_counter() - recorder.aside_seconds
+        try:
+            outputs = run()
+        except BaseException as error:
+            return self._failed(number, inputs, error)
+        finally:
+            seconds = time.perf_counter() - recorder.aside_seconds - start
+            hits = self.entries.served(recorder)
+            recorder.call, recorder.arguments = 0, {}
+        cpu = time.process_time() - recorder.aside_cpu_seconds - cpu
+        if recorder.compiled_in_call:
+            cpu += self._children_since()
+        self.seconds.append((seconds, cpu))
+        recorder.emit(
+            CallEnd(
+                call=number,
+                seconds=seconds,
+                compiled=tuple(recorder.compiled_in_call),
+                hits=hits,
+            )
+        )
+        if reference is not None:
+            recorder.emit(
+                Progress(stage="run", activity=f"eager call {number} of {len(self.sets)}")
+            )
+            try:
+                reference.compare(number, inputs, run, outputs)
+            except BaseException as error:
+                doing = f"eager call {number}"
+                recorder.emit(failure_of(error, doing, recorder, eager_fails=True))
+                return ended_by(error)
+        return None
+
+    def _children_since(self) -> float:
+        """CPU seconds that processes below this one spent since this was last asked."""
+        before, self.children = self.children, speed.children_cpu_seconds()
+        return self.children - before
+
+    def _failed(self, number: int, inputs: InputSet, error: BaseException) -> Ended:
+        """A compiled call raised: try eager before torch.compile is blamed."""
+        recorder = self.recorder
+        compile_id = recorder.failed
+        doing = doing_of(error, number, compile_id)
+        recorder.emit(Progress(stage="run", activity=f"trying call {number} in eager"))
+        undo_compile(self.original)
+        try:
+            with unrecorded(recorder):
+                prepare(self.original, inputs, self.settings.grad)()
+        except BaseException as eager_error:
+            failure = failure_of(
+                eager_error,
+                doing,
+                recorder,
+                compile_id=compile_id,
+                eager_fails=True,
+                compiled_error=error,
+            )
+            error = eager_error
+        else:
+            failure = failure_of(
+                error,
+                doing,
+                recorder,
+                compile_id=compile_id,
+                eager_fails=False,
+                culprit=culprit_of(error),
+            )
+        recorder.emit(failure)
+        return ended_by(error)
