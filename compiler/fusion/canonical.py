@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import storage
+from compiler.fusion.dependencies import storage, written_values
 from compiler.fusion.leaves import reads
 from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
-from compiler.loops.graph import Graph, Map, Node, Reduce, Scan, Store
+from compiler.loops.graph import Buffer, Graph, Input, Map, Node, Reduce, Scan, Store
 from compiler.loops.layouts import compose_views
 
 LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
@@ -19,6 +19,12 @@ LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 def canonical(graph: Graph) -> list[Node]:
     """The graph's nodes, with single-element and empty reductions as maps, and safe stores."""
     memory = storage(graph)
+    written = {
+        name
+        for node in graph.nodes
+        if not isinstance(node, (Input, Buffer))
+        for name in written_values(node)
+    }
     nodes: list[Node] = []
     for node in graph.nodes:
         if isinstance(node, Reduce):
@@ -29,7 +35,15 @@ def canonical(graph: Graph) -> list[Node]:
             nodes.extend(store(node, memory))
         else:
             nodes.append(node)
+            if isinstance(node, Buffer) and node.name not in written:
+                nodes.append(filled(node))
     return nodes
+
+
+def filled(node: Buffer) -> Store:
+    """Zeros for memory that nobody writes: a nest has to make it."""
+    zero = identity("sum", node.dtype)
+    return Store(f"{node.name}_empty", node.name, node.dtype, node.shape, (), zero)
 
 
 def reduction(node: Reduce) -> Map | Reduce:

@@ -167,7 +167,7 @@ class _Pass:
         cost = instructions(node)
         result = BYTES.get(node.dtype, 4)
         moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
-        if cost <= CHEAP and moved <= result * SPARE:
+        if cost < CHEAP and moved <= result * SPARE:
             return "cheap", f"reads {moved:g} bytes an element, its result is {result}"
         seen = sum(_domain(self.answer.nodes[use.reader], self.weights) for use in mine)
         if any(isinstance(source, Gather) for source in sources):
