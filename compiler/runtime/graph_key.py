@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler
 from compiler.codegen.cpp.isa import detect
@@ -146,5 +147,6 @@ def _content(tensor: Any) -> str:
     known = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
     if not known or tensor.layout is not torch.strided or tensor.numel() > SMALL:
         return ""
-    plain = tensor.detach().resolve_conj().resolve_neg().reshape(-1).contiguous()
-    return digest(bytes(plain.view(torch.uint8).tolist()))[:32]
+    with unset_fake_temporarily():  # AOTAutograd traces around us
+        plain = tensor.detach().resolve_conj().resolve_neg().reshape(-1).contiguous()
+        return digest(bytes(plain.view(torch.uint8).tolist()))[:32]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array, Scratch
@@ -108,7 +109,7 @@ class Accumulators:
         if name not in self.kept:
             statement = self.facts.named[name]
             axes = self.facts.axes(Local(name, statement.dtype))
-            self.kept[name] = self._array(f"{name}_row", statement.dtype, axes)
+            self.kept[name] = self._array(f"{base_name(name)}_row", statement.dtype, axes)
         return self.kept[name]
 
     def _fill(self, array: Array, identity: str, dtype: str, scope: Scope) -> None:
@@ -139,13 +140,13 @@ class Accumulators:
             if rider:
                 accumulator.array = rider.array
             elif accumulator.row_axes:
-                array = self._array(f"{statement.name}_sums", dtype, accumulator.row_axes)
+                array = self._array(f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes)
                 accumulator.array = array
                 start = self.vector.identity(ARG.get(statement.op, statement.op), dtype)
                 self._fill(array, start, dtype, scope)
                 if statement.op in ARG:
                     index = self._index_dtype(accumulator)
-                    indices = self._array(f"{statement.name}_at", index, accumulator.row_axes)
+                    indices = self._array(f"{base_name(statement.name)}_at", index, accumulator.row_axes)
                     accumulator.index_array = indices
                     self._fill(indices, self.vector.constant(0, index), index, scope)
             found.append(accumulator)
@@ -186,7 +187,7 @@ class Accumulators:
         lanes = self.vector if lane is not None and lane in domain else self.scalar
         op, dtype = accumulator.op, accumulator.dtype
         accumulator.holder = holder
-        base = self.values.names.new(f"{accumulator.statement.name}_part")
+        base = self.values.names.new(f"{base_name(accumulator.statement.name)}_part")
         kind, start = lanes.type(dtype), lanes.identity(ARG.get(op, op), dtype)
         accumulator.names = [f"{base}_{place}" for place in range(steps)]
         self.values.names.given += [*accumulator.names, f"{base}_"]
@@ -351,7 +352,7 @@ class Accumulators:
         for statement in walk.effects:
             if isinstance(statement, ScanAlong) and statement.axis == self.schedule.lane:
                 dtype = compute_dtype(statement.expression.dtype)
-                name = self.values.name(("carry", statement.name), f"{statement.name}_carry")
+                name = self.values.name(("carry", statement.name), f"{base_name(statement.name)}_carry")
                 start = self.scalar.identity(statement.op, dtype)
                 scope.code.add(f"{self.scalar.type(dtype)} {name} = {start};")
 
@@ -361,7 +362,7 @@ class Accumulators:
             if isinstance(statement, ScanAlong) and statement.axis != self.schedule.lane:
                 dtype = compute_dtype(statement.expression.dtype)
                 axes = frozenset(statement.axes) - {statement.axis}
-                array = self._array(f"{statement.name}_carry", dtype, axes)
+                array = self._array(f"{base_name(statement.name)}_carry", dtype, axes)
                 self._carries[statement.name] = array
                 self._fill(array, self.vector.identity(statement.op, dtype), dtype, scope)
 
@@ -378,7 +379,7 @@ class Accumulators:
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             scope.code.add(self.values.store(array.base, array.address, name, scope))
         else:
-            carry = self.values.name(("carry", statement.name), f"{statement.name}_carry")
+            carry = self.values.name(("carry", statement.name), f"{base_name(statement.name)}_carry")
             text = lanes.scan(statement.op, value, carry, dtype)
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             scope.code.add(f"{carry} = {lanes.last(name, dtype)};")

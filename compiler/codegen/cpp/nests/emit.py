@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
-from compiler.codegen.cpp.nests.names import Names, anonymous
+from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases
@@ -92,7 +92,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
             rider,
             array=replace(
                 rider.array,
-                base=replace(rider.array.base, name=names.new(f"{name}_sums")),
+                base=replace(rider.array.base, name=names.new(f"{base_name(name)}_sums")),
             ),
         )
         for name, rider in phase.riders.items()

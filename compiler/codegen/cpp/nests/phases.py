@@ -82,6 +82,7 @@ class Phases:
     def _with_riders(self, facts: Facts, riders: list[Reduction]) -> None:
         nest = facts.nest
         after = _depending(facts, {rider.name for rider in riders})
+        riders = [rider for rider in riders if id(rider) not in after]
         before = [s for s in nest.statements if s not in riders and id(s) not in after]
         later = [s for s in nest.statements if id(s) in after]
         apart = [r for r in riders if r.op in ARG or _inner_only(facts, r)]

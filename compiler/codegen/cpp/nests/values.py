@@ -8,7 +8,7 @@ from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.indices import checked_index
-from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.names import Names, base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import (
     Address,
@@ -121,10 +121,10 @@ class Values:
             wanted = expression.name
         elif isinstance(expression, Read):
             text = self._read(expression, scope)
-            wanted = f"{expression.buffer}_value"
+            wanted = f"{base_name(expression.buffer)}_value"
         elif isinstance(expression, ReadIndexed):
             text = self._read_indexed(expression, scope)
-            wanted = f"{expression.buffer}_value"
+            wanted = f"{base_name(expression.buffer)}_value"
         elif isinstance(expression, Position):
             text = self._position(expression.address, scope)
             wanted = "position"
