@@ -100,7 +100,14 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     }
     units = Units(phase.facts, phase.schedule, names)
     units.grouped = phase.blocks
-    passes = Passes(phase.facts, phase.schedule.row(), phase.schedule.outer, function.shared)
+    plan = phase.schedule
+    passes = Passes(
+        phase.facts,
+        plan.row(),
+        plan.outer,
+        function.shared,
+        prologue=plan.chunk is None and plan.tile is None,
+    )
     loops = Loops(
         phase.facts,
         phase.schedule,
