@@ -102,5 +102,18 @@ def twins(grouping: Grouping) -> list[Candidate]:
     return found
 
 
+def pieces(grouping: Grouping) -> list[Candidate]:
+    """Stores of one buffer over domains of the same size: pieces of a cat."""
+    found: list[Candidate] = []
+    last: dict[tuple[str, Size], int] = {}
+    for place, unit in enumerate(grouping.order.units):
+        if isinstance(unit, Store):
+            key = (unit.buffer, product(unit.domain))
+            if key in last:
+                found.append(Candidate("horizontal", last[key], place, 0))
+            last[key] = place
+    return found
+
+
 def _sorted(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda c: (-c.score, c.first, c.second))

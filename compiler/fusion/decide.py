@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from compiler.control.decisions import APART, FUSE, Decision, Gate, decision_id
-from compiler.fusion.candidates import Candidate, Kind, siblings, twins, vertical, worth
+from compiler.fusion.candidates import Candidate, Kind, pieces, siblings, twins, vertical, worth
 from compiler.fusion.groups import Group
 from compiler.fusion.merge import Grouping, Merge
 from compiler.fusion.rows import kept_size
 from compiler.fusion.rules import Refusal
+
+Step = Literal["vertical", "horizontal", "pieces", "twins"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Pair:
 class Round:
     """One pass over the candidates."""
 
-    kind: Literal["vertical", "horizontal", "twins"]
+    kind: Step
     candidates: int
     fused: int
     groups: int
@@ -63,16 +65,25 @@ class Decisions:
         self._to_end(edges)
         if self._pass("horizontal", siblings(self.grouping)):
             self._to_end(edges)
+        if self._pass("pieces", pieces(self.grouping)):
+            self._to_end(edges)
         if self._pass("twins", twins(self.grouping)):
             self._to_end(edges)
+        self._joined()
+
+    def _joined(self) -> None:
+        """What was refused by itself, but came into one nest with others."""
+        place, home = self.grouping.order.place, self.grouping.home
+        for id, pair in self.pairs.items():
+            if not pair.fused and home[place[pair.first]] == home[place[pair.second]]:
+                reason = f"in one nest through others; by itself {pair.rule}: {pair.reason}"
+                self.pairs[id] = replace(pair, fused=True, rule="joined", reason=reason)
 
     def _to_end(self, candidates: list[Candidate]) -> None:
         while self._pass("vertical", candidates):
             pass
 
-    def _pass(
-        self, kind: Literal["vertical", "horizontal", "twins"], candidates: list[Candidate]
-    ) -> int:
+    def _pass(self, kind: Step, candidates: list[Candidate]) -> int:
         fused = sum(self._consider(candidate, kind) for candidate in candidates)
         self.rounds.append(Round(kind, len(candidates), fused, len(self.grouping.groups)))
         return fused
@@ -164,6 +175,8 @@ class Decisions:
     def _for(self, candidate: Candidate, kind: str) -> tuple[str, str]:
         if kind == "vertical":
             return "saves bytes", f"{candidate.score} bytes stay in registers"
+        if kind == "pieces":
+            return "one buffer", "both write pieces of one buffer"
         if kind == "twins":
             return "same domain", "small loops over the same domain start once"
         return "shares bytes", f"{candidate.shared} bytes are read once for both"

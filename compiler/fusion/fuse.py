@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from compiler.control.decisions import Gate
 from compiler.fusion.canonical import canonical
 from compiler.fusion.decide import Decisions, Pair, Round
-from compiler.fusion.dependencies import Dependencies, dependencies
+from compiler.fusion.dependencies import Dependencies, dependencies, read_values
 from compiler.fusion.duplicates import without_duplicates
 from compiler.fusion.groups import Group, final_space
 from compiler.fusion.inline import Inlined, inlined
@@ -18,9 +18,9 @@ from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.reorder import reordered
 from compiler.fusion.weights import L1, Weights
-from compiler.loops.graph import Call, Graph
+from compiler.loops.graph import Call, Graph, Operand
 from compiler.loops.nest import Nest
-from compiler.loops.program import Program
+from compiler.loops.program import Memory, Program
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
     for group in left:
         group.space = final_space(group, L1, weights.accumulators(group.space.riders))
     return Fusion(
-        program(graph, order, left),
+        program(graph, order, left, weights),
         left,
         list(decisions.pairs.values()),
         decisions.rounds,
@@ -61,18 +61,40 @@ def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
     )
 
 
-def program(graph: Graph, order: Dependencies, groups: list[Group]) -> Program:
+def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Weights) -> Program:
     """The groups as nests and the calls, in the order in which they run."""
     stored = stored_values(graph, groups)
-    runs: list[tuple[Group | Call, list[int]]] = [(group, group.places) for group in groups]
-    runs += [(u, [place]) for place, u in enumerate(order.units) if isinstance(u, Call)]
-    home = {place: index for index, (_, places) in enumerate(runs) for place in places}
-    tasks = []
-    for index, (run, places) in enumerate(runs):
-        before = frozenset(home[p] for place in places for p in order.before[place]) - {index}
-        tasks.append(Task(max(places), isinstance(run, Call), before))
+    memory = memories(graph, stored)
+    runs, tasks = tasks_of(order, groups, memory, weights)
+    answered = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in answered}
     steps: list[Nest | Call] = []
-    for index in schedule(tasks):
-        run, _ = runs[index]
+    for index in schedule(tasks, dying):
+        run = runs[index]
         steps.append(run if isinstance(run, Call) else nest(run, f"nest_{len(steps)}", stored))
-    return Program(graph, tuple(steps), memories(graph, stored))
+    return Program(graph, tuple(steps), memory)
+
+
+def tasks_of(
+    order: Dependencies, groups: list[Group], memory: dict[str, Memory], weights: Weights
+) -> tuple[list[Group | Call], list[Task]]:
+    """What is to run, and the same as tasks for the schedule."""
+    units = order.units
+    runs: list[Group | Call] = [*groups]
+    places = [group.places for group in groups]
+    for place, unit in enumerate(units):
+        if isinstance(unit, Call):
+            runs.append(unit)
+            places.append([place])
+    home = {place: index for index, mine in enumerate(places) for place in mine}
+    tasks: list[Task] = []
+    for index, (run, mine) in enumerate(zip(runs, places, strict=True)):
+        before = dict.fromkeys(home[p] for place in mine for p in order.before[place])
+        before.pop(index, None)
+        reads = dict.fromkeys(n for place in mine for n in read_values(units[place]))
+        made = [memory[units[p].name] for p in mine if units[p].name in memory]
+        makes = 0 if isinstance(run, Call) else sum(weights.memory(m) for m in made)
+        own = {m.name for m in made}
+        outer = tuple(name for name in reads if name in memory and name not in own)
+        tasks.append(Task(max(mine), isinstance(run, Call), tuple(before), outer, makes))
+    return runs, tasks

@@ -12,7 +12,7 @@ from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, walk
 from compiler.loops.graph import Compute, Graph, Map, Node, reads
 from compiler.loops.layouts import View, compose_views, normalize
-from compiler.loops.sizes import product
+from compiler.loops.sizes import Size, product
 
 KIND = "inline"
 INLINE = "inline"
@@ -21,6 +21,8 @@ INVARIANT = 8
 """Times that a loop invariant is read for each time it would be written."""
 CHEAP = 8
 """Instructions that are less than a trip to memory and back."""
+SPARE = 1.125
+"""Bytes that a producer may read for each byte that it would write: row scalars come on top."""
 LARGEST = 64
 """Parts of an expression that is still copied to more than one reader."""
 
@@ -154,18 +156,18 @@ class _Pass:
 
     def _other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
         sources = list(reads(node))
-        if not _small(node, mine) or any(
-            isinstance(source, Gather) or source.value in self.computed for source in sources
-        ):
+        if not _small(node, mine) or any(s.value in self.computed for s in sources):
             return "", ""
         whole = product(node.domain)
         size = self.weights.number(whole)
         cost = instructions(node)
         result = BYTES.get(node.dtype, 4)
         moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
-        if cost <= CHEAP and moved <= result:
+        if cost <= CHEAP and moved <= result * SPARE:
             return "cheap", f"reads {moved:g} bytes an element, its result is {result}"
         seen = sum(_domain(self.answer.nodes[use.reader], self.weights) for use in mine)
+        if any(isinstance(source, Gather) for source in sources):
+            return "", ""
         if all(_apart(use.view) for use in mine) and seen <= size:
             return "disjoint", f"{len(mine)} readers see {seen} of {size} elements, none twice"
         return "", ""
@@ -187,14 +189,17 @@ def _uses(nodes: list[Node]) -> dict[str, list[Use]]:
 def _carry_out(
     node: Map, mine: list[Use], answer: Inlining, uses: dict[str, list[Use]], held: list[str]
 ) -> None:
-    def leaf(part: Expression) -> Expression:
-        if isinstance(part, Load) and part.value == node.name:
-            return through(node.expression, part.view)
-        return part
-
+    whole = product(node.domain)
     for place in dict.fromkeys(use.reader for use in mine):
         reader = answer.nodes[place]
         assert is_compute(reader)
+        seen = product(reader.domain)
+
+        def leaf(part: Expression, seen: Size = seen) -> Expression:
+            if isinstance(part, Load) and part.value == node.name:
+                return through(node.expression, part.view, whole, seen)
+            return part
+
         answer.nodes[place] = map_leaves(reader, leaf)
         names = answer.names.setdefault(reader.name, [])
         names.extend(name for name in held if name not in names)

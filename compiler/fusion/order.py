@@ -1,15 +1,17 @@
-"""The order in which nests and calls run: runs of nests stay together, nothing runs far too early.
+"""The order in which nests and calls run: runs of nests stay together, little memory is alive.
 
-List scheduling. A nest is taken before the next call when the graph had it before that call or when
-it lets more bytes die than it makes; so a run of nests between two calls is as long as it can be
-without keeping values alive for long.
+List scheduling. Calls keep the graph's order as far as they can. A nest runs when the next call
+waits for it, or when more bytes die with it than it makes; what only hands out results comes last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+
+LATER = 1 << 60
+SAVES = 32 << 10
+"""Bytes for which a run of calls is worth interrupting."""
 
 
 @dataclass(slots=True)
@@ -19,58 +21,82 @@ class Task:
     place: int
     """Where the graph had it."""
     call: bool
-    before: frozenset[int]
-    """Indices of the tasks that it waits for."""
-    saves: int = 0
-    """Bytes of what it alone reads, less the bytes that it writes."""
+    before: tuple[int, ...]
+    """Indices of the tasks that it waits for, each once."""
+    reads: tuple[str, ...] = ()
+    """Memory of the program that it reads, each once."""
+    makes: int = 0
+    """Bytes that it writes into new memory."""
 
 
-def schedule(tasks: Sequence[Task]) -> list[int]:
-    """Indices of the tasks in a legal order."""
-    after: list[list[int]] = [[] for _ in tasks]
-    waits = [len(task.before) for task in tasks]
-    for index, task in enumerate(tasks):
-        for earlier in sorted(task.before):
-            after[earlier].append(index)
-    keys = _keys(tasks, after, list(waits))
-    nests: list[tuple[int, int]] = []
-    calls: list[tuple[int, int]] = []
-    for index, task in enumerate(tasks):
-        if not waits[index]:
-            heappush(calls if task.call else nests, (keys[index], index))
-    order: list[int] = []
-    while nests or calls:
-        chosen = _next(tasks, nests, calls)
-        order.append(chosen)
-        for later in after[chosen]:
-            waits[later] -= 1
-            if not waits[later]:
-                heappush(calls if tasks[later].call else nests, (keys[later], later))
-    assert len(order) == len(tasks), "the groups wait for each other"
-    return order
+def schedule(tasks: Sequence[Task], dying: Mapping[str, int]) -> list[int]:
+    """Indices of the tasks in a legal order. `dying`: bytes of memory that may die, by name."""
+    return _Schedule(tasks, dying).run()
 
 
-def _next(tasks: Sequence[Task], nests: list[tuple[int, int]], calls: list[tuple[int, int]]) -> int:
-    if not calls or (nests and nests[0][0] < calls[0][0]):
-        return heappop(nests)[1]
-    for entry in sorted(nests):
-        if tasks[entry[1]].saves >= 0:
-            nests.remove(entry)
-            nests.sort()
-            return entry[1]
-    return heappop(calls)[1]
+class _Schedule:
+    def __init__(self, tasks: Sequence[Task], dying: Mapping[str, int]) -> None:
+        self.tasks = tasks
+        self.dying = dying
+        self.after: list[list[int]] = [[] for _ in tasks]
+        for index, task in enumerate(tasks):
+            for earlier in task.before:
+                self.after[earlier].append(index)
+        self.waits = [len(task.before) for task in tasks]
+        self.readers: dict[str, int] = {}
+        for task in tasks:
+            for name in task.reads:
+                self.readers[name] = self.readers.get(name, 0) + 1
+        self.keys = self._keys()
 
+    def run(self) -> list[int]:
+        ready = [index for index, count in enumerate(self.waits) if not count]
+        order: list[int] = []
+        while ready:
+            chosen = self._next(ready)
+            ready.remove(chosen)
+            order.append(chosen)
+            for name in self.tasks[chosen].reads:
+                self.readers[name] -= 1
+            for later in self.after[chosen]:
+                self.waits[later] -= 1
+                if not self.waits[later]:
+                    ready.append(later)
+        assert len(order) == len(self.tasks), "the groups wait for each other"
+        return order
 
-def _keys(tasks: Sequence[Task], after: list[list[int]], waits: list[int]) -> list[int]:
-    """The place of each task, or of the first that waits for it."""
-    order = [index for index, count in enumerate(waits) if not count]
-    for index in order:
-        for later in after[index]:
-            waits[later] -= 1
-            if not waits[later]:
-                order.append(later)
-    assert len(order) == len(tasks), "the groups wait for each other"
-    keys = [task.place for task in tasks]
-    for index in reversed(order):
-        keys[index] = min([keys[index], *(keys[later] for later in after[index])])
-    return keys
+    def _next(self, ready: list[int]) -> int:
+        calls = [index for index in ready if self.tasks[index].call]
+        nests = [index for index in ready if not self.tasks[index].call]
+        call = min(calls, key=self._key, default=-1)
+        if not nests:
+            return call
+        nest = min(nests, key=self._key)
+        if call < 0 or self.keys[nest] < self.keys[call]:
+            return nest
+        saves = max(nests, key=lambda index: (self._saves(index), -self.tasks[index].place))
+        return saves if self._saves(saves) >= SAVES else call
+
+    def _key(self, index: int) -> tuple[int, int]:
+        return self.keys[index], self.tasks[index].place
+
+    def _saves(self, index: int) -> int:
+        task = self.tasks[index]
+        last = (self.dying.get(n, 0) for n in task.reads if self.readers[n] == 1)
+        return sum(last) - task.makes
+
+    def _keys(self) -> list[int]:
+        """The place of the first call that waits for a task; of a call its own, if earlier."""
+        waits = list(self.waits)
+        order = [index for index, count in enumerate(waits) if not count]
+        for index in order:
+            for later in self.after[index]:
+                waits[later] -= 1
+                if not waits[later]:
+                    order.append(later)
+        assert len(order) == len(self.tasks), "the groups wait for each other"
+        keys = [task.place if task.call else LATER for task in self.tasks]
+        for index in reversed(order):
+            for later in self.after[index]:
+                keys[index] = min(keys[index], keys[later])
+        return keys

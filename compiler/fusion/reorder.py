@@ -32,7 +32,8 @@ def reordered(graph: Graph) -> list[Node]:
         if len(seen) != 1 or not seen[0] or not _bijection(node, seen[0]):
             continue
         view = seen[0]
-        expression = through(node.expression, view)
+        whole = product(node.domain)
+        expression = through(node.expression, view, whole, whole)
         if _chains(expression) > _chains(node.expression):
             continue
         domain = normalize(view[0]).shape

@@ -19,13 +19,16 @@ from compiler.loops.graph import (
     Store,
     reads,
 )
-from compiler.loops.layouts import View, compose_views
+from compiler.loops.layouts import Layout, View, compose_views
+from compiler.loops.sizes import Size
 
 
-def through(expression: Expression, view: View) -> Expression:
-    """The expression for index view(i) instead of i."""
+def through(expression: Expression, view: View, domain: Size, seen: Size) -> Expression:
+    """The expression for index view(i) instead of i: of `domain` elements those `seen`."""
     if not view:
-        return expression
+        if domain == seen:
+            return expression
+        view = (Layout((seen,), (1,)),)
 
     def leaf(part: Expression) -> Expression:
         if isinstance(part, (Load, Gather, Iota)):

@@ -10,6 +10,7 @@ from compiler.loops.expressions import Expression, Gather, Load, Op, walk
 from compiler.loops.graph import Call, Graph, Map, Node, Reduce, Scan, Store
 from compiler.loops.layouts import normalize
 from compiler.loops.operators import OPERATORS
+from compiler.loops.program import Memory
 from compiler.loops.sizes import Size, evaluate, product, symbols_of
 
 L1 = 32 << 10
@@ -48,6 +49,10 @@ class Weights:
     def bytes(self, node: Node) -> int:
         """Bytes of a node's value."""
         return self.elements(node) * BYTES.get(getattr(node, "dtype", ""), 4)
+
+    def memory(self, memory: Memory) -> int:
+        """Bytes of a memory."""
+        return self.number(memory.size) * BYTES.get(memory.dtype, 4)
 
     def touched(self, load: Load | Gather, domain: Size) -> int:
         """Bytes of a value that a domain of this size reads, each once."""

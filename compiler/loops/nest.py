@@ -49,7 +49,7 @@ class Reduction:
     op: ReduceOp
     expression: Expression
     over: tuple[int, ...]
-    """The axes that it reduces; it runs over all axes of the nest that are not `spread`."""
+    """The axes that it reduces. It runs over these and over `axes`."""
     axes: tuple[int, ...]
     """The axes that its result varies over."""
     origins: tuple[str, ...] = ()
@@ -94,6 +94,9 @@ class Nest:
     statements: tuple[Statement, ...]
     label: str = ""
     """Words: `softmax`, `add + layer norm`."""
+    in_place: tuple[tuple[str, str], ...] = ()
+    """(written, read): a value that is written over one that the nest reads at the same addresses.
+    The memory plan sets it; reads of the latter then name the former."""
 
     def origins(self) -> tuple[str, ...]:
         """Nodes of the ATen graph that it computes, each once, in order."""

@@ -46,8 +46,7 @@ def subtract(x: Operand, y: Operand, alpha: Operand = 1) -> Element:
     x, y = together(x, y)
     if not isinstance(alpha, Element) and alpha == 1:
         return x - y
-    minus_alpha = -alpha
-    return apply("fma", y, minus_alpha, x) if x.is_float else x + y * minus_alpha
+    return apply("fma", y, -alpha, x) if x.is_float else x - y * alpha
 
 
 @elementwise("rsub")
@@ -123,8 +122,7 @@ def fraction(x: Element) -> Element:
 
 @elementwise("addcmul")
 def addcmul(x: Element, y: Element, z: Element, value: Operand = 1) -> Element:
-    product = y * z
-    return x + (product if _is_one(value) else value * product)
+    return x + (y if _is_one(value) else value * y) * z
 
 
 @elementwise("addcdiv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
 from compiler.loops.graph import (
@@ -46,11 +47,14 @@ class Builder:
         """Its outputs; one for an operation that answers one tensor."""
         self.about_to_write: Callable[[str], None] = lambda value: None
         """To be told of a value before a store or a call writes memory that others may view."""
-        self.offsets: dict[str, Size] = {}
-        """Inputs and results that do not start where their storage does: by how many elements."""
+        self.offsets: dict[str, Size | None] = {}
+        """Inputs and results that do not start where their storage does: by how many elements;
+        None where that is not known."""
         self.written: set[str] = set()
         """Values whose memory the graph writes: a copy of one is never the value itself."""
         self._constants: dict[str, Scalar] = {}
+        self.reserved: frozenset[str] = frozenset()
+        """Names of the FX nodes: only what is made for a node may have its name."""
         self._names: set[str] = set()
 
     @property
@@ -74,7 +78,7 @@ class Builder:
     def fresh(self, name: str) -> str:
         """`name`, or `name_1`, … where it is taken."""
         found, count = name, 0
-        while found in self._names:
+        while found in self._names or (found in self.reserved and found != self.node):
             count += 1
             found = f"{name}_{count}"
         self._names.add(found)
@@ -357,6 +361,12 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
 
     Else (broadcast, gaps, strides that cannot be compared) row-major order.
     """
+    return list(_storage_order(shape, strides))
+
+
+@lru_cache(maxsize=1 << 12)
+def _storage_order(shape: Shape, strides: tuple[Size, ...]) -> tuple[int, ...]:
+    rank = len(shape)
     moving = [d for d, size in enumerate(shape) if size != 1]
     still = [d for d, size in enumerate(shape) if size == 1]
     left = set(moving)
@@ -365,13 +375,13 @@ def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
     while left:
         found = [d for d in left if strides[d] == width]
         if not found:
-            return list(range(len(shape)))
+            return tuple(range(rank))
         dim = max(found)
         order.append(dim)
         left.remove(dim)
         width = multiply(width, shape[dim])
     order.reverse()
-    return order + still if order != sorted(order) else list(range(len(shape)))
+    return tuple(order + still) if order != sorted(order) else tuple(range(rank))
 
 
 def stored_view(shape: Shape, order: Sequence[int]) -> View:

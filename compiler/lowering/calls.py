@@ -133,7 +133,8 @@ def _inspect(target: Any) -> Operation:
     seen = set[str]()
     for result in schema.returns:
         if result.alias_info is not None:
-            seen |= set(result.alias_info.before_set)
+            # of a list of views the schema names what its elements may be: the wildcard
+            seen |= set(result.alias_info.before_set) or {"*"}
     places: dict[str, int] = {}
     for position, argument in enumerate(schema.arguments):
         info = argument.alias_info
@@ -217,8 +218,12 @@ def call(
         result = Result(builder.fresh(name), meta.dtype, meta.shape, meta.strides)
         results.append(result)
         tensors.append(tensor_in_memory(result.name, meta))
+    if single and results and results[0] is not None:
+        label = results[0].name
+    else:
+        label = builder.fresh(builder.node)
     node = Call(
-        builder.node,
+        label,
         known.name,
         arguments,
         keywords,

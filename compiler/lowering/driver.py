@@ -29,6 +29,10 @@ from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
+_STRIDED = torch.strided
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+_FOREIGN_NUMBERS = (torch.SymFloat, torch.SymBool)
+
 _CHECKS = frozenset({"aten._assert_tensor_metadata.default"})
 """They compare what the compiler already knows."""
 
@@ -61,8 +65,9 @@ class _Driver:
         self.sizes = Sizes(self.graph)
         self.values: dict[fx.Node, Any] = {}
         self.device: Any = None
-        self.plain: dict[fx.Node, bool] = {}
-        """Whether a node's tensors are of a dtype and on the device that loops are for."""
+        self.foreign: set[fx.Node] = set()
+        """Nodes whose value is nothing for loops: tensors of another dtype or device, symbolic
+        floats and bools."""
         self.metas: dict[fx.Node, Meta] = {}
         """Of nodes that are one tensor."""
         self.roots: dict[fx.Node, fx.Node] = {}
@@ -74,6 +79,7 @@ class _Driver:
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
+        self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
         self.builder.written.update(
             node.args[0].name
@@ -99,6 +105,7 @@ class _Driver:
         tensors: list[tuple[fx.Node, Any]] = []
         for node in nodes:
             value = node.meta.get("val")
+            self.builder.node = node.name
             name = self.builder.fresh(node.name)
             if isinstance(value, torch.Tensor):
                 tensors.append((node, value))
@@ -113,7 +120,10 @@ class _Driver:
         for node, value in tensors:
             for dim, size in enumerate(value.shape):
                 if type(size) is not int:
-                    self.sizes.show(size, f"{node.name}.size({dim})", size.node)
+                    self.sizes.show(size, f"{node.name}.size({dim})")
+            for dim, stride in enumerate(value.stride()):
+                if type(stride) is not int:
+                    self.sizes.show(stride, f"{node.name}.stride({dim})")
         for node in nodes:
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt):
@@ -126,7 +136,8 @@ class _Driver:
         self.metas[node] = meta
         if self.device is None and value.dim():
             self.device = value.device
-        self.plain[node] = self.is_plain(value, meta)
+        if not self.is_plain(value, meta):
+            self.foreign.add(node)
         self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
         self.values[node] = tensor_in_memory(name, meta)
         self.owners[name] = node
@@ -135,8 +146,10 @@ class _Driver:
     def note_offset(self, name: str, value: Any) -> None:
         """Where a tensor in memory starts in its storage."""
         offset = value.storage_offset()
-        if type(offset) is not int or offset:
-            self.builder.offsets[name] = self.sizes.of(offset)
+        if type(offset) is not int:
+            self.builder.offsets[name] = None
+        elif offset:
+            self.builder.offsets[name] = offset
 
     def constant(self, node: fx.Node) -> None:
         value = operator.attrgetter(str(node.target))(self.module)
@@ -148,52 +161,50 @@ class _Driver:
 
     def meta(self, value: Any) -> Meta:
         """What a fake tensor looks like."""
-        if value.layout is not torch.strided or value.is_nested:
+        if value.layout is not _STRIDED:
             raise Unsupported(f"a tensor of layout {value.layout}")
-        if value.is_quantized or value.is_neg() or value.is_conj():
+        dtype = _names.get(value.dtype) or _dtype(value.dtype)
+        if value.is_neg() or (dtype not in BYTES and (value.is_quantized or value.is_conj())):
             raise Unsupported("a quantized tensor, or one with a negative or conjugate bit")
-        return Meta(
-            self.sizes.shape(value.shape), self.sizes.shape(value.stride()), _dtype(value.dtype)
-        )
+        if value._has_symbolic_sizes_strides:
+            sizes = self.sizes
+            return Meta(sizes.shape(value.shape), sizes.shape(value.stride()), dtype)
+        return Meta(tuple(value.shape), value.stride(), dtype)
 
     def is_plain(self, value: Any, meta: Meta) -> bool:
-        return meta.dtype in BYTES and (
-            value.device == self.device or (self.device is None and value.device.type != "meta")
-        )
+        if meta.dtype not in BYTES:
+            return False
+        device = value.device
+        return device == self.device or (self.device is None and device.type != "meta")
 
     # what it computes
 
     def call_function(self, node: fx.Node) -> None:
-        target = node.target
-        if target is operator.getitem:
-            source, index = node.args
-            whole = self.values[source]
-            self.values[node] = found = whole[index]
-            self.plain[node] = self.plain.get(source, True)
-            if isinstance(found, Tensor):
-                self.metas[node] = self.meta(node.meta["val"])
-                self.roots[node] = root = self.roots.get(source, node)
-                if self.owners.get(found.value) is source:
-                    self.owners[found.value] = root
-                self.note_shared(node, found)
+        if node.target is operator.getitem:
+            self.getitem(node)
             return
         value = node.meta.get("val")
-        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)):
+        if isinstance(value, torch.Tensor):
+            answers, several = [value], False
+        elif isinstance(value, _NUMBERS):
             self.values[node] = self.sizes.of(value) if not isinstance(value, float) else value
+            if isinstance(value, _FOREIGN_NUMBERS):
+                self.foreign.add(node)
             return
-        known = operation(target)
+        else:
+            several = isinstance(value, (list, tuple))
+            answers = list(value) if several else []
+        known = operation(node.target)
         if known.name in _CHECKS:
             return
-        several = isinstance(value, (list, tuple))
-        answers = list(value) if several else [] if value is None else [value]
-        metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+        metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
         if self.device is None:
             self.device = next((a.device for a in answers if isinstance(a, torch.Tensor)), None)
-        plain = all(
-            meta is None or self.is_plain(answer, meta)
-            for answer, meta in zip(answers, metas, strict=True)
-        )
-        self.plain[node] = plain
+        plain = True
+        for answer, meta in zip(answers, metas, strict=True):
+            if meta is not None and not self.is_plain(answer, meta):
+                plain = False
+                self.foreign.add(node)
         self.builder.metas = metas
         results = self.lowered(node, known, metas, plain)
         if several:
@@ -204,6 +215,18 @@ class _Driver:
             self.values[node] = results[0]
         self.note_memory(node, known, results)
 
+    def getitem(self, node: fx.Node) -> None:
+        source, index = node.args
+        self.values[node] = found = self.values[source][index]
+        if source in self.foreign:
+            self.foreign.add(node)
+        if isinstance(found, Tensor):
+            self.metas[node] = self.meta(node.meta["val"])
+            self.roots[node] = root = self.roots.get(source, node)
+            if self.owners.get(found.value) is source:
+                self.owners[found.value] = root
+            self.note_shared(node, found)
+
     def lowered(
         self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...], plain: bool
     ) -> tuple[Tensor | None, ...]:
@@ -211,9 +234,10 @@ class _Driver:
         first = len(self.graph.nodes)
         reason = "" if known.wanted else f"no lowering for {known.name}"
         if known.lowering is not None:
-            obstacle = "" if plain else "a dtype or device without loops"
-            obstacle = obstacle or self.obstacle(node)
-            if not obstacle:
+            if self.foreign:
+                plain = plain and self.foreign.isdisjoint(node.all_input_nodes)
+            obstacle = "a dtype, device or symbol without loops"
+            if plain:
                 try:
                     args, kwargs = self.arguments(node)
                     return self.checked(node, known.lowering(self.builder, *args, **kwargs), metas)
@@ -248,19 +272,10 @@ class _Driver:
                 self.note_offset(result.value, answer)
         return results
 
-    def obstacle(self, node: fx.Node) -> str:
-        """Why the node's arguments keep it from being lowered, or ""."""
-        for source in node.all_input_nodes:
-            if not self.plain.get(source, True):
-                return "a dtype or device without loops"
-            if isinstance(source.meta.get("val"), (torch.SymFloat, torch.SymBool)):
-                return "a symbolic float or bool"
-        return ""
-
     def checked(
         self, node: fx.Node, lowered: Lowered, metas: tuple[Meta | None, ...]
     ) -> tuple[Tensor | None, ...]:
-        results = lowered if isinstance(lowered, tuple) else (lowered,)
+        results = (lowered,) if isinstance(lowered, Tensor) else lowered or (None,)
         for result, meta in zip(results, metas, strict=True):
             if result is None or meta is None:
                 continue
@@ -284,9 +299,8 @@ class _Driver:
 
     def arguments(self, node: fx.Node) -> tuple[list[Any], dict[str, Any]]:
         args = [self.argument(value) for value in node.args]
-        if not node.kwargs:
-            return args, {}
-        return args, {key: self.argument(value) for key, value in node.kwargs.items()}
+        keywords = node.kwargs
+        return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
 
     def argument(self, value: Any) -> Any:
         if isinstance(value, fx.Node):
@@ -305,14 +319,12 @@ class _Driver:
         """Keep which memory ATen says that the node shows, and where our value is another's."""
         places = known.shares or known.writes
         if places:
+            args = node.args
             for place in places:
-                source = (
-                    node.kwargs.get(place)
-                    if isinstance(place, str)
-                    else node.args[place]
-                    if place < len(node.args)
-                    else None
-                )
+                if isinstance(place, str):
+                    source = node.kwargs.get(place)
+                else:
+                    source = args[place] if place < len(args) else None
                 if isinstance(source, fx.Node):
                     self.roots[node] = self.roots.get(source, source)
                     break

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compiler.loops.dtypes import FLOATS, INTEGERS, compute_dtype
+from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype
 from compiler.loops.expressions import Const, Expression, Iota, Op, SizeOf, convert
 from compiler.loops.layouts import Layout, Shape
 from compiler.loops.operators import OPERATORS
@@ -55,6 +55,11 @@ class Element:
             return self
         if dtype == "bool":
             return apply("ne", self, 0)
+        inner = self.expression
+        if dtype in REDUCED and isinstance(inner, Op) and inner.name == "convert":
+            (stored,) = inner.args
+            if stored.dtype == dtype and inner.dtype == "float32":
+                return Element(stored)  # there and back
         return Element(convert(self.expression, dtype))
 
     def __add__(self, other: Element | Number) -> Element:
@@ -204,14 +209,16 @@ def formula_map(
     *,
     compute: str = "",
     raw: Sequence[int] = (),
-    precision: str = "",
+    common: str = "",
+    compares: bool = False,
     meta: Meta | None = None,
     name: str = "",
 ) -> Tensor:
     """A map of a formula over an output: its tensors and sizes become `Element`s in `compute`.
 
     `compute` is the dtype of the output unless it is given. Arguments whose positions are in `raw`
-    keep their dtype. Numbers are rounded to `precision` where the operation converts them.
+    keep their dtype. Operands are values of the dtype `common` before they are computed with, which
+    rounds integers where it has 16 bits; wider floats and numbers only where it `compares`.
     """
     meta = meta or builder.meta
     compute = compute_dtype(compute or meta.dtype)
@@ -220,10 +227,14 @@ def formula_map(
     def element(value: Any, keeps: bool = False) -> Any:
         if isinstance(value, Tensor):
             loaded = Element(builder.load(value, meta.shape, order))
-            return loaded.to(compute_dtype(value.dtype) if keeps else compute)
+            if keeps:
+                return loaded.to(compute_dtype(value.dtype))
+            if common in REDUCED and (compares or value.dtype not in FLOATS):
+                loaded = loaded.to(common)
+            return loaded.to(compute)
         if isinstance(value, Symbolic):
             return Element(SizeOf(value)).to(compute)
-        return rounded(value, precision) if isinstance(value, float) else value
+        return rounded(value, common) if compares and isinstance(value, float) else value
 
     bound = [element(value, position in raw) for position, value in enumerate(args)]
     named = {key: element(value) for key, value in (keywords or {}).items()}
@@ -244,9 +255,16 @@ def elementwise(
     def register(formula: Formula) -> Formula:
         @lowers(*names)
         def lowering(builder: Builder, *args: Any, **keywords: Any) -> Tensor:
-            dtype = promote([*args, *keywords.values()]) if compares else ""
+            dtype = promote([*args, *keywords.values()]) if compares else builder.meta.dtype
             return formula_map(
-                builder, formula, args, keywords, compute=dtype, raw=raw, precision=dtype
+                builder,
+                formula,
+                args,
+                keywords,
+                compute=dtype,
+                raw=raw,
+                common=dtype,
+                compares=compares,
             )
 
         return formula

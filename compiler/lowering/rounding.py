@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, apply, elementwise, formula_map, nearest
-from compiler.lowering.promotion import rounded
 from compiler.lowering.registry import lowers
 from compiler.lowering.tensors import Tensor
 
@@ -29,16 +28,14 @@ def trunc(x: Element) -> Element:
 
 @lowers("round")
 def round_to(builder: Builder, x: Tensor, decimals: int = 0) -> Tensor:
-    """Half to even; with decimals through a power of ten, rounded as the dtype rounds it."""
-    dtype = builder.meta.dtype
+    """Half to even; with decimals through a power of ten."""
+    scale = 10.0 ** abs(decimals)
 
     def formula(element: Element) -> Element:
         if not element.is_float or not decimals:
             return nearest(element) if element.is_float else element
-        scale = rounded(10.0 ** abs(decimals), dtype)
-        held = element.dtype
         if decimals > 0:
-            return nearest((element * scale).to(dtype).to(held)) / scale
-        return nearest((element / scale).to(dtype).to(held)) * scale
+            return nearest(element * scale) / scale
+        return nearest(element / scale) * scale
 
     return formula_map(builder, formula, (x,))

@@ -60,8 +60,9 @@ class Sizes:
             self._hint(name, node)
         return name
 
-    def show(self, size: Any, where: str, node: Any) -> None:
+    def show(self, size: Any, where: str) -> None:
         """A symbol is the size of an input: `where` is Python for it (`primals_1.size(0)`)."""
+        node = size.node
         expression = node.expr
         if isinstance(expression, sympy.Symbol) and expression not in self._known:
             self._shown.setdefault(expression, where)

@@ -209,7 +209,10 @@ def as_strided(
             raise NoLowering("as_strided of what is not in memory")
         start = tensor.view[0].offset if tensor.view else 0
     else:
-        start = subtract(storage_offset, builder.offsets.get(tensor.value, 0))
+        first = builder.offsets.get(tensor.value, 0)
+        if first is None:
+            raise NoLowering("where the storage starts is not known")
+        start = subtract(storage_offset, first)
     shape = builder.meta.shape
     if 0 in shape:
         return Tensor(tensor.value, (), shape, tensor.dtype)

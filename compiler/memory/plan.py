@@ -28,7 +28,11 @@ class InArena:
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """The memory of another value, which dies here; `in_place`: the writing nest reads that one."""
+    """The memory of another value of the same bytes, which dies here.
+
+    `in_place`: the writing nest reads that one, and each element is read before it is written; in
+    the segment's nest those reads name the value that is written (`Nest.in_place`).
+    """
 
     value: str
     in_place: bool
@@ -45,7 +49,8 @@ class Segment:
     """`segment_0`."""
     nests: tuple[Nest, ...]
     takes: tuple[str, ...]
-    """Values from outside whose memory it reads or writes, in order of its parameters."""
+    """Values from outside whose memory it reads or writes, in order of its parameters. Where a
+    value took over another's memory, that other one (the first of the chain) stands here."""
     gives: tuple[str, ...]
     """Values that leave it, in the order in which it answers them. One that takes over memory from
     outside is written there, and answered as a new view of it where shape or dtype differ."""
@@ -61,6 +66,8 @@ class Step:
 
     run: Segment | Call
     dies: tuple[str, ...] = ()
+    """Names that nothing needs after it. One whose memory was taken over stays as long as a later
+    segment needs that memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from compiler.codegen.cpp.isa import Isa, detect
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.launcher import interface_text
 from compiler.codegen.launcher.planned import Kernels, segment_functions
@@ -11,12 +12,17 @@ from compiler.codegen.launcher.segment import methods_text, segment_text
 from compiler.loops.program import Program
 from compiler.memory.plan import Plan
 from compiler.runtime.artifact import Artifact, SegmentEntry
-from compiler.runtime.toolchain import instruction_set, unit_flags
+from compiler.runtime.toolchain import unit_flags
 from compiler.runtime.wrapper import wrapper_text
 
 
 def assemble(
-    plan: Plan, program: Program, kernels: Kernels, code: str, extra: object = None
+    plan: Plan,
+    program: Program,
+    kernels: Kernels,
+    code: str,
+    isa: Isa | None = None,
+    extra: object = None,
 ) -> Artifact:
     """The artifact of a graph, not yet built.
 
@@ -31,7 +37,7 @@ def assemble(
     return Artifact(
         name=program.graph.name,
         unit="\n".join(parts) if segments else "",
-        flags=unit_flags(instruction_set()),
+        flags=unit_flags(isa or detect()),
         segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),
         entry=segments[0].name if direct else "",
         wrapper=wrapper,

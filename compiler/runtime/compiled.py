@@ -18,14 +18,7 @@ from compiler.runtime.load import functions, load_unit
 from compiler.runtime.operations import operation
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import Store
-from compiler.runtime.toolchain import (
-    Compiler,
-    NoCompiler,
-    find_compiler,
-    instruction_set,
-    openmp_library,
-    unit_flags,
-)
+from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, unit_libraries
 
 Boxed = Callable[[list[Any]], Any]
 
@@ -47,18 +40,6 @@ class Compiled:
 
 class Unavailable(Exception):
     """There is no way to build or load units here; the message says what to do about it."""
-
-
-def libraries() -> tuple[str, ...]:
-    """What units are linked with, where they use it."""
-    openmp = openmp_library()
-    return ("-Wl,--as-needed", *((openmp,) if openmp else ()), "-lm")
-
-
-def unit_of(text: str) -> Unit:
-    """A unit for this machine."""
-    isa = instruction_set()
-    return Unit(text, unit_flags(isa), libraries(), isa.digest)
 
 
 def load(
@@ -97,7 +78,7 @@ def _path(
             return path, True, artifact
     if isinstance(compiler, NoCompiler):
         raise Unavailable(compiler.reason)
-    unit = Unit(artifact.unit, artifact.flags, libraries(), instruction_set().digest)
+    unit = Unit(artifact.unit, artifact.flags, unit_libraries())
     made = library(unit, compiler, store)
     fields = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
     fields.update(library=made.digest, build_cpu_seconds=made.cpu_seconds)

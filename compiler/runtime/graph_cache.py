@@ -122,4 +122,4 @@ def _parts(name: str, store: Store) -> dict[str, Component]:
 def _shown(part: Component | None) -> str:
     if part is None:
         return ""
-    return part.text or part.digest[:12]
+    return part.text or ("" if part == _component("") else part.digest[:12])

@@ -14,11 +14,13 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler
+from compiler.codegen.cpp.isa import detect
 from compiler.runtime.graph_cache import GraphKey, key_of
 from compiler.runtime.store import digest
-from compiler.runtime.toolchain import NoCompiler, find_compiler, instruction_set, unit_flags
+from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_flags
 
 SMALL = 256
 """Constants of at most so many elements count with their numbers, which may be in the code."""
@@ -53,11 +55,11 @@ def graph_key(
 
 @cache
 def _machine() -> dict[str, str]:
-    isa = instruction_set()
+    isa = detect()
     return {
         "torch": str(torch.__version__),
         "tcw": source_digest(),
-        "instruction set": f"{isa.name} {isa.digest}",
+        "instruction set": isa.name,
         "flags": " ".join(unit_flags(isa)),
     }
 
@@ -145,5 +147,6 @@ def _content(tensor: Any) -> str:
     known = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
     if not known or tensor.layout is not torch.strided or tensor.numel() > SMALL:
         return ""
-    plain = tensor.detach().resolve_conj().resolve_neg().reshape(-1).contiguous()
-    return digest(bytes(plain.view(torch.uint8).tolist()))[:32]
+    with unset_fake_temporarily():  # AOTAutograd traces around us
+        plain = tensor.detach().resolve_conj().resolve_neg().reshape(-1).contiguous()
+        return digest(bytes(plain.view(torch.uint8).tolist()))[:32]

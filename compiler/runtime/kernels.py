@@ -34,8 +34,6 @@ class Unit:
     text: str
     flags: tuple[str, ...]
     libraries: tuple[str, ...] = ()
-    machine: str = ""
-    """Digest of the processor's features, where the code depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,6 @@ def kernel_key(unit: Unit, compiler: Compiler) -> str:
         without_comments(unit.text),
         unit.flags,
         [Path(name).name for name in unit.libraries],
-        unit.machine,
         compiler.version,
         compiler.command[1:],
     ]

@@ -23,7 +23,7 @@ ShapesOf = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 DTYPES = {number: getattr(torch, name) for name, number in SCALAR_TYPES.items()}
 
 NEW, VIEW, ARGUMENT, NUMBER, NOTHING = range(5)
-INDEX_OUT_OF_RANGE, DIVISION_BY_ZERO = 1, 2
+DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE = 1, 2
 """As in codegen/launcher/interface.cpp."""
 
 

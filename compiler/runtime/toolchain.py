@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
+
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 
 CANDIDATES = ("g++", "clang++")
 
-UNIT_FLAGS = (
-    "-O1",
-    "-ftree-vectorize",
-    "-ftree-slp-vectorize",
-    "-ffp-contract=off",
-    "-fno-exceptions",
-    "-fno-rtti",
-    "-fno-asynchronous-unwind-tables",
-    "-nostdlib",
-)
-"""As fast as -O2 for a third less time of the compiler; no start-up files, no C++ library."""
+UNIT_FLAGS = ("-fno-asynchronous-unwind-tables", "-nostdlib")
+"""No start-up files and no C++ library: a quarter less time. Nothing unwinds through kernels."""
 
 LAUNCHER_FLAGS = ("-O1", "-fexceptions", "-fno-rtti", "-nostdlib")
 
@@ -104,46 +95,6 @@ def _version(command: tuple[str, ...], stamp: int) -> str:
     return "" if done.returncode else done.stdout.partition("\n")[0].strip()
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionSet:
-    """What the machine's vector units can do."""
-
-    name: str
-    """`avx512`, `avx2`, `neon`, or `portable`."""
-    vector_bytes: int
-    flags: tuple[str, ...]
-    """Of the compiler."""
-    digest: str
-    """Of all the processor's features: code made for one set may not run on another."""
-
-
-@cache
-def instruction_set() -> InstructionSet:
-    """That of this machine, as /proc/cpuinfo tells it."""
-    machine, features = platform.machine(), _features()
-    digest = sha256(" ".join((machine, *sorted(features))).encode()).hexdigest()[:16]
-    if {"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= features:
-        flags = ("-march=native", "-mprefer-vector-width=512")
-        return InstructionSet("avx512", 64, flags, digest)
-    if {"avx2", "fma"} <= features:
-        return InstructionSet("avx2", 32, ("-march=native",), digest)
-    if machine == "aarch64":
-        return InstructionSet("neon", 16, ("-mcpu=native",), digest)
-    return InstructionSet("portable", 16, (), digest)
-
-
-def _features() -> frozenset[str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return frozenset()
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
-
-
 @cache
 def openmp_library() -> str:
     """The OpenMP library that this process has loaded: a second one would have threads of its own.
@@ -161,9 +112,15 @@ def openmp_library() -> str:
     return ""
 
 
-def unit_flags(isa: InstructionSet) -> tuple[str, ...]:
+def unit_flags(isa: Isa) -> tuple[str, ...]:
     """How a unit of kernels is compiled, but for what it is linked with."""
-    return (*SHARED_FLAGS, *UNIT_FLAGS, *isa.flags)
+    return (*SHARED_FLAGS, *COMPILE_FLAGS, *UNIT_FLAGS, *isa.flags)
+
+
+def unit_libraries() -> tuple[str, ...]:
+    """What units are linked with, where they use it."""
+    openmp = openmp_library()
+    return ("-Wl,--as-needed", *((openmp,) if openmp else ()), "-lm")
 
 
 def launcher_flags() -> tuple[str, ...]:

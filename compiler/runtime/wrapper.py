@@ -80,7 +80,7 @@ class _Wrapper:
 
     def _segment(self, segment: Segment) -> None:
         parameters = self.segments[segment.name].parameters
-        names = [p.symbol if isinstance(p, Number) else p.name for p in parameters]
+        names = [p.symbol if isinstance(p, Number) else self._holder(p.name) for p in parameters]
         arguments = ", ".join(map(self._local, names))
         new = [name for name in segment.gives if self.forms.is_new(name)]
         targets = "".join(f"{self._local(name)}, " for name in new).rstrip()
@@ -95,9 +95,16 @@ class _Wrapper:
                 self.lines.append(f"{self._local(name)} = {self._taken_over(name)}")
                 self.bound.add(name)
 
+    def _holder(self, home: str) -> str:
+        """A name that holds this memory: its own, or that of who took it over."""
+        if home in self.bound:
+            return home
+        others = (value for value in sorted(self.bound) if self.forms.home(value) == home)
+        return next(others, home)
+
     def _taken_over(self, name: str) -> str:
         """The tensor of a value that was written into another's memory."""
-        home = self.forms.home(name)
+        home = self._holder(self.forms.home(name))
         form, old = self.forms.of(name), self.forms.of(home)
         if (form.dtype, form.sizes, form.strides) == (old.dtype, old.sizes, old.strides):
             return self._local(home)

@@ -10,6 +10,7 @@ from viewers.panes import (
     autograd,
     breaks,
     cache,
+    engines,
     findings,
     fusion,
     graph,
@@ -65,6 +66,9 @@ PANES: dict[str, Pane] = {
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
+    "engines": engines.content,
+    "engine-a": partial(engines.side, second=False),
+    "engine-b": partial(engines.side, second=True),
 }
 
 
@@ -151,6 +155,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),
     "autograd": Arrangement(
         _columns((2, "autograd"), (1, "source")), narrow=(Slot("autograd"),), focus="autograd"
+    ),
+    "engines": Arrangement(
+        (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),
+        narrow=(Slot("engines"), Slot("engine-b")),
+        focus="engines",
+        wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
 }

@@ -33,7 +33,9 @@ def header(view: View, state: State, width: int, file: str = "") -> Line:
     settings: list[Span] = []
     if start is not None:
         chosen = start.settings
-        words = [chosen.grad, chosen.engine, chosen.mode, chosen.arch or chosen.device]
+        engines = list(view.facts.of_engines)
+        of = f" {engines.index(view.engine) + 1}/{len(engines)}" if view.engine in engines else ""
+        words = [chosen.grad, chosen.engine + of, chosen.mode, chosen.arch or chosen.device]
         settings = [("  ", "dim"), text(" · ".join(word for word in words if word), "dim")]
     ending: list[Span] = [STATES[state]]
     if state == "running":

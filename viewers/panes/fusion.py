@@ -117,7 +117,7 @@ def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Ro
     if width >= 76:
         tests = f"{pair.tests} tests" if pair.tests > 1 else "1 test"
         round_ = pair.records[-1].round
-        spans.append((f"  round {round_}  {tests}", "faint"))
+        spans.append((f"  round {round_}  {tests}" if round_ else f"  {tests}", "faint"))
     note = "  may fuse; fused elsewhere first"
     if pair.verdict == "passed" and width_of(tuple(spans)) + len(note) <= width:
         spans.append((note, "faint"))
@@ -214,7 +214,8 @@ def verdict(view: View, width: int) -> list[Row]:
         "rejected": f"A and B were kept apart: {rule_words(pair.rule)}",
     }[pair.verdict]
     chain = "B reads what A writes" if record.kind == "vertical" else "neither reads the other"
-    tests = f"tested {plural(pair.tests, 'time')}, last in round {record.round} ({record.phase})"
+    tests = f"tested {plural(pair.tests, 'time')}"
+    tests += f", last in round {record.round} ({record.phase})" if record.round else ""
     rule: Line
     if pair.verdict == "rejected":
         reason = pair.reason or "no reason is given"

@@ -7,6 +7,7 @@ import re
 from rich.cells import cell_len
 
 from compiler.trace.records import Progress
+from viewers.panes import engines
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
@@ -28,6 +29,7 @@ def content(view: View, width: int) -> Content:
         BLANK,
         *_fitted(_verdict(view), width),
         *(_totals(summary, width) if summary.calls else []),
+        *_engines(view),
         BLANK,
     ]
     if summary.failure is not None:
@@ -37,6 +39,15 @@ def content(view: View, width: int) -> Content:
     if width < NARROW:
         rows = _dense(rows)
     return Content("overview", rows=rows, still=True)
+
+
+def _engines(view: View) -> list[Row]:
+    """How the two engines compare, where there are two."""
+    comparison = view.facts.comparison
+    if comparison is None:
+        return []
+    words, role = engines.verdict(comparison)
+    return [Row(body=(text(words, role),), key="engines", opens="view:engines")]
 
 
 def _dense(rows: list[Row]) -> list[Row]:

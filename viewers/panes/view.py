@@ -14,6 +14,7 @@ from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Piece, Summary, summarise
+from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import Pair
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
@@ -32,9 +33,15 @@ VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
 class Facts:
     """A recording with what is worked out from it once; made anew when the trace has grown."""
 
-    def __init__(self, recording: Recording, provenance: Provenance) -> None:
+    def __init__(
+        self, recording: Recording, provenance: Provenance, whole: Recording | None = None
+    ) -> None:
         self.recording = recording
         self.provenance = provenance
+        self.whole = whole or recording
+        """The trace, where `recording` is the part of one of its engines."""
+        self.of_engines: dict[str, Facts] = {}
+        """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
@@ -42,6 +49,11 @@ class Facts:
     @cached_property
     def summary(self) -> Summary:
         return summarise(self.recording)
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """The engines lined up, where the trace has two."""
+        return compare(self.whole)
 
     @cached_property
     def pieces(self) -> dict[str, Piece]:
@@ -125,6 +137,10 @@ class View:
     ref: Ref = ""
     """The selection."""
     compile_id: str = ""
+    engine: str = ""
+    """The engine that is looked at, where the trace has two."""
+    lined: int = 0
+    """Index of the row of kernels that is looked at in the line-up of two engines."""
     variant: str = ""
     """Kind of graph that is shown; "" for the latest stage that was recorded."""
     kernel: str = ""

@@ -49,6 +49,19 @@ class Bench(Moving):
     def do_previous_language(self) -> None:
         self._language(-1)
 
+    async def do_engine(self) -> None:
+        facts = self.view.facts.of_engines
+        if len(facts) < 2:
+            self.say("one engine was recorded: tcw explain --engine both records two")
+            return
+        names = list(facts)
+        name = names[(names.index(self.view.engine) + 1) % len(names)]
+        self.navigator.engine(name, facts[name])
+        for shown in self.panes():
+            shown.update(self.view.ref, self.view.lit, reset=True)
+        self.refresh_all()
+        self.say(f"{name}, {names.index(name) + 1} of {len(names)} engines")
+
     def do_order(self) -> None:
         orders = ORDERS.get(self.navigator.arrangement)
         if orders is None:

@@ -50,6 +50,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("order", ("o",), "o", "Order differently"),
     Command("raw", ("R",), "R", "Show kernels raw or tidied"),
     Command("torch_text", ("U",), "U", "Show torch's own text"),
+    Command("engine", ("T",), "T", "Turn to the other engine"),
     Command("copy", ("y",), "y", "Copy this row or its fix"),
     Command("help", ("question_mark",), "?", "Show help"),
     Command("palette", ("colon",), ":", "Show all commands"),
@@ -83,6 +84,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "memory": (("j k", "buffer"), ("o", "order: born, size, life"), _COMPILE, _SEARCH),
     "autograd": (("j k", "value"), _COMPILE, _PANES, _SEARCH),
     "output": (("j k", "line"), _SEARCH),
+    "engines": (("j k", "lines"), ("T", "other engine"), _PANES, ("R", "raw"), _SEARCH),
 }  # fmt: skip
 """Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
 
@@ -96,6 +98,7 @@ GOES: tuple[tuple[str, str], ...] = (
     ("fusion", "Go to fusion decisions"),
     ("kernels", "Go to the kernels"),
     ("memory", "Go to the memory plan"),
+    ("engines", "Go to both engines, lined up"),
     ("output", "Go to the program's output"),
 )
 """Arrangements, as the palette offers them."""

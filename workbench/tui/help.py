@@ -27,6 +27,9 @@ SENTENCES: dict[str, str] = {
     "fusion": "Every pair that the scheduler considered, once: fused, or why not.",
     "memory": "When each buffer lives; its height is its size. Takes over: reuse of memory.",
     "autograd": "What the forward keeps for the backward, and what is computed again.",
+    "engines": "Both engines on the same lines: loop nests, calls, time, memory. T: the other one.",
+    "engine-a": "The code that the first engine made of the chosen lines.",
+    "engine-b": "The code that the second engine made of the chosen lines.",
     "output": "What the program printed. `!` marks stderr.",
 }
 _KEYS: tuple[tuple[str, str, str, str], ...] = (
@@ -38,7 +41,8 @@ _KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("z  |", "zoom, turn the layout", "+ −", "more, less room"),
     ("y", "copy the fix or the row", "o", "order"),
     ("R", "kernels raw or tidied", "U", "torch's own text"),
-    ("q", "quit", "?", "this help"),
+    ("T", "the other engine", "?", "this help"),
+    ("q", "quit", "", ""),
 )
 _BADGES: tuple[Line, ...] = (
     (("✗", "bad"), (" graph break, rejected   ", "dim"), ("↻", "warn"), (" recompile   ", "dim"),

@@ -10,7 +10,7 @@ from compiler.trace import refs
 from viewers.panes import autograd, breaks, fusion, recompiles
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
-from viewers.panes.view import KernelLanguage, View, variant_of
+from viewers.panes.view import Facts, KernelLanguage, View, variant_of
 from viewers.summary import BreakSite, RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
@@ -58,8 +58,8 @@ class Navigator:
         if not self.stops:
             return None
         stop = self.stops.pop()
-        unfolded, facts = self.view.unfolded, self.view.facts
-        self.view = replace(stop.view, unfolded=unfolded, facts=facts)
+        unfolded, facts, engine = self.view.unfolded, self.view.facts, self.view.engine
+        self.view = replace(stop.view, unfolded=unfolded, facts=facts, engine=engine)
         self.arrangement = stop.arrangement
         return stop
 
@@ -127,6 +127,8 @@ class Navigator:
         elif kind == "pair":
             view.pair = rest
             self._light_pair()
+        elif kind == "lineup":
+            view.lined = int(rest)
         if kind != "kernel" and (row.ref or row.selects):
             self.select(row.ref or row.selects)
 
@@ -164,7 +166,9 @@ class Navigator:
         """`⏎` on a row; answers whether it led anywhere."""
         kind, _, rest = row.opens.partition(":")
         key, _, name = row.key.partition(":")
-        if kind == "fold":
+        if kind == "view":
+            self.go(rest, focus)
+        elif kind == "fold":
             self.view.unfolded ^= {rest}
         elif kind == "finding":
             arrangement = self.finding(int(rest))
@@ -298,6 +302,17 @@ class Navigator:
             view.kernel = ""
             self.select(view.ref)
         return True
+
+    def engine(self, name: str, facts: Facts) -> None:
+        """Look at the other engine's part of the trace, at the same compile."""
+        view = self.view
+        view.engine, view.facts = name, facts
+        view.kernel = view.pair = view.variant = ""
+        view.finding = view.site = view.cause = 0
+        self.language_chosen = False
+        if refs.kind(view.ref) != "src":
+            view.ref = ""
+        self.grown()
 
     def grown(self) -> None:
         """The recording has grown: start at its first compile, once there is one."""

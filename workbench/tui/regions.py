@@ -42,6 +42,8 @@ class Regions(Screen[None]):
         self.look = theme
         self.recording = Recording()
         self.provenance = Provenance()
+        self._parts: dict[str, tuple[Provenance, int]] = {}
+        """Engine -> the links of its part, and how many of its records they were fed."""
         self.navigator = Navigator(View(Facts(self.recording, self.provenance)))
         self.state: chrome.State = "opening"
         self.view.live = True
@@ -108,7 +110,7 @@ class Regions(Screen[None]):
         assert self.feed is not None
         self.recording.losses = self.feed.decoder.losses
         self.provenance.feed(records)
-        self.view.facts = Facts(self.recording, self.provenance)
+        self.view.facts = self._facts()
         self.navigator.grown()
         self.state = self._state()
         self.view.live = self.state == "running"
@@ -117,6 +119,23 @@ class Regions(Screen[None]):
         else:
             self.refresh_all()
         self.feed.pause = max(EVERY, 5 * (time.monotonic() - began))
+
+    def _facts(self) -> Facts:
+        """Of the trace, or of the engine that is looked at, where it has two."""
+        parts = self.recording.engines
+        if not parts:
+            return Facts(self.recording, self.provenance)
+        facts = {}
+        for engine, part in parts.items():
+            links, fed = self._parts.get(engine) or (Provenance(), 0)
+            links.feed(part.records[fed:])
+            self._parts[engine] = links, len(part.records)
+            facts[engine] = Facts(part, links, self.recording)
+        for one in facts.values():
+            one.of_engines = facts
+        if self.view.engine not in facts:
+            self.view.engine = next(iter(facts))
+        return facts[self.view.engine]
 
     def _state(self) -> chrome.State:
         end, failure = self.recording.end, self.recording.failure

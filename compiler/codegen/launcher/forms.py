@@ -34,6 +34,8 @@ class Forms:
                 self._forms[value.name] = TensorForm(value.dtype, value.shape, value.strides)
         for operand in (*_outputs(program), *operands(program)):
             self._take(operand)
+        for name in plan.placements:
+            self._inherit(name)
 
     def _take(self, operand: Operand) -> None:
         memory = self.program.memories.get(operand.value)
@@ -43,6 +45,15 @@ class Forms:
             self._forms[operand.value] = TensorForm(
                 operand.dtype, operand.shape, operand.strides, memory.size
             )
+
+    def _inherit(self, value: str) -> None:
+        """Memory that another value takes over is allocated as that one will want it."""
+        home, memories = self.home(value), self.program.memories
+        form = self._forms.get(value)
+        if home == value or form is None or home in self._forms or home not in memories:
+            return
+        if (memories[home].dtype, memories[home].size) == (form.dtype, form.elements):
+            self._forms[home] = form
 
     def of(self, value: str) -> TensorForm:
         """The form of a value's tensor; flat where no reader asks for one."""

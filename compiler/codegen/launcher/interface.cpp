@@ -3,7 +3,7 @@
 struct PyObject;
 
 // Codes that a kernel puts into its `error`.
-enum { INDEX_OUT_OF_RANGE = 1, DIVISION_BY_ZERO = 2 };
+enum { DIVISION_BY_ZERO = 1, INDEX_OUT_OF_RANGE = 2 };
 
 // A tensor that a segment allocates. `shape` is where its bytes, sizes and strides stand in `shapes`.
 struct Output { int dtype, rank, shape; };

@@ -94,11 +94,12 @@ def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> Answer
         return False
     if output.value in inputs:
         return Passed(output.value) if forms.fits(output) else False
-    if not forms.is_new(output.value) or forms.of(output.value).dtype != output.dtype:
+    home = forms.home(output.value)
+    if not forms.is_new(home) or forms.of(home).dtype != output.dtype:
         return False
-    if forms.fits(output):
-        return NewTensor(output.value)
-    return ViewOf(output.value, output.shape, output.strides, output.offset)
+    if forms.fits(replace(output, value=home)):
+        return NewTensor(home)
+    return ViewOf(home, output.shape, output.strides, output.offset)
 
 
 def _function(

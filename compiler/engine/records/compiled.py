@@ -34,6 +34,8 @@ class Compiled:
     """`op3` -> node of the value graph."""
     numbers: dict[str, str] = field(default_factory=dict)
     """Name of a node of the value graph -> `op3`."""
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a nest or call -> the operations that it carries out, inlined ones too."""
     kernels: dict[str, str] = field(default_factory=dict)
     """Name of a nest or call -> `k4 softmax`."""
 

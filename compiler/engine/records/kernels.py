@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from compiler.codegen.function import Function
 from compiler.engine.records.compiled import Compiled
 from compiler.loops.graph import Call
-from compiler.loops.nest import Nest, Write
+from compiler.loops.nest import Nest
 from compiler.trace.records import Kernel, KernelLine, Record, Wrapper
 
 
@@ -55,7 +55,7 @@ def _nest(
         label=label,
         language="cpp",
         text=compiled.recorder.text(function.body.replace("@", name)) if function else "",
-        nodes=compiled.operations_of(computed_in(nest)),
+        nodes=compiled.members.get(nest.name, ()),
         origins=origins,
         locations=locations,
         lines=_lines(compiled, function) if function else (),
@@ -75,19 +75,13 @@ def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> K
         name=call.target,
         label=label,
         language="aten",
-        nodes=compiled.operations_of([call.name]),
+        nodes=compiled.members.get(call.name, ()),
         origins=origins,
         locations=locations,
         no_line="" if locations else "none of its nodes has a line",
         step=number,
         steps=(number,),
     )
-
-
-def computed_in(nest: Nest) -> list[str]:
-    """Nodes of the value graph that a nest computes: statements are named after them."""
-    names = [s.buffer if isinstance(s, Write) else s.name for s in nest.statements]
-    return list(dict.fromkeys(names))
 
 
 def _lines(compiled: Compiled, function: Function) -> tuple[KernelLine, ...]:

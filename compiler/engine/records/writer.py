@@ -10,7 +10,7 @@ from compiler.codegen.function import Function
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.records.compiled import Compiled
-from compiler.engine.records.fused import groups_record
+from compiler.engine.records.fused import fusion_records, take_members
 from compiler.engine.records.kernels import kernel_records, name_kernels
 from compiler.engine.records.lowered import graph_record, lowered_records
 from compiler.engine.records.planned import plan_record
@@ -49,8 +49,9 @@ class GraphRecords:
 
     def fused(self, fusion: Fusion) -> None:
         def records() -> Iterator[Record]:
+            take_members(self._compiled, fusion)
             name_kernels(self._compiled, fusion.program.steps)
-            yield groups_record(self._compiled, fusion.program)
+            yield from fusion_records(self._compiled, fusion)
 
         self._emit(records)
 

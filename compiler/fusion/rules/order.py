@@ -32,11 +32,9 @@ def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Ref
     for first, second in ((one, two), (two, one)):
         inside = set(first.places)
         for place in second.places:
-            waits = order.before[place]
-            if len(waits) > len(inside):
-                found = [p for p in first.places if waits.get(p, "value") != "value"]
-            else:
-                found = [p for p, why in waits.items() if why != "value" and p in inside]
+            waits, over = order.before[place], order.overwrites[place]
+            found = [p for p, why in waits.items() if p in inside and why != "value"]
+            found += [p for p in over if p in inside and p not in found]
             for earlier in found:
                 refusal = _overwrites(place, earlier, space, order)
                 if refusal is not None:
@@ -51,8 +49,6 @@ def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> 
     if memory is None or not isinstance(store, Store) or not isinstance(reader, (Map, Store)):
         return refusal
     if space.mask is not None or space.riders or store.terms:
-        return refusal
-    if earlier in order.before[place] and order.before[place][earlier] != "memory":
         return refusal
     view = compose_views((), store.view)
     for leaf in reads(reader):

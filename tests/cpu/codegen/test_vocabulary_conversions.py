@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import pytest
 import torch
@@ -14,11 +15,13 @@ from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise, same
 DTYPES = tuple(BYTES)
 
 
+@cache
 def every_half(dtype: str) -> torch.Tensor:
     """All 65536 bit patterns."""
     return torch.arange(65536, dtype=torch.int32).to(torch.int16).view(getattr(torch, dtype))
 
 
+@cache
 def between(dtype: str) -> torch.Tensor:
     """float32: every 16-bit value, the midpoints to their neighbours, and a step to each side."""
     values = every_half(dtype).float()

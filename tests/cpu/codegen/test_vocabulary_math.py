@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 
+from tests.cpu.codegen.test_vocabulary_operators import edges, padded
 from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise
 
 ULPS = {
@@ -35,6 +38,7 @@ ULPS = {
 """The greatest error of float32 that is allowed, at every width."""
 
 
+@cache
 def points() -> torch.Tensor:
     """Every magnitude of float32 with both signs, denser where functions bend, and the edges."""
     magnitudes = torch.logspace(-44.8, 38.5, 6000, dtype=torch.float64)
@@ -83,6 +87,12 @@ def reference(op: str):
     return getattr(torch, op, None) or getattr(torch.special, op)
 
 
+@cache
+def answers(op: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """What float64 answers at the points, and which of float32's zeros are negative."""
+    return reference(op)(points().double()), reference(op)(points()).signbit()
+
+
 @pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
 def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
     unit = Unit(isa, lanes)
@@ -93,7 +103,8 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
     for op, number in numbers.items():
         out = torch.empty_like(x)
         unit.run(number, [x, out], x.numel())
-        error = ulps(out, reference(op)(x.double()))
+        exact, negative = answers(op)
+        error = ulps(out, exact)
         if op == "sigmoid":
             # where exp(-x) overflows, 1 / (1 + exp(-x)) is 0, in ATen too
             error[x < -88.7] = 0
@@ -104,7 +115,55 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
                 f"({int((error > ULPS[op]).sum())} beyond {ULPS[op]})"
             )
         zero = (x == 0) & (out == 0)
-        wrong = zero & (out.signbit() != reference(op)(x).signbit())
+        wrong = zero & (out.signbit() != negative)
         if wrong.any():
             failures.append(f"{op} of a zero has the wrong sign")
     assert not failures, "\n".join(failures)
+
+
+TWO_ULPS = {"pow": 1.0, "atan2": 1.5, "hypot": 1.5}
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_float32_functions_of_two_operands(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    numbers = {
+        op: elementwise(unit, op, ["float32", "float32"], "float32", "float32") for op in TWO_ULPS
+    }
+    unit.build()
+    grid = torch.cat([edges("float32"), torch.tensor([-0.0, 2.0, -2.0, -3.0, 1e-40, 1.0000001])])
+    a, b = (padded(side) for side in torch.cartesian_prod(grid, grid).unbind(1))
+    generator = torch.Generator().manual_seed(8)
+    bases = torch.exp(torch.randn(16384, generator=generator) * 3).float()
+    exponents = torch.randn(16384, generator=generator) * 20
+    signs = torch.randint(0, 2, (16384,), generator=generator) * 2 - 1
+    whole = torch.randint(-30, 30, (16384,), generator=generator).float()
+    x, y = torch.cat([a, bases, bases * signs]), torch.cat([b, exponents, whole])
+    failures = []
+    for op, number in numbers.items():
+        out = torch.empty_like(x)
+        unit.run(number, [x, y, out], x.numel())
+        exact = getattr(torch, op)(x.double(), y.double())
+        error = ulps(out, exact)
+        worst = int(error.argmax())
+        if error[worst] > TWO_ULPS[op]:
+            failures.append(
+                f"{op}({x[worst].item()!r}, {y[worst].item()!r}) = {out[worst].item()!r}, exactly "
+                f"{exact[worst].item()!r}: {error[worst]:.2f} ulp ({int((error > 1).sum())})"
+            )
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_float64_functions_are_libms(isa, lanes) -> None:
+    if 8 * lanes > isa.vector_bytes and lanes > 1:
+        pytest.skip("float64 has half as many lanes")
+    unit = Unit(isa, lanes)
+    numbers = {op: elementwise(unit, op, ["float64"], "float64", "float64") for op in ULPS}
+    unit.build()
+    x = torch.cat([torch.linspace(-8, 8, 1008), edges("float64")[:32].float()]).double()
+    for op, number in numbers.items():
+        out = torch.empty_like(x)
+        unit.run(number, [x, out], x.numel())
+        expected = reference(op)(x)
+        torch.testing.assert_close(out, expected, rtol=2e-15, atol=1e-15, equal_nan=True)

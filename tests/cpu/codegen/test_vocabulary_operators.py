@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 import torch
 
+from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO
 from compiler.loops.dtypes import FLOATS, INTEGERS
 from compiler.loops.operators import OPERATORS
 from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise, same
@@ -81,6 +83,7 @@ def pairs(dtype: str, op: str) -> list[torch.Tensor]:
     return [padded(side) for side in torch.cartesian_prod(values, values).unbind(1)]
 
 
+@cache
 def inputs(op: str, dtype: str) -> list[torch.Tensor]:
     arity = OPERATORS[op].arity
     if arity == 1:
@@ -94,6 +97,16 @@ def inputs(op: str, dtype: str) -> list[torch.Tensor]:
 
 EITHER_ZERO = ("maximum", "minimum", "fmax", "fmin")
 """Of zeros of both signs either may be answered."""
+
+
+@cache
+def answer(op: str, dtype: str) -> torch.Tensor:
+    """ATen's, or what it would be where it has no kernel for bool."""
+    values = inputs(op, dtype)
+    if dtype == "bool" and op in ("isinf", "isnan", "signbit"):
+        return torch.zeros_like(values[0])
+    return values[0] if dtype == "bool" and op == "abs" else reference(op)(*values)
+
 
 CASES = [
     *((op, dtype) for op in EXACT_FLOATS for dtype in ("float32", "float64")),
@@ -128,13 +141,7 @@ def test_operators_answer_what_aten_answers(isa, lanes) -> None:
     unit.build()
     wrong = []
     for (op, dtype), number in numbers.items():
-        values = inputs(op, dtype)
-        if op in ("isinf", "isnan", "signbit") and dtype == "bool":
-            expected = torch.zeros_like(values[0])
-        elif op == "abs" and dtype == "bool":
-            expected = values[0]
-        else:
-            expected = reference(op)(*values)
+        values, expected = inputs(op, dtype), answer(op, dtype)
         out = torch.empty_like(expected)
         error = unit.run(number, [*values, out], out.numel())
         agree = same(out, expected)
@@ -149,3 +156,67 @@ def test_operators_answer_what_aten_answers(isa, lanes) -> None:
                 f"error {error})"
             )
     assert not wrong, "\n".join(wrong)
+
+
+INTEGERS_TESTED = tuple(dtype for dtype in ALL if dtype in INTEGERS)
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_a_zero_divisor_is_reported_and_answers_zero(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    dtypes = [dtype for dtype in INTEGERS_TESTED if fits(dtype, isa, lanes)]
+    numbers = {}
+    for dtype in dtypes:
+        kind = code.storage(dtype)
+        a, b = (code.load_partial(dtype, f"({kind}*)p[{k}]", "n") for k in (0, 1))
+        for op in ("floor_divide", "trunc_divide", "remainder", "fmod"):
+            value = code.apply(op, [a, b], [dtype, dtype], dtype, count="n")
+            numbers[op, dtype] = unit.kernel(code.store(dtype, f"({kind}*)p[2]", value))
+    unit.build()
+    for (op, dtype), number in numbers.items():
+        kind = getattr(torch, dtype)
+        a, b = torch.full((lanes,), 7, dtype=kind), torch.full((lanes,), 2, dtype=kind)
+        out = torch.empty_like(a)
+        # lanes beyond the count hold zeros, which are nobody's divisors
+        assert unit.run(number, [a, b, out], max(lanes - 1, 1)) == 0, (op, dtype)
+        b[0] = 0
+        assert unit.run(number, [a, b, out], lanes) == DIVISION_BY_ZERO, (op, dtype)
+        assert out[0] == 0
+        if dtype != "uint8":
+            a[:], b[:] = torch.iinfo(kind).min, -1
+            assert unit.run(number, [a, b, out], lanes) == 0
+            assert out[0] == (a[0] if op.endswith("divide") else 0), (op, dtype)
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_constant_exponents_and_divisors(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    exponents = (0, 1, 2, 3, 0.5, -0.5, -1, -2, 4, 2.5)
+    for dtype in ALL[:-1]:
+        if not fits(dtype, isa, lanes):
+            continue
+        kind = code.storage(dtype)
+        x = code.load(dtype, f"({kind}*)p[0] + i")
+        cases = [("pow", e) for e in exponents if dtype in FLOATS or e in (0, 1, 2, 3, 4)]
+        if dtype in INTEGERS:
+            ops = ("floor_divide", "trunc_divide", "remainder", "fmod")
+            cases += [(op, divisor) for op in ops for divisor in (1, 2, 7, 64, 100)]
+        for op, operand in cases:
+            value = code.apply(op, [x, code.constant(operand, dtype)], [dtype, dtype], dtype)
+            store = code.store(dtype, f"({kind}*)p[1] + i", value)
+            numbers[op, operand, dtype] = unit.kernel(
+                f"for (long i = 0; i < n; i += {lanes}) {store}"
+            )
+    unit.build()
+    for (op, operand, dtype), number in numbers.items():
+        x = padded(edges(dtype))
+        out = torch.empty_like(x)
+        unit.run(number, [x, out], x.numel())
+        expected = torch.pow(x, operand) if op == "pow" else reference(op)(x, operand)
+        if dtype in FLOATS:
+            torch.testing.assert_close(out, expected, equal_nan=True)
+        else:
+            assert torch.equal(out, expected), (op, operand, dtype, x, out, expected)

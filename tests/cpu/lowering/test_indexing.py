@@ -133,16 +133,18 @@ def _assign_slice(x: Any) -> Any:
     return y
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", READS)
-def test_read(name: str) -> None:
+def test_read(name: str, dynamic: bool) -> None:
     fn, args = READS[name]
-    lowered(fn, *args, calls=None)
+    lowered(fn, *args, dynamic=dynamic)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", WRITES)
-def test_write(name: str) -> None:
+def test_write(name: str, dynamic: bool) -> None:
     fn, args = WRITES[name]
-    lowered(fn, *args, calls=None)
+    lowered(fn, *args, dynamic=dynamic)
 
 
 @pytest.mark.parametrize(

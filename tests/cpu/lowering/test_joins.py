@@ -100,7 +100,8 @@ def _swap(x: Any, y: Any) -> Any:
     return z
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_case(name: str) -> None:
+def test_case(name: str, dynamic: bool) -> None:
     fn, args = CASES[name]
-    lowered(fn, *args, calls=None)
+    lowered(fn, *args, dynamic=dynamic)

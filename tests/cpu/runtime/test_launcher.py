@@ -156,8 +156,8 @@ def test_anything_else_runs_the_graph_as_it_is(store: Store) -> None:
 
 def test_errors_of_kernels(store: Store, path: str) -> None:
     for body, kind, words in (
-        ("*error = 1;", IndexError, "index out of range"),
-        ("*error = 2;", RuntimeError, "ZeroDivisionError"),
+        ("*error = 2;", IndexError, "index out of range"),
+        ("*error = 1;", RuntimeError, "ZeroDivisionError"),
         ("*error = 77;", RuntimeError, "error"),
     ):
         call = load(plan_of(body, [], [("q", [8], "float32")]).artifact(), store).call

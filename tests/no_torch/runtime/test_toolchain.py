@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler.runtime.build import BuildFailed, build
-from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, instruction_set
+from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler
 
 
 def script(path: Path, text: str) -> str:
@@ -66,9 +66,3 @@ def test_a_compiler_that_makes_nothing(tmp_path: Path) -> None:
 def test_a_compiler_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="does not start"):
         build("", Compiler((str(tmp_path / "g++"),), ""), ())
-
-
-def test_the_instruction_set_fits_its_width() -> None:
-    isa = instruction_set()
-    assert isa.vector_bytes == {"avx512": 64, "avx2": 32, "neon": 16, "portable": 16}[isa.name]
-    assert len(isa.digest) == 16

@@ -209,9 +209,7 @@ class Accumulators:
         lane = self.schedule.lane
         across = scope.is_lane and lane not in statement.axes
         if scope.count is not None and across:
-            value = lanes.select_lanes(
-                value, lanes.identity(operation, dtype), scope.count, dtype
-            )
+            value = lanes.select_lanes(value, lanes.identity(operation, dtype), scope.count, dtype)
         if accumulator.names:
             name = accumulator.names[place or 0]
             if place is None:
@@ -408,9 +406,7 @@ class Accumulators:
             head.add(f"{element}* {base.name} = ({element}*)({start}) + block * {width};")
             saved, scope.code = scope.code, head
             dtype = base.dtype
-            self._fill(
-                rider.array, self.vector.identity(rider.statement.op, dtype), dtype, scope
-            )
+            self._fill(rider.array, self.vector.identity(rider.statement.op, dtype), dtype, scope)
             scope.code = saved
         head.extend(scope.code)
         scope.code = head
@@ -463,7 +459,4 @@ def _same(part: Expression, shifted: Op) -> bool:
 
 
 def _is_exp(expression: Expression, inside: Expression) -> bool:
-    return (
-        isinstance(expression, Op) and expression.name == "exp" and expression.args[0] is inside
-    )
-
+    return isinstance(expression, Op) and expression.name == "exp" and expression.args[0] is inside

@@ -90,8 +90,9 @@ class Passes:
             found[key].effects.append(statement)
         for walk in self.walks:
             walk.backwards = frozenset(
-                axis for (stage, axis), reverse in direction.items() if reverse
-                and stage == walk.stage and axis in walk.axes
+                axis
+                for (stage, axis), reverse in direction.items()
+                if reverse and stage == walk.stage and axis in walk.axes
             )
         self.walks.sort(key=Pass.order)
 
@@ -111,8 +112,9 @@ class Passes:
                 later = [
                     other
                     for other in self.walks[place + 1 :]
-                    if any(buffer in shared and buffer != write.buffer
-                           for buffer in self._reads(other))
+                    if any(
+                        buffer in shared and buffer != write.buffer for buffer in self._reads(other)
+                    )
                 ]
                 if later:
                     self._move(write, walk, later[-1])

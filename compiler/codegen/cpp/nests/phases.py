@@ -182,7 +182,11 @@ class Phases:
         self.add(Nest(nest.name, sizes, tuple(statements), nest.label), spread=False)
 
     def _total(
-        self, statement: Reduction | Let, sizes: list[Size], axes: tuple[int, ...], rank: int,
+        self,
+        statement: Reduction | Let,
+        sizes: list[Size],
+        axes: tuple[int, ...],
+        rank: int,
         lead: int,
     ) -> tuple[Write, Read]:
         """Store a complete result in the workspace, and how a later phase reads it."""
@@ -264,9 +268,7 @@ def _needed(facts: Facts, roots: Iterable[Statement]) -> list[Statement]:
     used: set[str] = set()
     kept: list[Statement] = []
     for statement in reversed(facts.nest.statements):
-        if id(statement) in wanted and (
-            not isinstance(statement, Let) or statement.name in used
-        ):
+        if id(statement) in wanted and (not isinstance(statement, Let) or statement.name in used):
             kept.append(statement)
             used.update(facts.locals_in(statement))
     return list(reversed(kept))
@@ -342,4 +344,3 @@ def _spreads(facts: Facts, isa: Isa) -> bool:
         if id(s) in _depending(facts, {m.name for m in mains if isinstance(m, Reduction)})
     )
     return long >= 64 and (one_walk or kept < 4 * COLUMNS) and kept * long >= LONG_ROWS
-

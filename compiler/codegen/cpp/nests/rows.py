@@ -177,9 +177,7 @@ class Loops:
 
     # Lanes
 
-    def _lane_loop(
-        self, walk: Pass, scope: Scope, found: list[Accumulator], steps: int
-    ) -> None:
+    def _lane_loop(self, walk: Pass, scope: Scope, found: list[Accumulator], steps: int) -> None:
         lanes = self.schedule.lanes
         size = self.units.lane_size()
         bound, name = self.units.lane_bound(), self.units.lane_name
@@ -275,9 +273,7 @@ class Loops:
         self._body(walk, inner, found, place)
         return inner.code
 
-    def _body(
-        self, walk: Pass, scope: Scope, found: list[Accumulator], place: int | None
-    ) -> None:
+    def _body(self, walk: Pass, scope: Scope, found: list[Accumulator], place: int | None) -> None:
         """What a pass does for one element, or for the elements of one vector."""
         for effect in walk.effects:
             if isinstance(effect, ScanAlong):
@@ -307,4 +303,3 @@ def _call(function: str, at: str, found: list[Accumulator], place: int) -> str:
     for accumulator in found:
         arguments += accumulator.arguments(place)
     return f"{function}({', '.join(arguments)});"
-

@@ -63,9 +63,7 @@ class Scratch:
         return Array(base, Address(strides), total)
 
 
-def dense(
-    sizes: list[tuple[int, Size]], rank: int, lanes: int
-) -> tuple[tuple[Size, ...], Size]:
+def dense(sizes: list[tuple[int, Size]], rank: int, lanes: int) -> tuple[tuple[Size, ...], Size]:
     """Row-major strides for each of a nest's axes, and the size, of an array over some of them."""
     strides: list[Size] = [0] * rank
     total: Size = 1

@@ -115,9 +115,7 @@ class Units:
             start, width = self._start, self._width
             self.head.add(f"const long {start} = {parts[-1]} * {chunk};")
             whole = self._size(self.schedule.lane)
-            even = (
-                isinstance(whole, int) and isinstance(self.chunk, int) and not whole % self.chunk
-            )
+            even = isinstance(whole, int) and isinstance(self.chunk, int) and not whole % self.chunk
             left = f"{size} - {start} < {chunk} ? {size} - {start} : {chunk}"
             self.head.add(f"const long {width} = {chunk if even else left};")
 

@@ -178,9 +178,7 @@ class Values:
             return scope.lanes.load(base.dtype, pointer)
         return scope.lanes.load_partial(base.dtype, pointer, scope.count)
 
-    def store(
-        self, base: Base, address: Address, value: str, scope: Scope, more: str = ""
-    ) -> str:
+    def store(self, base: Base, address: Address, value: str, scope: Scope, more: str = "") -> str:
         """Statement: the reverse of `load`."""
         pointer = self.pointer(base, address, scope) + more
         if not scope.is_lane:

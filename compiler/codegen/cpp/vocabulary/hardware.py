@@ -199,6 +199,16 @@ def scale(lanes: Lanes) -> str | None:
     return f"__builtin_ia32_scalefps{bits}_mask(x, n, x, {_all(lanes)}{rounding_mode})"
 
 
+def any_lane(lanes: Lanes) -> str | None:
+    """Whether a lane of the mask `v` is set."""
+    bits = lanes.count * 32
+    if not lanes.isa.builtins or bits < 128:
+        return None
+    if _wide(lanes):
+        return f"__builtin_ia32_ptestmd{bits}(v, v, {_all(lanes)}) != 0"
+    return f"__builtin_ia32_movmskps{'256' if bits == 256 else ''}(({lanes.type('float32')})v) != 0"
+
+
 _LETTERS = {1: "b", 2: "w", 4: "d", 8: "q"}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware, powers
 from compiler.codegen.cpp.vocabulary.reductions import reduce
 
 if TYPE_CHECKING:
@@ -21,7 +21,13 @@ _FUNCTIONS: dict[str, Callable[[Lanes, str], str]] = {}
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None where libm computes `op`."""
-    if held != "float32" or lanes.count == 1 or op not in _FUNCTIONS:
+    if held != "float32" or lanes.count == 1:
+        return None
+    if op == "pow":
+        register = lanes.type(held)
+        body = powers.body(lanes, register)
+        return arithmetic.function(lanes, op, f"{register} x, {register} y", register, body)
+    if op not in _FUNCTIONS:
         return None
     if op in ("sin", "cos") and not lanes.isa.fma:
         return None

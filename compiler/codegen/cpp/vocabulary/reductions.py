@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from compiler.codegen.cpp.vocabulary import hardware
 from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
 from compiler.loops.dtypes import FLOATS, compute_dtype
 
@@ -46,6 +47,13 @@ def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
     name += "_bool" if held == "bool" and op not in ("any", "all") else ""
 
     def text() -> str:
+        test = hardware.any_lane(lanes) if held == "bool" else None
+        if test is not None:
+            if op in ("all", "min", "min_quick"):
+                return (
+                    f"INLINE bool {name}({register} u) {{ {register} v = ~u; return !({test}); }}"
+                )
+            return f"INLINE bool {name}({register} v) {{ return {test}; }}"
         steps, half = [], lanes.count // 2
         while half:
             order = [*range(half, lanes.count), *range(half)]

@@ -1,0 +1,100 @@
+"""What each step of a program reads and writes, and how many bytes its values are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.loops.dtypes import BYTES
+from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.nest import Nest
+from compiler.loops.program import Program
+from compiler.loops.sizes import Size, evaluate, multiply, product, symbol_values, symbols_of
+
+WIDEST_ITEM = 16
+"""Bytes of an element of a dtype that no loop holds (complex128); only to weigh with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Names of values in the order of the step's text, each once."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+def access(step: Nest | Call) -> Access:
+    if isinstance(step, Nest):
+        return Access(step.reads(), step.writes())
+    results = tuple(result.name for result in step.results if result is not None)
+    reads = dict.fromkeys([operand.value for operand in step.operands()])
+    return Access(tuple(reads), tuple(dict.fromkeys((*step.mutates, *results))))
+
+
+class Values:
+    """The values of a program: where each comes from, its bytes, and which may share memory."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        graph = program.graph
+        self.inputs = {node.name: node for node in graph.nodes if isinstance(node, Input)}
+        self.results: dict[str, tuple[Call, Result]] = {}
+        self._shared: dict[str, str] = {}
+        self._aliased: set[str] = set()
+        for step in program.steps:
+            if not isinstance(step, Call):
+                continue
+            named = [result for result in step.results if result is not None]
+            self.results.update((result.name, (step, result)) for result in named)
+            if step.aliases:
+                self._join([*step.aliases, *(result.name for result in named)])
+        self.outputs = dict.fromkeys(o.value for o in graph.outputs if isinstance(o, Operand))
+        self.hints = _hints(program)
+
+    def _join(self, names: list[str]) -> None:
+        first = self.memory(names[0])
+        self._aliased.update(names)
+        for name in names[1:]:
+            self._shared[self.memory(name)] = first
+        self._shared.pop(first, None)
+
+    def memory(self, value: str) -> str:
+        """The value that stands for all which may share memory by what calls say of themselves."""
+        while value in self._shared:
+            value = self._shared[value]
+        return value
+
+    def aliased(self, value: str) -> bool:
+        """Whether another value may share its memory by what a call says of itself."""
+        return value in self._aliased
+
+    def bytes(self, value: str) -> Size:
+        """Of its memory; of inputs and results, were they dense."""
+        memory = self.program.memories.get(value)
+        if memory is not None:
+            return multiply(memory.size, BYTES[memory.dtype])
+        form = self.inputs[value] if value in self.inputs else self.results[value][1]
+        return multiply(product(form.shape), BYTES.get(form.dtype, WIDEST_ITEM))
+
+    def dtype(self, value: str) -> str:
+        memory = self.program.memories.get(value)
+        if memory is not None:
+            return memory.dtype
+        return (self.inputs[value] if value in self.inputs else self.results[value][1]).dtype
+
+    def number(self, size: Size) -> int | None:
+        """A size for the inputs that are compiled for."""
+        if isinstance(size, int):
+            return size
+        if not symbols_of(size) <= self.hints.keys():
+            return None
+        return evaluate(size, self.hints)
+
+
+def _hints(program: Program) -> Mapping[str, int]:
+    hints = dict(program.graph.hints)
+    missing = {name: text for name, text in program.graph.symbols.items() if name not in hints}
+    try:
+        return symbol_values(hints, missing)
+    except (NameError, ArithmeticError, SyntaxError, TypeError):
+        return hints

@@ -1,0 +1,77 @@
+"""How many bytes are alive at once, for the sizes that a graph is compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from compiler.memory.accesses import Values
+from compiler.memory.lifetimes import Timeline
+from compiler.memory.plan import Placement
+from compiler.memory.segments import home
+
+
+def peak_bytes(
+    timeline: Timeline,
+    values: Values,
+    temporaries: Collection[str],
+    placements: Mapping[str, Placement] | None = None,
+    arenas: Mapping[int, int | None] | None = None,
+) -> int | None:
+    """Most bytes of temporaries and outputs at any step; None where a size has no hint.
+
+    A segment allocates all that it gives and its arena when it starts, and what dies in it is let
+    go when it ends. Without `placements` nothing is taken over, and an arena is as large as what
+    lives at once in it.
+    """
+    placements = placements or {}
+    ends: dict[str, int] = {}
+    for name in timeline.values:
+        root = values.memory(home(name, placements))
+        ends[root] = max(ends.get(root, 0), timeline.last_step(name))
+    change = [0] * (timeline.steps + 2)
+    inside = [0] * (len(timeline.runs) + 1)
+    for root, end in ends.items():
+        if root in values.inputs or root not in timeline.values:
+            continue
+        life = timeline.values[root]
+        size = values.number(values.bytes(root))
+        if size is None:
+            return None
+        if root in temporaries:
+            inside[life.first] += size
+            inside[life.last + 1] -= size
+        else:
+            change[timeline.step[life.first]] += size
+            change[end + 1] -= size
+    scratch = _largest_inside(timeline, inside)
+    for step, size in (arenas or {}).items():
+        if size is None:
+            return None
+        scratch[step] = size
+    alive, most = 0, 0
+    for step in range(timeline.steps):
+        alive += change[step]
+        most = max(most, alive + scratch[step])
+    return most
+
+
+def _largest_inside(timeline: Timeline, change: list[int]) -> list[int]:
+    largest = [0] * timeline.steps
+    alive = 0
+    for place, step in enumerate(timeline.step):
+        alive += change[place]
+        largest[step] = max(largest[step], alive)
+    return largest
+
+
+def total_bytes(timeline: Timeline, values: Values) -> int | None:
+    """Bytes of all temporaries and outputs together: what it takes if nothing is let go."""
+    total = 0
+    for name in timeline.values:
+        if name in values.inputs or values.memory(name) != name:
+            continue
+        size = values.number(values.bytes(name))
+        if size is None:
+            return None
+        total += size
+    return total

@@ -1,0 +1,231 @@
+"""The memory planner: from a program to segments, placements and deaths."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from compiler.control.decisions import Decision, Gate
+from compiler.loops.graph import Call
+from compiler.loops.nest import Nest
+from compiler.loops.program import Program
+from compiler.loops.sizes import Size
+from compiler.memory.accesses import Values, access
+from compiler.memory.arena import Arena, Temporary, aligned, pack
+from compiler.memory.lifetimes import Timeline
+from compiler.memory.order import Run, gathered
+from compiler.memory.peak import peak_bytes, total_bytes
+from compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
+from compiler.memory.reuse import OWN, REUSE, Reuse, decide
+from compiler.memory.segments import home, segment
+
+ORDER = "order"
+EARLY, LATE, AS_FUSED = "early", "late", "as-fused"
+"""Choices of a decision of kind `order`: where a nest stands that may stand in several segments."""
+
+PEAK_TOLERANCE = 1.02
+"""An order with fewer segments may cost this much more memory."""
+
+WASTE = 4096
+"""Bytes of padding that a temporary of symbolic size may cost in the arena, and 1/8 of its own."""
+
+
+def plan(program: Program, gate: Gate | None = None, donated: Collection[str] = ()) -> Plan:
+    """The program with memory. `donated`: inputs that only the graph itself still holds.
+
+    Deterministic. Every order, reuse and refusal of a reuse passes the gate.
+    """
+    values = Values(program)
+    timeline = _ordered(program, values, gate)
+    temporaries = _temporaries(timeline, values)
+    reuse = Reuse(timeline, values, temporaries, donated, gate)
+    placements: dict[str, Placement] = {}
+    for place, run in enumerate(timeline.runs):
+        if not isinstance(run, Nest):
+            continue
+        for value in run.writes():
+            if value in program.memories and timeline.values[value].first == place:
+                reuse.choose(value, run)
+                placements[value] = reuse.taken.get(value, New())
+    arenas: dict[int, Size] = {}
+    for step, arena in _arenas(timeline, values, temporaries, placements, gate).items():
+        arenas[step] = arena.bytes
+        for value, offset in arena.offsets.items():
+            placements[value] = InArena(offset)
+    return Plan(
+        _steps(timeline, values, placements, arenas),
+        placements,
+        peak_bytes(
+            timeline,
+            values,
+            temporaries,
+            placements,
+            {step: values.number(size) for step, size in arenas.items()},
+        ),
+        total_bytes(timeline, values),
+    )
+
+
+def _ordered(program: Program, values: Values, gate: Gate | None) -> Timeline:
+    """The order with the least memory at its peak; of about equal ones, with fewest segments."""
+    orders: dict[str, list[Run]] = {
+        EARLY: gathered(program.steps, values, lazy=False),
+        LATE: gathered(program.steps, values, lazy=True),
+        AS_FUSED: list(program.steps),
+    }
+    lines: dict[str, Timeline] = {}
+    for name, order in orders.items():
+        if not any(line.runs == tuple(order) for line in lines.values()):
+            lines[name] = Timeline(order, values)
+    if len(lines) == 1:
+        return lines[EARLY]
+    peaks = {name: _peak(line, values) for name, line in lines.items()}
+    least = min(peaks.values())
+    best = min(
+        (name for name in lines if peaks[name] <= least * PEAK_TOLERANCE),
+        key=lambda name: (_segments(lines[name]), peaks[name]),
+    )
+    if gate is not None:
+        words = "; ".join(
+            f"{name}: {_segments(lines[name])} segments, {peaks[name]:,} bytes" for name in lines
+        )
+        numbers = {f"{name}_peak_bytes": peak for name, peak in peaks.items()}
+        best = gate.decide(
+            Decision(
+                graph=program.graph.name,
+                kind=ORDER,
+                names=("steps",),
+                default=best,
+                choices=tuple(lines),
+                rule="least-memory",
+                reason=f"{words} at once",
+                numbers=numbers,
+            )
+        )
+    return lines[best]
+
+
+def _peak(timeline: Timeline, values: Values) -> int:
+    found = peak_bytes(timeline, values, _temporaries(timeline, values))
+    return 0 if found is None else found
+
+
+def _segments(timeline: Timeline) -> int:
+    return len({s for s, run in zip(timeline.step, timeline.runs, strict=True) if _is_nest(run)})
+
+
+def _is_nest(run: Run) -> bool:
+    return isinstance(run, Nest)
+
+
+def _temporaries(timeline: Timeline, values: Values) -> frozenset[str]:
+    """Values that no call and no other segment sees, and that an arena can hold."""
+    return frozenset(
+        name
+        for name in timeline.values
+        if name in values.program.memories
+        and not timeline.leaves(name)
+        and _fits_arena(name, values)
+    )
+
+
+def _fits_arena(name: str, values: Values) -> bool:
+    """Symbolic sizes are rounded up coefficient by coefficient, which may cost too much."""
+    exact = values.bytes(name)
+    if isinstance(exact, int):
+        return True
+    size, padded = values.number(exact), values.number(aligned(exact))
+    return size is None or padded is None or padded - size <= WASTE + size // 8
+
+
+def _arenas(
+    timeline: Timeline,
+    values: Values,
+    temporaries: Collection[str],
+    placements: dict[str, Placement],
+    gate: Gate | None,
+) -> dict[int, Arena]:
+    """Step -> the arena of its segment; each value that shares bytes with another is a decision."""
+    lasts: dict[str, int] = {}
+    for value in placements:
+        if value in temporaries:
+            root = home(value, placements)
+            lasts[root] = max(lasts.get(root, 0), timeline.values[value].last)
+    found: dict[int, list[Temporary]] = {}
+    for root, last in lasts.items():
+        first = timeline.values[root].first
+        one = Temporary(root, values.bytes(root), first, last)
+        found.setdefault(timeline.step[first], []).append(one)
+    arenas: dict[int, Arena] = {}
+    for step, held in found.items():
+        arena = pack(held)
+        alone = {
+            value
+            for value, other in arena.shares.items()
+            if decide(
+                gate,
+                values,
+                value,
+                REUSE,
+                "arena",
+                f"{other} is dead by then: its bytes serve again",
+            )
+            == OWN
+        }
+        if alone:
+            arena = pack(
+                [Temporary(t.value, t.bytes, t.first, t.last, t.value in alone) for t in held]
+            )
+        arenas[step] = arena
+    return arenas
+
+
+def _steps(
+    timeline: Timeline,
+    values: Values,
+    placements: dict[str, Placement],
+    arenas: dict[int, Size],
+) -> tuple[Step, ...]:
+    runs: list[Segment | Call] = []
+    start = 0
+    while start < len(timeline.runs):
+        run = timeline.runs[start]
+        stop = start + 1
+        if isinstance(run, Call):
+            runs.append(run)
+        else:
+            while stop < len(timeline.runs) and timeline.step[stop] == timeline.step[start]:
+                stop += 1
+            number = sum(isinstance(one, Segment) for one in runs)
+            size = arenas.get(timeline.step[start], 0)
+            places = range(start, stop)
+            name = f"segment_{number}"
+            runs.append(segment(name, places, values, timeline, placements, size))
+        start = stop
+    dead = _deaths(timeline, values, placements)
+    return tuple(Step(run, tuple(dead.get(step, ()))) for step, run in enumerate(runs))
+
+
+def _deaths(
+    timeline: Timeline, values: Values, placements: dict[str, Placement]
+) -> dict[int, list[str]]:
+    """Step -> names that nothing needs after it, in order of their first use.
+
+    The first of a chain of values in one memory is needed by every segment that uses that memory.
+    """
+    needed: dict[str, int] = {}
+    for place, run in enumerate(timeline.runs):
+        accessed = access(run)
+        for name in (*accessed.reads, *accessed.writes):
+            needed[name] = timeline.step[place]
+            if isinstance(run, Nest):
+                needed[home(name, placements)] = timeline.step[place]
+    for name, node in values.inputs.items():
+        if not node.constant:
+            needed.setdefault(name, 0)
+    dead: dict[int, list[str]] = {}
+    for name, step in needed.items():
+        constant = name in values.inputs and values.inputs[name].constant
+        inside = isinstance(placements.get(home(name, placements)), InArena)
+        if name not in values.outputs and not constant and not inside:
+            dead.setdefault(step, []).append(name)
+    return dead

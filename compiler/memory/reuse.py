@@ -1,0 +1,184 @@
+"""Which values are written over the memory of others that die, each a decision.
+
+A value that leaves its segment may take over one from outside that the segment needs last; a
+temporary may be written over another temporary, in place. Everything else that is reused lies in
+the arena (`arena.py`). Memory that may be shared with anybody else is never taken: a graph's
+inputs (unless the caller gave them up), outputs, and whatever a call may alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from compiler.control.decisions import Decision, Gate
+from compiler.loops.dtypes import BYTES
+from compiler.loops.nest import Nest
+from compiler.loops.sizes import Size, product
+from compiler.memory.accesses import Values
+from compiler.memory.in_place import Refusal, refusal
+from compiler.memory.lifetimes import Timeline
+from compiler.memory.plan import TakesOver
+
+KIND = "reuse"
+REUSE = "reuse"
+OWN = "own"
+
+FRESH = frozenset(
+    f"aten.{name}.default"
+    for name in (
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "convolution",
+        "convolution_backward",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+    )
+)
+"""Operations that are known to answer memory which nobody else holds."""
+
+
+class Reuse:
+    """Chooses what each value takes over; asked in the order in which values are first written."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        values: Values,
+        temporaries: Collection[str],
+        donated: Collection[str],
+        gate: Gate | None,
+    ) -> None:
+        self.timeline = timeline
+        self.values = values
+        self.temporaries = frozenset(temporaries)
+        """Values that live in the arena of their segment."""
+        self.donated = frozenset(donated)
+        self.gate = gate
+        self.taken: dict[str, TakesOver] = {}
+        """Value -> what it takes over."""
+        self._given: set[str] = set()
+        self._dying = self._by_death()
+
+    def _by_death(self) -> dict[tuple[int, Size], list[str]]:
+        """(step, bytes) -> the values whose memory is free after it, in order of their deaths."""
+        found: dict[tuple[int, Size], list[str]] = {}
+        lives = sorted(self.timeline.values.items(), key=lambda item: item[1].last)
+        for name, _ in lives:
+            if self._may_give(name):
+                key = self.timeline.last_step(name), self.values.bytes(name)
+                found.setdefault(key, []).append(name)
+        return found
+
+    def _may_give(self, name: str) -> bool:
+        values = self.values
+        if name in values.outputs or values.aliased(name):
+            return False
+        if name in values.inputs:
+            form = values.inputs[name]
+            given = name in self.donated and not form.constant
+            return given and form.dtype in BYTES and dense(form.shape, form.strides)
+        if name in values.results:
+            call, result = values.results[name]
+            fresh = call.target in FRESH and result.dtype in BYTES
+            return fresh and dense(result.shape, result.strides)
+        return True
+
+    def choose(self, value: str, nest: Nest) -> None:
+        """Decide about a value at the nest that first writes it."""
+        life = self.timeline.values[value]
+        step = self.timeline.step[life.first]
+        temporary = value in self.temporaries
+        refused: tuple[str, Refusal] | None = None
+        best: tuple[int, str] | None = None
+        for donor in self._dying.get((step, self.values.bytes(value)), ()):
+            dead = self.timeline.values[donor].last
+            if donor in self._given or donor == value or dead > life.first:
+                continue
+            if (donor in self.temporaries) != temporary or self._made_here(donor, step):
+                continue
+            if dead < life.first:
+                if not temporary and (best is None or dead >= best[0]):
+                    best = dead, donor
+                continue
+            no = refusal(nest, value, donor, self.values)
+            if no is None:
+                best = dead, donor
+                break
+            refused = refused or (donor, no)
+        if best is not None:
+            self._take(value, best[1], in_place=best[0] == life.first)
+        elif refused is not None:
+            donor, (rule, reason) = refused
+            self._decide(
+                value,
+                OWN,
+                "no-donor",
+                f"it cannot be written over {donor}: {reason}",
+                (rule, reason),
+            )
+
+    def _made_here(self, donor: str, step: int) -> bool:
+        """Whether a tensor is answered by the very segment in which it dies."""
+        if donor in self.temporaries or donor in self.values.inputs:
+            return False
+        return self.timeline.step[self.timeline.values[donor].first] == step
+
+    def _take(self, value: str, donor: str, *, in_place: bool) -> None:
+        size = self.values.bytes(value)
+        reason = (
+            f"{donor} is read at the same addresses for the last time"
+            if in_place
+            else f"{donor} is dead by then"
+        )
+        reason = f"{reason}; both are {size if not isinstance(size, int) else f'{size:,}'} bytes"
+        rule = "in-place" if in_place else "takes-over"
+        if self._decide(value, REUSE, rule, reason, None) == REUSE:
+            self.taken[value] = TakesOver(donor, in_place)
+            self._given.add(donor)
+
+    def _decide(
+        self, value: str, default: str, rule: str, reason: str, forbidden: Refusal | None
+    ) -> str:
+        return decide(self.gate, self.values, value, default, rule, reason, forbidden)
+
+
+def decide(
+    gate: Gate | None,
+    values: Values,
+    value: str,
+    default: str,
+    rule: str,
+    reason: str,
+    forbidden: Refusal | None = None,
+) -> str:
+    """`reuse` or `own` for one value: the default, or what an override says."""
+    if gate is None:
+        return default
+    size = values.number(values.bytes(value))
+    decision = Decision(
+        graph=values.program.graph.name,
+        kind=KIND,
+        names=(value,),
+        default=default,
+        choices=(REUSE, OWN),
+        rule=rule,
+        reason=reason,
+        numbers={} if size is None else {"bytes": size},
+        forbidden={} if forbidden is None else {REUSE: forbidden},
+    )
+    return gate.decide(decision)
+
+
+def dense(shape: tuple[Size, ...], strides: tuple[Size, ...]) -> bool:
+    """Whether a strided tensor fills its memory without gaps, in some order of its dimensions."""
+    left = [(stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1]
+    width: Size = 1
+    while left:
+        found = next((item for item in left if item[0] == width), None)
+        if found is None:
+            return False
+        left.remove(found)
+        width = product((width, found[1]))
+    return True

@@ -1,0 +1,67 @@
+"""The warm start: from a graph's key to its callable; lowering and all after it only on a miss."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.runtime.artifact import Artifact
+from compiler.runtime.build import BuildFailed
+from compiler.runtime.compiled import Boxed, Compiled, Unavailable, load
+from compiler.runtime.graph_cache import GraphKey, Hit, Miss, keep, look_up
+from compiler.runtime.operations import UnknownOperation
+from compiler.runtime.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A callable, and what the cache said."""
+
+    compiled: Compiled
+    found: Hit | Miss
+
+
+def compiled_graph(
+    key: GraphKey,
+    store: Store,
+    make: Callable[[], Artifact],
+    constants: Mapping[str, Any] | None = None,
+    otherwise: Boxed | None = None,
+    launcher_store: Store | None = None,
+) -> Outcome:
+    """The callable of a graph; `make` is called only where no whole entry of its key is there.
+
+    The rest is as for `load`. Raises what `make` raises, `Unavailable`, `BuildFailed`, OSError.
+    """
+
+    def loaded(artifact: Artifact) -> Compiled:
+        return load(artifact, store, constants, otherwise, launcher_store)
+
+    found = look_up(key, store)
+    if isinstance(found, Hit):
+        try:
+            return Outcome(loaded(found.artifact), found)
+        except (Unavailable, BuildFailed, OSError, UnknownOperation, KeyError, AttributeError):
+            # The entry speaks of what is not there (any more): it is made anew.
+            found = Miss("damaged")
+    compiled = loaded(make())
+    with contextlib.suppress(OSError):
+        keep(key, compiled.artifact, store)
+    return Outcome(compiled, found)
+
+
+def words(found: Hit | Miss) -> str:
+    """What a miss says, on one line; "" for a hit."""
+    if isinstance(found, Hit):
+        return ""
+    if found.reason != "changed":
+        return {"first": "no entry of such a graph", "damaged": "the entry is damaged"}[
+            found.reason
+        ]
+    changes = [
+        f"{change.name}: {change.before or 'none'} → {change.now or 'none'}"
+        for change in found.changed
+    ]
+    return "; ".join(changes)

@@ -1,0 +1,190 @@
+"""Two engines lined up: figures, stages, and the kernels that each made of the same lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from compiler.trace.records import Kernel
+from viewers.labels import kernel_label
+from viewers.panes import kernel as kernel_pane
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, pad_left, text
+from viewers.panes.view import View
+from viewers.places import cut
+from viewers.plain import plain
+from viewers.summary.engines import Both, Comparison, EngineColumn, LineUp
+from viewers.words import (
+    NOT_MEASURED,
+    bytes_text,
+    milliseconds_text,
+    number,
+    numbers_text,
+    percent,
+    plural,
+    ratio_text,
+    seconds_text,
+)
+
+FIGURE = 12
+"""Cells of a figure."""
+NAME = 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of the kernels: a kernel of each engine, of the same lines."""
+
+    line_up: LineUp
+    first: Kernel | None
+    second: Kernel | None
+
+
+def places(comparison: Comparison) -> list[Place]:
+    """All rows of kernels in order."""
+    found = []
+    for one in comparison.kernels:
+        for index in range(max(len(one.first), len(one.second))):
+            first, second = (
+                side[index] if index < len(side) else None for side in (one.first, one.second)
+            )
+            found.append(Place(one, first, second))
+    return found
+
+
+def content(view: View, width: int) -> Content:
+    comparison = view.facts.comparison
+    if comparison is None:
+        return Content(
+            "engines",
+            rows=empty(width, "one engine was recorded", "tcw explain --engine both lines up two"),
+        )
+    rows = [
+        BLANK,
+        Row(body=(verdict(comparison),)),
+        BLANK,
+        *_figures(comparison),
+        BLANK,
+        *_stages(comparison),
+        *_kernels(comparison, width),
+    ]
+    names = " and ".join(column.engine for column in comparison.columns)
+    return Content("engines", names, rows=rows, start=f"lineup:{view.lined}", tracks=True)
+
+
+def verdict(comparison: Comparison) -> tuple[str, Role]:
+    speed = comparison.speed
+    if speed is None:
+        return f" speed {NOT_MEASURED}", "dim"
+    noise = f"±{percent(speed.noise)}, {plural(speed.rounds, 'round')}"
+    if speed.in_noise:
+        return (
+            f" no difference that this run can show: {ratio_text(speed.speedup)} {noise}",
+            "strong",
+        )
+    if speed.speedup >= 1:
+        return f" {speed.second} is {ratio_text(speed.speedup)} faster ({noise})", "good"
+    return f" {speed.first} is {ratio_text(1 / speed.speedup)} faster ({noise})", "bad"
+
+
+def _line(what: str, *cells: str, role: Role = "text") -> Row:
+    spans: list[tuple[str, Role]] = [(f" {pad(what, NAME)}", "dim")]
+    spans += [(pad_left(cell, FIGURE), role) for cell in cells]
+    return Row(body=tuple(spans))
+
+
+def _figures(comparison: Comparison) -> list[Row]:
+    columns = comparison.columns
+    rows = [_line("", *(column.engine for column in columns), role="strong")]
+    for what, figure in (
+        ("a call", _call),
+        ("compiled in", _compiled),
+        ("CPU of that", _cpu),
+        ("loop nests", lambda column: number(column.loop_nests)),
+        ("functions", lambda column: number(column.functions)),
+        ("library calls", lambda column: number(column.calls)),
+        ("memory peak", _peak),
+    ):
+        rows.append(_line(what, *(figure(column) for column in columns)))
+    return rows
+
+
+def _call(column: EngineColumn) -> str:
+    speed = column.summary.speed
+    return milliseconds_text(speed.compiled_ms if speed else None)
+
+
+def _compiled(column: EngineColumn) -> str:
+    speed = column.summary.speed
+    return seconds_text(speed.compile_seconds if speed else None)
+
+
+def _cpu(column: EngineColumn) -> str:
+    speed = column.summary.speed
+    return seconds_text(speed.compile_cpu_seconds if speed else None)
+
+
+def _peak(column: EngineColumn) -> str:
+    return "unknown" if column.peak_bytes is None else bytes_text(column.peak_bytes)
+
+
+def _stages(comparison: Comparison) -> list[Row]:
+    if not comparison.stages:
+        return []
+    rows = [Row(body=((" time by stage, wall", "dim"),))]
+    rows += [
+        _line(one.what, *(_seconds(value) for value in _values(one))) for one in comparison.stages
+    ]
+    return [*rows, BLANK]
+
+
+def _values(both: Both) -> tuple[float | None, float | None]:
+    return both.first, both.second
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else seconds_text(value)
+
+
+def _kernels(comparison: Comparison, width: int) -> list[Row]:
+    rows: list[Row] = []
+    room = max(12, (width - 12) // 2)
+    graph = ""
+    for index, place in enumerate(places(comparison)):
+        if place.line_up.graph != graph:
+            graph = place.line_up.graph
+            rows += [*([BLANK] if rows else []), Row(body=(text(f" {graph}", "dim"),))]
+        lines = numbers_text(line for _, line in place.line_up.lines) or "–"
+        rows.append(
+            Row(
+                gutter=(text(pad_left(cut(lines, 8), 9) + " ", "faint"),),
+                body=(*_kernel(place.first, room), *_kernel(place.second, room)),
+                key=f"lineup:{index}",
+            )
+        )
+    return rows
+
+
+def _kernel(kernel: Kernel | None, room: int) -> Line:
+    if kernel is None:
+        return ((" " * room, "dim"),)
+    role: Role = "dim" if kernel.language == "aten" else "text"
+    words = plain(f"{kernel.id} {kernel_label(kernel)}")
+    return ((pad(cut(words, room - 1), room), role),)
+
+
+def side(view: View, width: int, second: bool) -> Content:
+    """The code that one of the engines made of the chosen lines."""
+    comparison = view.facts.comparison
+    if comparison is None:
+        return Content("engine", rows=empty(width, "one engine was recorded"))
+    column = comparison.columns[second]
+    found = places(comparison)
+    place = found[min(view.lined, len(found) - 1)] if found else None
+    chosen = (place.second if second else place.first) if place else None
+    if chosen is None:
+        why = f"{column.engine} made no kernel of its own here"
+        return Content(column.engine, rows=empty(width, why))
+    facts = view.facts.of_engines[column.engine]
+    other = replace(view, facts=facts, kernel=chosen.id, language="cpp", lit={}, ref="")
+    other.compile_id = next((c for c, ks in facts.kernels_of.items() if chosen in ks), "")
+    shown = kernel_pane.content(other, width)
+    return replace(shown, name=column.engine)
