@@ -50,4 +50,3 @@ def with_invariants(nest: Nest) -> Nest:
             statement = replace(statement, expression=expression)
         statements.append(statement)
     return replace(nest, statements=tuple(statements)) if made else nest
-

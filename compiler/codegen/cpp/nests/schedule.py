@@ -228,7 +228,6 @@ def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> 
     return total * 16 / lanes
 
 
-
 def tile_axis(facts: Facts, lane: int, lanes: int, outer: tuple[int, ...]) -> int | None:
     """The axis that most reads run along which are strided on the lanes."""
     if lanes == 1 or any(

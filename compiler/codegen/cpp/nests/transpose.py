@@ -1,10 +1,10 @@
 """Square tiles: reads that run along another axis than the lanes, transposed in registers.
 
-    for band of rows:                       as many rows as there are lanes
-        for columns, a vector a step:
-            load the tile along its rows' axis, transpose it
-            for each row of the band:       its register of the tile, all else as everywhere
-        for each row, the columns left over: strided loads
+for band of rows:                       as many rows as there are lanes
+    for columns, a vector a step:
+        load the tile along its rows' axis, transpose it
+        for each row of the band:       its register of the tile, all else as everywhere
+    for each row, the columns left over: strided loads
 """
 
 from __future__ import annotations
