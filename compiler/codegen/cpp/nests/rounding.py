@@ -32,7 +32,8 @@ def without_round_trips(nest: Nest) -> Nest:
         new = replace(statement, expression=expression)
         if isinstance(new, Write):
             terms = tuple(replace(term, index=_visit(term.index, wide)) for term in new.terms)
-            new = replace(new, terms=terms)
+            new = replace(new, terms=terms, expression=_stored(expression, new.dtype, wide))
+            changed |= new.expression is not expression
         if isinstance(new, Let) and new.dtype in REDUCED and _rounds(new.expression):
             assert isinstance(new.expression, Op)
             source = new.expression.args[0]
@@ -46,6 +47,17 @@ def without_round_trips(nest: Nest) -> Nest:
     if not changed:
         return nest
     return replace(nest, statements=tuple(_used(statements)))
+
+
+def _stored(expression: Expression, dtype: str, wide: dict[str, str]) -> Expression:
+    """What a write of 16 bits takes: it rounds itself."""
+    if dtype not in REDUCED or expression.dtype != dtype:
+        return expression
+    if isinstance(expression, Local) and expression.name in wide:
+        return Local(wide[expression.name], "float32")
+    if isinstance(expression, Op) and expression.name == "convert":
+        return expression.args[0] if expression.args[0].dtype == "float32" else expression
+    return expression
 
 
 def _rounds(expression: Expression) -> bool:
