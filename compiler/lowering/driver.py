@@ -440,7 +440,10 @@ class _Driver:
         return tuple(meta if i in used else None for i, meta in enumerate(metas))
 
     def arguments(self, node: fx.Node) -> tuple[list[Any], dict[str, Any]]:
-        args = [self.argument(value) for value in node.args]
+        args = [
+            self.value_of(value) if isinstance(value, fx.Node) else self.argument(value)
+            for value in node.args
+        ]
         keywords = node.kwargs
         return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
 
@@ -451,6 +454,8 @@ class _Driver:
         return found
 
     def argument(self, value: Any) -> Any:
+        if value is None or isinstance(value, (int, float)):
+            return value
         if isinstance(value, fx.Node):
             return self.value_of(value)
         if isinstance(value, (list, tuple)):
