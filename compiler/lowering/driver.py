@@ -128,6 +128,8 @@ class _Driver:
                 self.graph.parameters.append(name)
                 self.values[node] = value
         for node, value in tensors:
+            if not value._has_symbolic_sizes_strides:
+                continue
             for dim, size in enumerate(value.shape):
                 if type(size) is not int:
                     self.sizes.show(size, f"{node.name}.size({dim})")
