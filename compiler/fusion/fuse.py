@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from compiler.control.decisions import Gate
 from compiler.fusion.canonical import canonical
+from compiler.fusion.columns import Picked, with_columns
 from compiler.fusion.decide import Decisions, Pair, Round
 from compiler.fusion.dependencies import Dependencies, dependencies, read_values
 from compiler.fusion.duplicates import without_duplicates
@@ -37,6 +38,8 @@ class Fusion:
     rounds: list[Round] = field(default_factory=list)
     inlined: list[Inlined] = field(default_factory=list)
     """Maps that became part of their readers, and those that could not."""
+    picked: list[Picked] = field(default_factory=list)
+    """Gathers from computed values that are computed at the index instead."""
 
 
 def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
@@ -51,12 +54,16 @@ def _fuse(graph: Graph, gate: Gate) -> Fusion:
     weights = Weights(graph)
     for step in (canonical, live, without_duplicates):
         graph = replace(graph, nodes=step(graph))
+    names: dict[str, list[str]] = {}
+    nodes, picked = with_columns(graph, weights, gate, names)
+    graph = replace(graph, nodes=nodes)
+    graph = replace(graph, nodes=live(graph))
     fixed = in_memory(graph)
     graph = replace(graph, nodes=reordered(graph, fixed))
-    inlining = inlined(graph, weights, gate, fixed)
+    inlining = inlined(graph, weights, gate, fixed, names)
     graph = replace(graph, nodes=inlining.nodes)
     order = dependencies(graph)
-    groups = grouping(graph, order, weights, inlining.names, fixed)
+    groups = grouping(graph, order, weights, names, fixed)
     decisions = Decisions(groups, gate)
     decisions.run()
     left = list(groups.groups.values())
@@ -68,6 +75,7 @@ def _fuse(graph: Graph, gate: Gate) -> Fusion:
         list(decisions.pairs.values()),
         decisions.rounds,
         inlining.considered,
+        picked,
     )
 
 
