@@ -81,7 +81,10 @@ def with_columns(
             considered.append(Picked(decision.id, reader, source.name, done, reason))
             return found if done else part
 
-        nodes.append(map_leaves(node, leaf))
+        made = map_leaves(node, leaf)
+        path = names.get(node.name, ())
+        extra = [o for n in reversed(path) if n in maps for o in maps[n].origins]
+        nodes.append(replace(made, origins=tuple(dict.fromkeys((*extra, *made.origins)))))
     return nodes, considered
 
 

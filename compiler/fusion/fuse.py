@@ -19,6 +19,7 @@ from compiler.fusion.merge import grouping
 from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.reorder import reordered
+from compiler.fusion.split import Split, split_at_pieces
 from compiler.fusion.through import in_memory
 from compiler.fusion.weights import L1, Weights
 from compiler.loops.graph import Call, Graph, Operand
@@ -40,6 +41,8 @@ class Fusion:
     """Maps that became part of their readers, and those that could not."""
     picked: list[Picked] = field(default_factory=list)
     """Gathers from computed values that are computed at the index instead."""
+    split: list[Split] = field(default_factory=list)
+    """Maps over a cat that run piece by piece."""
 
 
 def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
@@ -61,7 +64,10 @@ def _fuse(graph: Graph, gate: Gate) -> Fusion:
     fixed = in_memory(graph)
     graph = replace(graph, nodes=reordered(graph, fixed))
     inlining = inlined(graph, weights, gate, fixed, names)
-    graph = replace(graph, nodes=inlining.nodes)
+    nodes, split = split_at_pieces(replace(graph, nodes=inlining.nodes), gate, names)
+    graph = replace(graph, nodes=nodes)
+    if split:
+        graph = replace(graph, nodes=live(graph))
     order = dependencies(graph)
     groups = grouping(graph, order, weights, names, fixed)
     decisions = Decisions(groups, gate)
@@ -76,6 +82,7 @@ def _fuse(graph: Graph, gate: Gate) -> Fusion:
         decisions.rounds,
         inlining.considered,
         picked,
+        split,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.control.decisions import Decision, Gate
 from compiler.fusion.counts import elements
@@ -207,7 +207,8 @@ def _carry_out(
                 return through(node.expression, part.view, whole, seen)
             return part
 
-        answer.nodes[place] = map_leaves(reader, leaf)
+        origins = tuple(dict.fromkeys((*node.origins, *reader.origins)))
+        answer.nodes[place] = replace(map_leaves(reader, leaf), origins=origins)
         names = answer.names.setdefault(reader.name, [])
         names.extend(name for name in held if name not in names)
     for source in reads(node):
