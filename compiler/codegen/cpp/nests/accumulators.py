@@ -113,15 +113,15 @@ class Accumulators:
         return self.kept[name]
 
     def _fill(self, array: Array, identity: str, dtype: str, scope: Scope) -> None:
-        lanes = self.vector
-        name = "i"
-        loop = Code()
-        loop.add(lanes.store(compute_dtype(dtype), f"{array.base.name} + {name}", identity))
-        size = c_expression(array.size)
-        header = f"for (long {name} = 0; {name} < {size}; {name} += {lanes.count})"
-        if lanes.count == 1:
-            header = f"for (long {name} = 0; {name} < {size}; {name}++)"
-        scope.code.enclose(header, loop)
+        lanes, stored = self.vector, compute_dtype(dtype)
+        size, loop = c_expression(array.size), Code()
+        pointer = f"{array.base.name} + i"
+        if isinstance(array.size, int) and array.size % lanes.count == 0:
+            loop.add(lanes.store(stored, pointer, identity))
+        else:
+            left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
+            loop.add(lanes.store_partial(stored, pointer, identity, left))
+        scope.code.enclose(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
 
     # Reductions
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import gcd
 
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests.accumulators import ARG, Rider
@@ -23,7 +24,7 @@ from compiler.codegen.cpp.nests.values import Base
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Expression, Local, Read, rewrite
 from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
-from compiler.loops.sizes import Size, add, multiply
+from compiler.loops.sizes import Size, add, multiply, terms
 
 SMALL = 1 << 19
 """A nest with less work than this (elements times instructions) stays on one thread."""
@@ -77,8 +78,7 @@ class Phases:
         name = f"{wanted}.{len(self.workspace)}"
         self.workspace[name] = (dtype, self.bytes)
         size = multiply(size, BYTES[dtype])
-        size = -(-size // 64) * 64 if isinstance(size, int) else multiply(size, 64)
-        self.bytes = add(self.bytes, size)
+        self.bytes = add(self.bytes, _aligned(size))
         return name
 
     def _with_riders(self, facts: Facts, riders: list[Reduction]) -> None:
@@ -223,6 +223,14 @@ class Phases:
         whole = replace(nest, axes=flags, statements=tuple(statements))
         groups = [[axis] for axis in range(len(nest.axes)) if axis in domain]
         self.add(regroup(whole, groups) if groups else whole, spread=False)
+
+
+def _aligned(size: Size) -> Size:
+    """At least `size`, and a multiple of a cache line's 64 bytes."""
+    if isinstance(size, int):
+        return -(-size // 64) * 64
+    common = gcd(64, *(factor for _, factor in terms(size)))
+    return multiply(size, 64 // common)
 
 
 def regroup_statements(
