@@ -19,6 +19,8 @@ def refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | No
     """Why `written` cannot be written over `read` in this nest; None where it can."""
     if values.dtype(written) != values.dtype(read):
         return "dtype", f"{read} is {values.dtype(read)}, {written} {values.dtype(written)}"
+    if read in nest.writes():
+        return "written", f"{read} is written here as well"
     if any(isinstance(statement, ScanAlong) for statement in nest.statements):
         return "scan", "a scan reads elements that were written before"
     writes = [s for s in nest.statements if isinstance(s, Write) and s.buffer == written]

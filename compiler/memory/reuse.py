@@ -14,7 +14,7 @@ from compiler.control.decisions import Decision, Gate
 from compiler.loops.dtypes import BYTES
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, product
-from compiler.memory.accesses import Values
+from compiler.memory.accesses import Values, access
 from compiler.memory.in_place import Refusal, refusal
 from compiler.memory.lifetimes import Timeline
 from compiler.memory.plan import TakesOver
@@ -77,7 +77,8 @@ class Reuse:
             return False
         if name in values.inputs:
             form = values.inputs[name]
-            given = name in self.donated and not form.constant
+            mutated = any(name in access(run).writes for run in self.timeline.runs)
+            given = name in self.donated and not form.constant and not mutated
             return given and form.dtype in BYTES and dense(form.shape, form.strides)
         if name in values.results:
             call, result = values.results[name]
@@ -93,8 +94,9 @@ class Reuse:
         refused: tuple[str, Refusal] | None = None
         best: tuple[int, str] | None = None
         for donor in self._dying.get((step, self.values.bytes(value)), ()):
-            dead = self.timeline.values[donor].last
-            if donor in self._given or donor == value or dead > life.first:
+            born, dead = self.timeline.values[donor].first, self.timeline.values[donor].last
+            written_later = born >= life.first and donor not in self.values.inputs
+            if donor in self._given or written_later or dead > life.first:
                 continue
             if (donor in self.temporaries) != temporary or self._made_here(donor, step):
                 continue
