@@ -32,6 +32,9 @@ LONG_ROWS = 1 << 16
 """Elements of a reduction that are worth several threads."""
 
 
+Result = Reduction | Let
+
+
 @dataclass(slots=True)
 class Phase:
     """One nest with its schedule."""
@@ -100,19 +103,19 @@ class Phases:
             mine: list[Statement] = []
             for statement in list(rest):
                 needed = set(facts.locals_in(statement))
-                if needed <= names and set(facts.domain(statement)) <= set(axes):
-                    if isinstance(statement, (Let, Write)):
-                        mine.append(statement)
-                        rest.remove(statement)
-                        if isinstance(statement, Let):
-                            names.add(statement.name)
+                inside = needed <= names and facts.domain(statement) <= set(axes)
+                if inside and isinstance(statement, (Let, Write)):
+                    mine.append(statement)
+                    rest.remove(statement)
+                    if isinstance(statement, Let):
+                        names.add(statement.name)
             homes.append((axes, members, mine))
         wanted = {name for s in rest for name in facts.locals_in(s)}
         for _, members, mine in homes:
-            defined = [*members, *(s for s in mine if isinstance(s, Let))]
+            defined: list[Result] = [*members, *(s for s in mine if isinstance(s, Let))]
             totals |= {s.name for s in defined if s.name in wanted}
         reads: dict[str, Read] = {}
-        for axes, members, mine in homes:
+        for _, members, mine in homes:
             if members[0] in apart:
                 self._apart(facts, members[0], mine, totals, reads)
         if along:
@@ -172,13 +175,13 @@ class Phases:
         reduced = regroup_statements(mine, nest, axes)
         statements += reduced
         sizes = (Axis(phase.blocks.count, True), *(Axis(nest.axes[axis].size) for axis in axes))
-        defined = [*members, *(s for s in mine if isinstance(s, Let))]
+        defined: list[Result] = [*members, *(s for s in mine if isinstance(s, Let))]
         kept = [nest.axes[axis].size for axis in axes]
-        for statement in defined:
-            if statement.name in totals:
-                write, read = self._total(statement, kept, axes, len(nest.axes), 1)
+        for result in defined:
+            if result.name in totals:
+                write, read = self._total(result, kept, axes, len(nest.axes), 1)
                 statements.append(write)
-                reads[statement.name] = read
+                reads[result.name] = read
         self.add(Nest(nest.name, sizes, tuple(statements), nest.label), spread=False)
 
     def _total(
@@ -211,14 +214,15 @@ class Phases:
         axes = tuple(sorted(rider.axes))
         domain = facts.domain(rider)
         statements = [*_needed(facts, [rider]), *mine]
-        for statement in [rider, *(s for s in mine if isinstance(s, Let))]:
-            if statement.name in totals:
+        results: list[Result] = [rider, *(s for s in mine if isinstance(s, Let))]
+        for result in results:
+            if result.name in totals:
                 sizes = [nest.axes[axis].size for axis in axes]
-                write, read = self._total(statement, sizes, axes, len(nest.axes), 0)
+                write, read = self._total(result, sizes, axes, len(nest.axes), 0)
                 strides = [read.address.strides[axis] for axis in range(len(nest.axes))]
                 write = replace(write, address=Address(tuple(strides)), axes=axes)
                 statements.append(write)
-                reads[statement.name] = read
+                reads[result.name] = read
         flags = tuple(Axis(a.size, i in rider.over) for i, a in enumerate(nest.axes))
         whole = replace(nest, axes=flags, statements=tuple(statements))
         groups = [[axis] for axis in range(len(nest.axes)) if axis in domain]
