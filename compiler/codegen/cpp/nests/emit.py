@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -123,7 +124,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     begin, end = ("0", str(count)) if serial else ("begin", "end")
     rows = loops.rows(units, begin, end)
     body = Code()
-    _declare(function, phase, bases, body)
+    _declare(function, bases, body, "\n".join(text for text, _ in rows.lines))
     body.extend(rows)
     header = _header(phase)
     if serial and only:
@@ -177,8 +178,11 @@ def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:
     return bases
 
 
-def _declare(function: _Function, phase: Phase, bases: dict[str, Base], code: Code) -> None:
-    used = _symbols(phase.nest)
+def _declare(function: _Function, bases: dict[str, Base], code: Code, rows: str) -> None:
+    """Sizes and pointers of one phase, `rows` being its loops."""
+    offsets = [function.phases.workspace[b][1] for b in bases if b in function.phases.workspace]
+    used = {symbol for offset in offsets for symbol in symbols_of(offset)}
+    used |= set(re.findall(r"\w+", rows))
     for place, symbol in enumerate(function.symbols):
         if symbol in used:
             code.add(f"const long {symbol} = sizes[{place}];")

@@ -66,8 +66,7 @@ def _rounds(expression: Expression) -> bool:
     )
 
 
-def _visit(expression: Expression, wide: dict[str, str], exact: bool = False) -> Expression:
-    """`exact`: what reads this must see the rounded value."""
+def _visit(expression: Expression, wide: dict[str, str]) -> Expression:
     if not isinstance(expression, Op):
         return expression
     exact = expression.name in TURNS_OVER or (
@@ -80,9 +79,10 @@ def _visit(expression: Expression, wide: dict[str, str], exact: bool = False) ->
 
 
 def _argument(argument: Expression, wide: dict[str, str], exact: bool) -> Expression:
-    if not exact and isinstance(argument, Op) and argument.name == "convert":
-        if argument.dtype == "float32" and argument.args[0].dtype in REDUCED:
-            return _widened(argument, wide)
+    """`exact`: what reads this must see the rounded value."""
+    widens = isinstance(argument, Op) and argument.name == "convert" and argument.dtype == "float32"
+    if not exact and isinstance(argument, Op) and widens and argument.args[0].dtype in REDUCED:
+        return _widened(argument, wide)
     return _visit(argument, wide)
 
 

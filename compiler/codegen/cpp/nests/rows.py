@@ -94,9 +94,8 @@ class Loops:
     def _pass(self, walk: Pass, scope: Scope) -> None:
         self.comments.above(scope.code, walk, self.passes.needs(walk))
         if self.schedule.tile is not None:
-            return tiles(
-                self.values, self.units, self.schedule, scope, self.vector, walk, self._body
-            )
+            tiles(self.values, self.units, self.schedule, scope, self.vector, walk, self._body)
+            return
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
         found = self.accumulators.begin(walk, scope)

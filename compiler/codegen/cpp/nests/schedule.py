@@ -231,7 +231,7 @@ def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> 
 def tile_axis(facts: Facts, lane: int, lanes: int, outer: tuple[int, ...]) -> int | None:
     """The axis that most reads run along which are strided on the lanes."""
     if lanes == 1 or any(
-        not isinstance(s, (Let, Write)) or isinstance(s, Write) and (s.terms or s.mode == "add")
+        not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode == "add"))
         for s in facts.nest.statements
     ):
         return None
