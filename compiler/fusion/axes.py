@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compiler.fusion.counts import common
 from compiler.fusion.groups import Group
+from compiler.fusion.leaves import leaves
 from compiler.fusion.rows import mask_of, part_view
-from compiler.loops.expressions import Address, Expression, Gather, Iota, Load, walk
+from compiler.loops.expressions import Address
 from compiler.loops.graph import Compute, Reduce, Scan, Store
 from compiler.loops.layouts import (
     Layout,
@@ -15,7 +17,6 @@ from compiler.loops.layouts import (
     View,
     compose_views,
     normalize,
-    refine,
     row_major,
     strides_over,
 )
@@ -51,14 +52,14 @@ def axes_of(group: Group, members: list[Compute]) -> Axes:
     """What must be axes (rows, reductions, scans), then what can be."""
     sizes: Shape = (group.size,)
     for layout in _required(group, members):
-        found = refine(sizes, layout.shape) if layout.shape else sizes
+        found = common(sizes, layout.shape) if layout.shape else sizes
         assert found is not None, (group.name, sizes, layout)
         sizes = found
     scans = [scan_view(group, node) for node in members if isinstance(node, Scan)]
     for view in _accesses(group, members):
         if not view or not (shape := normalize(view[-1]).shape):
             continue
-        found = refine(sizes, shape)
+        found = common(sizes, shape)
         if found is not None and all(_single(scan, found) for scan in scans):
             sizes = found
     kept = tuple(size for size in sizes if size != 1)
@@ -111,14 +112,5 @@ def _accesses(group: Group, members: list[Compute]) -> Iterator[View]:
         level = group.level(node)
         if isinstance(node, Store):
             yield compose_views(node.view, level)
-        for part in leaves(node):
-            if isinstance(part, (Load, Gather, Iota)):
-                yield compose_views(part.view, level)
-
-
-def leaves(node: Compute) -> Iterator[Expression]:
-    """Every expression of a node and all in them."""
-    yield from walk(node.expression)
-    if isinstance(node, Store):
-        for term in node.terms:
-            yield from walk(term.index)
+        for view in dict.fromkeys(leaf.view for leaf in leaves(node)):
+            yield compose_views(view, level)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.fusion.counts import elements
 from compiler.fusion.merge import Grouping
 from compiler.loops.graph import Call, Map, Store
-from compiler.loops.sizes import Size, product
+from compiler.loops.sizes import Size
 
 Kind = Literal["vertical", "horizontal"]
 WORTH = 8
@@ -56,7 +57,7 @@ def siblings(grouping: Grouping) -> list[Candidate]:
         unit = units[place]
         if isinstance(unit, Call) or not leaves:
             continue
-        size = product(unit.domain)
+        size = elements(unit.domain)
         for leaf in leaves:
             made = grouping.order.place.get(leaf.value)
             if made is not None and home[made] == home[place]:
@@ -108,7 +109,7 @@ def pieces(grouping: Grouping) -> list[Candidate]:
     last: dict[tuple[str, Size], int] = {}
     for place, unit in enumerate(grouping.order.units):
         if isinstance(unit, Store):
-            key = (unit.buffer, product(unit.domain))
+            key = (unit.buffer, elements(unit.domain))
             if key in last:
                 found.append(Candidate("horizontal", last[key], place, 0))
             last[key] = place

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.fusion.dependencies import storage
+from compiler.fusion.counts import elements
+from compiler.fusion.dependencies import storage, written_values
+from compiler.fusion.leaves import reads
 from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
-from compiler.loops.graph import Graph, Map, Node, Reduce, Scan, Store, reads
+from compiler.loops.graph import Buffer, Graph, Input, Map, Node, Reduce, Scan, Store
 from compiler.loops.layouts import compose_views
-from compiler.loops.sizes import product
 
 LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 
@@ -18,6 +19,12 @@ LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 def canonical(graph: Graph) -> list[Node]:
     """The graph's nodes, with single-element and empty reductions as maps, and safe stores."""
     memory = storage(graph)
+    written = {
+        name
+        for node in graph.nodes
+        if not isinstance(node, (Input, Buffer))
+        for name in written_values(node)
+    }
     nodes: list[Node] = []
     for node in graph.nodes:
         if isinstance(node, Reduce):
@@ -28,13 +35,21 @@ def canonical(graph: Graph) -> list[Node]:
             nodes.extend(store(node, memory))
         else:
             nodes.append(node)
+            if isinstance(node, Buffer) and node.name not in written:
+                nodes.append(filled(node))
     return nodes
+
+
+def filled(node: Buffer) -> Store:
+    """Zeros for memory that nobody writes: a nest has to make it."""
+    zero = identity("sum", node.dtype)
+    return Store(f"{node.name}_empty", node.name, node.dtype, node.shape, (), zero)
 
 
 def reduction(node: Reduce) -> Map | Reduce:
     """A map, where nothing is reduced or there is nothing to reduce."""
     reduced = [s for s, away in zip(node.domain, node.reduced, strict=True) if away]
-    if any(size == 0 for size in reduced) and product(node.kept) != 0:
+    if any(size == 0 for size in reduced) and elements(node.kept) != 0:
         empty = convert(identity(node.op, node.expression.dtype), node.dtype)
         return Map(node.name, node.dtype, node.kept, empty, node.origins)
     if any(size != 1 for size in reduced):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store, reads
+from compiler.fusion.leaves import reads
+from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store
 from compiler.loops.layouts import Layout, normalize
 from compiler.loops.sizes import Size, add, at_least, multiply, subtract
 
@@ -36,7 +37,8 @@ class Dependencies:
     place: dict[str, int]
     """Name of a compute node, or of a call's result -> place."""
     before: list[dict[int, str]] = field(default_factory=list)
-    """Unit -> the units that it waits for, and why: `value`, `memory` or `effect`."""
+    """Unit -> the units that it waits for, and why: it reads their `value`, it reads or writes
+    `memory` that they wrote, it `overwrites` what they read, or both have an `effect`."""
     overwrites: list[dict[int, str]] = field(default_factory=list)
     """Unit -> earlier readers of memory that it writes, and the name of that memory."""
 
@@ -56,15 +58,21 @@ def dependencies(graph: Graph) -> Dependencies:
         overwrites: dict[int, str] = {}
         for name in read_values(unit):
             for writer in writers.get(memory[name], ()):
-                kind = "value" if _defines(units[writer], name) else "memory"
-                before.setdefault(writer, kind)
+                if not _defines(units[writer], name):
+                    before[writer] = "memory"
+                else:
+                    before.setdefault(writer, "value")
         for name in written_values(unit):
-            for reader in readers.get(memory[name], ()):
-                before.setdefault(reader, "memory")
-                overwrites[reader] = name
             for writer in writers.get(memory[name], ()):
                 if not apart(units[writer], unit):
                     before[writer] = "memory"
+            for reader in readers.get(memory[name], ()):
+                read = (v for v in read_values(units[reader]) if memory[v] == memory[name])
+                if all(value == name for value in read):
+                    before.setdefault(reader, "overwrites")
+                    overwrites[reader] = name
+                else:
+                    before[reader] = "memory"
         for name in read_values(unit):
             readers.setdefault(memory[name], []).append(place)
         for name in written_values(unit):

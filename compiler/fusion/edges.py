@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import Dependencies
+from compiler.fusion.leaves import reads
 from compiler.fusion.relation import Relation, relation
 from compiler.loops.expressions import Gather, Load
-from compiler.loops.graph import Call, Compute, Graph, extent, reads
-from compiler.loops.sizes import product
+from compiler.loops.graph import Call, Compute, Graph, extent
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ def edges_of(graph: Graph, order: Dependencies) -> Edges:
             continue
         leaves = list(dict.fromkeys(reads(unit)))
         found.leaves.append(leaves)
-        size = product(unit.domain)
+        size = elements(unit.domain)
         for leaf in leaves:
             earlier = order.place.get(leaf.value)
             if earlier is None:

@@ -11,12 +11,14 @@ from compiler.fusion.dependencies import Dependencies, dependencies, read_values
 from compiler.fusion.duplicates import without_duplicates
 from compiler.fusion.groups import Group, final_space
 from compiler.fusion.inline import Inlined, inlined
+from compiler.fusion.leaves import forget
 from compiler.fusion.liveness import live
 from compiler.fusion.memories import memories, stored_values
 from compiler.fusion.merge import grouping
 from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.reorder import reordered
+from compiler.fusion.through import in_memory
 from compiler.fusion.weights import L1, Weights
 from compiler.loops.graph import Call, Graph, Operand
 from compiler.loops.nest import Nest
@@ -39,14 +41,22 @@ class Fusion:
 
 def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
     """Fuse the graph's nodes into loop nests. `gate` may force or forbid each choice."""
-    gate = gate or Gate()
+    try:
+        return _fuse(graph, gate or Gate())
+    finally:
+        forget()
+
+
+def _fuse(graph: Graph, gate: Gate) -> Fusion:
     weights = Weights(graph)
-    for step in (canonical, live, without_duplicates, reordered):
+    for step in (canonical, live, without_duplicates):
         graph = replace(graph, nodes=step(graph))
-    inlining = inlined(graph, weights, gate)
+    fixed = in_memory(graph)
+    graph = replace(graph, nodes=reordered(graph, fixed))
+    inlining = inlined(graph, weights, gate, fixed)
     graph = replace(graph, nodes=inlining.nodes)
     order = dependencies(graph)
-    groups = grouping(graph, order, weights, inlining.names)
+    groups = grouping(graph, order, weights, inlining.names, fixed)
     decisions = Decisions(groups, gate)
     decisions.run()
     left = list(groups.groups.values())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from compiler.fusion.counts import elements
 from compiler.fusion.rows import Mask, mask_of, merged, row_view
 from compiler.loops.graph import Compute, Reduce, Scan
 from compiler.loops.layouts import Layout, View
-from compiler.loops.sizes import Size, product
+from compiler.loops.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Group:
         return () if self.is_element(member) else (self.rows(),)
 
     def is_element(self, member: Compute) -> bool:
-        return product(member.domain) == self.space.size
+        return elements(member.domain) == self.space.size
 
     def rows(self) -> Layout:
         assert self.space.mask is not None
@@ -70,7 +71,7 @@ def space_of(node: Compute) -> Space:
 
     A reduction makes rows, unless its first digit is reduced: then it may ride in another's loop.
     """
-    size = product(node.domain)
+    size = elements(node.domain)
     if isinstance(node, Scan):
         last = len(node.domain) - 1
         return Space(size, merged((s, d == last) for d, s in enumerate(node.domain)))

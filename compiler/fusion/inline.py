@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from compiler.control.decisions import Decision, Gate
-from compiler.fusion.through import in_memory, is_compute, map_leaves, through
+from compiler.fusion.counts import elements
+from compiler.fusion.leaves import reads
+from compiler.fusion.through import is_compute, map_leaves, through
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, walk
-from compiler.loops.graph import Compute, Graph, Map, Node, reads
+from compiler.loops.graph import Compute, Graph, Map, Node
 from compiler.loops.layouts import View, compose_views, normalize
-from compiler.loops.sizes import Size, product
+from compiler.loops.sizes import Size
 
 KIND = "inline"
 INLINE = "inline"
@@ -54,14 +56,14 @@ class Inlining:
     """Node -> what was inlined into it."""
 
 
-def inlined(graph: Graph, weights: Weights, gate: Gate) -> Inlining:
-    """The graph's nodes with cheap maps in the expressions of their readers.
+def inlined(graph: Graph, weights: Weights, gate: Gate, fixed: set[str]) -> Inlining:
+    """The graph's nodes with cheap maps in the expressions of their readers; `fixed` ones stay.
 
     Invariants from the last to the first, so that a chain of them ends in the loop that reads its
     end; then all others in order, so that a chain of cheap maps reads the memory at its beginning.
     """
     answer = Inlining(list(graph.nodes), [])
-    pass_ = _Pass(graph, weights, gate, answer)
+    pass_ = _Pass(graph, weights, gate, answer, fixed)
     places = range(len(answer.nodes))
     for place in reversed(places):
         pass_.consider(place, invariants=True)
@@ -74,12 +76,14 @@ def inlined(graph: Graph, weights: Weights, gate: Gate) -> Inlining:
 class _Pass:
     """What both passes share."""
 
-    def __init__(self, graph: Graph, weights: Weights, gate: Gate, answer: Inlining) -> None:
+    def __init__(
+        self, graph: Graph, weights: Weights, gate: Gate, answer: Inlining, fixed: set[str]
+    ) -> None:
         self.graph = graph
         self.weights = weights
         self.gate = gate
         self.answer = answer
-        self.fixed = in_memory(graph)
+        self.fixed = fixed
         self.versions = Versions(graph)
         self.uses = _uses(answer.nodes)
         self.gone: set[int] = set()
@@ -145,7 +149,7 @@ class _Pass:
         cost = instructions(node)
         if not any(True for _ in reads(node)) and cost <= (CHEAP if len(mine) > 1 else 4 * CHEAP):
             return "constant", f"needs no memory, {cost} instructions an element"
-        size = self.weights.number(product(node.domain))
+        size = self.weights.number(elements(node.domain))
         sizes = [_domain(self.answer.nodes[use.reader], self.weights) for use in mine]
         if not all(count >= INVARIANT * size for count in sizes):
             return "", ""
@@ -158,12 +162,12 @@ class _Pass:
         sources = list(reads(node))
         if not _small(node, mine) or any(s.value in self.computed for s in sources):
             return "", ""
-        whole = product(node.domain)
+        whole = elements(node.domain)
         size = self.weights.number(whole)
         cost = instructions(node)
         result = BYTES.get(node.dtype, 4)
         moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
-        if cost <= CHEAP and moved <= result * SPARE:
+        if cost < CHEAP and moved <= result * SPARE:
             return "cheap", f"reads {moved:g} bytes an element, its result is {result}"
         seen = sum(_domain(self.answer.nodes[use.reader], self.weights) for use in mine)
         if any(isinstance(source, Gather) for source in sources):
@@ -189,11 +193,11 @@ def _uses(nodes: list[Node]) -> dict[str, list[Use]]:
 def _carry_out(
     node: Map, mine: list[Use], answer: Inlining, uses: dict[str, list[Use]], held: list[str]
 ) -> None:
-    whole = product(node.domain)
+    whole = elements(node.domain)
     for place in dict.fromkeys(use.reader for use in mine):
         reader = answer.nodes[place]
         assert is_compute(reader)
-        seen = product(reader.domain)
+        seen = elements(reader.domain)
 
         def leaf(part: Expression, seen: Size = seen) -> Expression:
             if isinstance(part, Load) and part.value == node.name:
@@ -227,7 +231,7 @@ def _still(view: View) -> bool:
 
 def _domain(node: Node, weights: Weights) -> int:
     assert is_compute(node)
-    return weights.number(product(node.domain))
+    return weights.number(elements(node.domain))
 
 
 def names_of(node: Compute, inlining: Inlining) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.fusion.counts import elements
 from compiler.fusion.groups import Group
+from compiler.fusion.leaves import reads
 from compiler.loops.expressions import Gather
-from compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, Scan, Store, reads
+from compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, Scan, Store
 from compiler.loops.program import Memory
-from compiler.loops.sizes import product
 
 
 def stored_values(graph: Graph, groups: Sequence[Group]) -> frozenset[str]:
@@ -38,5 +39,5 @@ def memories(graph: Graph, stored: frozenset[str]) -> dict[str, Memory]:
                 shape = node.shape
             else:
                 shape = node.kept if isinstance(node, Reduce) else node.domain
-            found[node.name] = Memory(node.name, node.dtype, shape, product(shape))
+            found[node.name] = Memory(node.name, node.dtype, shape, elements(shape))
     return found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from compiler.fusion.counts import common, elements
 from compiler.fusion.dependencies import Dependencies
 from compiler.fusion.edges import Edge, Edges, edges_of
 from compiler.fusion.groups import Group, Space, space_of
+from compiler.fusion.leaves import leaves
 from compiler.fusion.reachability import Reachability
 from compiler.fusion.rows import mask_of
 from compiler.fusion.rules import Refusal
@@ -22,12 +24,9 @@ from compiler.fusion.rules.order import (
 )
 from compiler.fusion.rules.riders import riders_are_plain
 from compiler.fusion.rules.rows import rows_are_plain
-from compiler.fusion.through import in_memory
 from compiler.fusion.weights import Weights
-from compiler.loops.expressions import Gather, Iota, Load, walk
 from compiler.loops.graph import Call, Compute, Graph, Reduce, Store
-from compiler.loops.layouts import Shape, normalize, refine
-from compiler.loops.sizes import product
+from compiler.loops.layouts import Shape, normalize
 
 
 @dataclass(slots=True)
@@ -61,9 +60,12 @@ class Grouping:
     def legal(self, one: Group, two: Group) -> Merge | Refusal:
         """The merged group, or the first rule against it."""
         edges = self.between(one, two)
-        space = common_space(one, two, edges)
+        space = common_space(one, two, edges, self.weights)
         if isinstance(space, Refusal):
             return space
+        refusal = no_cycle(one, two, self.reach, self.order.units)
+        if refusal is not None:
+            return refusal
         for edge in edges:
             refusal = readable(edge, space)
             if refusal is not None:
@@ -79,7 +81,6 @@ class Grouping:
             riders_are_plain(space, members, self.weights),
             scans_are_innermost(space, members),
             scatters_run_alone(space, members),
-            no_cycle(one, two, self.reach, self.order.units),
             no_barrier(one, two, space, self.order),
             few_pointers(one, two),
         ):
@@ -125,11 +126,14 @@ class Grouping:
 
 
 def grouping(
-    graph: Graph, order: Dependencies, weights: Weights, names: dict[str, list[str]]
+    graph: Graph,
+    order: Dependencies,
+    weights: Weights,
+    names: dict[str, list[str]],
+    fixed: set[str],
 ) -> Grouping:
-    """Each compute node a group of its own."""
+    """Each compute node a group of its own. `fixed`: values that are in memory in any case."""
     edges = edges_of(graph, order)
-    fixed = in_memory(graph)
     groups: dict[int, Group] = {}
     digits: dict[int, Shape] = {}
     for place, unit in enumerate(order.units):
@@ -149,14 +153,14 @@ def grouping(
 
 def digits_of(node: Compute) -> Shape:
     """The digits of a node's domain that its accesses need; those that do not fit are left out."""
-    whole = product(node.domain)
+    whole = elements(node.domain)
     digits: Shape = (whole,)
     if isinstance(node, Reduce):
         digits = tuple(size for size, _ in mask_of(node.domain, node.reduced)) or digits
-    views = [part.view for part in walk(node.expression) if isinstance(part, (Load, Gather, Iota))]
+    views = [leaf.view for leaf in leaves(node)]
     if isinstance(node, Store):
         views.append(node.view)
     for view in dict.fromkeys(views):
         if view and (shape := normalize(view[-1]).shape):
-            digits = refine(digits, shape) or digits
+            digits = common(digits, shape) or digits
     return digits

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.fusion.through import in_memory, is_compute, map_leaves, through
+from compiler.fusion.counts import elements
+from compiler.fusion.leaves import reads
+from compiler.fusion.through import is_compute, map_leaves, through
 from compiler.loops.expressions import Expression, Gather, Iota, Load, walk
-from compiler.loops.graph import Graph, Map, Node, reads
+from compiler.loops.graph import Graph, Map, Node
 from compiler.loops.layouts import View, normalize
-from compiler.loops.sizes import Size, multiply, product
+from compiler.loops.sizes import Size, multiply
 
 
-def reordered(graph: Graph) -> list[Node]:
-    """The graph's nodes, each map in the order in which all of its readers read it."""
-    fixed = in_memory(graph)
+def reordered(graph: Graph, fixed: set[str]) -> list[Node]:
+    """The graph's nodes, each map in the order in which all of its readers read it.
+
+    Not what is `fixed`: in memory, where its order shows.
+    """
     nodes = list(graph.nodes)
     views: dict[str, dict[View, None]] = {}
     readers: dict[str, list[int]] = {}
@@ -32,7 +36,7 @@ def reordered(graph: Graph) -> list[Node]:
         if len(seen) != 1 or not seen[0] or not _bijection(node, seen[0]):
             continue
         view = seen[0]
-        whole = product(node.domain)
+        whole = elements(node.domain)
         expression = through(node.expression, view, whole, whole)
         if _chains(expression) > _chains(node.expression):
             continue
@@ -58,7 +62,7 @@ def _bijection(node: Map, view: View) -> bool:
     if len(view) != 1:
         return False
     layout = normalize(view[0])
-    whole = product(node.domain)
+    whole = elements(node.domain)
     if layout.offset != 0 or layout.size != whole or layout.is_identity():
         return False
     width: Size = 1

@@ -22,7 +22,6 @@ from compiler.loops.expressions import (
     Read,
     ReadIndexed,
     rewrite,
-    walk,
 )
 from compiler.loops.graph import Compute, Map, Reduce, Scan, Store
 from compiler.loops.layouts import Layout, View, compose_views, normalize
@@ -183,12 +182,19 @@ class Statements:
 
     def bits(self, expression: Expression) -> int:
         """The axes that an expression varies over."""
-        answer = 0
-        for part in walk(expression):
-            if isinstance(part, (Read, ReadIndexed, Position)):
-                answer |= mask_bits(self.axes.moves(part.address))
-            elif isinstance(part, Local):
-                answer |= self.held[part.name]
+        if isinstance(expression, Op):
+            answer = 0
+            for argument in expression.args:
+                answer |= self.bits(argument)
+            return answer
+        if isinstance(expression, Local):
+            return self.held[expression.name]
+        if not isinstance(expression, (Read, ReadIndexed, Position)):
+            return 0
+        answer = mask_bits(self.axes.moves(expression.address))
+        if isinstance(expression, ReadIndexed):
+            for term in expression.terms:
+                answer |= self.bits(term.index)
         return answer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compiler.fusion.counts import elements
 from compiler.fusion.rows import Mask, kept_size
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, Op, walk
@@ -41,10 +42,10 @@ class Weights:
     def elements(self, node: Node) -> int:
         """Elements of a node's value; of a store: that it writes."""
         if isinstance(node, Reduce):
-            return self.number(product(node.kept))
+            return self.number(elements(node.kept))
         if isinstance(node, (Map, Scan, Store)):
-            return self.number(product(node.domain))
-        return 0 if isinstance(node, Call) else self.number(product(node.shape))
+            return self.number(elements(node.domain))
+        return 0 if isinstance(node, Call) else self.number(elements(node.shape))
 
     def bytes(self, node: Node) -> int:
         """Bytes of a node's value."""

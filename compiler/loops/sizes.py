@@ -132,6 +132,7 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
 
 _FUNCTIONS = {
     "math": math,
+    "float": float,
     "Max": max,
     "Min": min,
     "max": max,

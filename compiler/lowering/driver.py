@@ -13,11 +13,13 @@ from __future__ import annotations
 import importlib
 import operator
 import pkgutil
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler.lowering
 from compiler.loops.dtypes import BYTES
@@ -25,16 +27,25 @@ from compiler.loops.graph import Graph, Input, Operand
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.elements import number
+from compiler.lowering.higher_order import functionalized, with_effects
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
 _STRIDED = torch.strided
-_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+_MISSING = object()
+_HigherOrder = torch._ops.HigherOrderOperator
 _FOREIGN_NUMBERS = (torch.SymFloat, torch.SymBool)
 
-_CHECKS = frozenset({"aten._assert_tensor_metadata.default"})
-"""They compare what the compiler already knows."""
+_NOTHING = frozenset(
+    {
+        "aten._assert_tensor_metadata.default",
+        "prims._make_token.default",
+        "prims._sink_tokens.default",
+    }
+)
+"""They compare what the compiler already knows, or say in which order effects take place."""
 
 _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
 """They change a tensor itself, or count from where its storage starts."""
@@ -56,6 +67,62 @@ def load_families() -> None:
         importlib.import_module(f"compiler.lowering.{module.name}")
 
 
+_OVERWRITES = frozenset(
+    {
+        torch.ops.aten.index_put,
+        torch.ops.aten._unsafe_index_put,
+        torch.ops.aten.index_copy,
+        torch.ops.aten.index_add,
+        torch.ops.aten.index_fill,
+        torch.ops.aten.scatter,
+        torch.ops.aten.scatter_add,
+        torch.ops.aten.slice_scatter,
+        torch.ops.aten.select_scatter,
+        torch.ops.aten.diagonal_scatter,
+    }
+)
+"""They answer their first argument with some elements replaced."""
+
+
+def replaced_arguments(nodes: list[fx.Node], written: list[fx.Node]) -> dict[fx.Node, str]:
+    """Of the operations in `_OVERWRITES`: those whose result becomes the new content of their
+    argument (`copy_` at the end), with nobody left who reads the old one. -> the argument's name.
+    """
+    found: dict[fx.Node, str] = {}
+    place = {node: i for i, node in enumerate(nodes)}
+    for copy_ in written:
+        target, source = copy_.args[:2]
+        if (
+            target.op != "placeholder"
+            or getattr(source.target, "overloadpacket", None) not in _OVERWRITES
+            or source.args[0] is not target
+        ):
+            continue
+        here = place[source]
+        views = [target]
+        for view in views:
+            for user in view.users:
+                if user is copy_ or (user is source and view is target):
+                    continue
+                if place[user] >= here:
+                    break
+                if user.target is operator.getitem or _may_show(user, view):
+                    views.append(user)
+            else:
+                continue
+            break
+        else:
+            found[source] = target.name
+    return found
+
+
+def _may_show(user: fx.Node, source: fx.Node) -> bool:
+    """Whether the value of `user` may be a view of the source's memory."""
+    if user.op != "call_function" or isinstance(user.target, _HigherOrder):
+        return True
+    return bool(operation(user.target).shares)
+
+
 class _Driver:
     def __init__(self, graph_module: fx.GraphModule, name: str) -> None:
         self.module = graph_module
@@ -65,9 +132,12 @@ class _Driver:
         self.sizes = Sizes(self.graph)
         self.values: dict[fx.Node, Any] = {}
         self.device: Any = None
+        self.replacing: dict[fx.Node, str] = {}
+        """Nodes whose result may be written over their first argument, and its name."""
+        self.unshared: list[tuple[fx.Node, Tensor]] = []
+        """What the current node made others take copies of."""
         self.foreign: set[fx.Node] = set()
-        """Nodes whose value is nothing for loops: tensors of another dtype or device, symbolic
-        floats and bools."""
+        """Nodes whose tensors are nothing for loops: of another dtype or device."""
         self.metas: dict[fx.Node, Meta] = {}
         """Of nodes that are one tensor."""
         self.roots: dict[fx.Node, fx.Node] = {}
@@ -81,11 +151,10 @@ class _Driver:
         nodes = list(self.module.graph.nodes)
         self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
-        self.builder.written.update(
-            node.args[0].name
-            for node in nodes
-            if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
-        )
+        written = [node for node in nodes if node.target is torch.ops.aten.copy_.default]
+        if written:
+            self.builder.written.update(n.args[0].name for n in written)
+            self.replacing = replaced_arguments(nodes, written)
         for node in nodes:
             if node.op == "call_function":
                 self.builder.node = node.name
@@ -155,9 +224,28 @@ class _Driver:
         value = operator.attrgetter(str(node.target))(self.module)
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"{node.target} is a {type(value).__name__}")
+        if type(value) is torch.Tensor and value.numel() == 1 and self.is_number(node, value):
+            with unset_fake_temporarily():
+                self.inlined(node, value, value.item())
+            return
         name = self.builder.fresh(node.name)
         self.graph.constants[name] = str(node.target)
         self.input(node, value, name, constant=True)
+
+    def is_number(self, node: fx.Node, value: Any) -> bool:
+        """Whether a constant may stand as a number in the loops that read it."""
+        return (
+            self.is_plain(value, self.meta(value))
+            and value.device.type == "cpu"
+            and all(user.target is torch.ops.aten.lift_fresh_copy.default for user in node.users)
+        )
+
+    def inlined(self, node: fx.Node, value: Any, scalar: bool | int | float) -> None:
+        self.metas[node] = meta = self.meta(value)
+        element = number(scalar, meta.dtype).to(meta.dtype).expression
+        made = self.builder.map(element, meta)
+        self.values[node] = made
+        self.owners[made.value] = node
 
     def meta(self, value: Any) -> Meta:
         """What a fake tensor looks like."""
@@ -183,19 +271,26 @@ class _Driver:
         if node.target is operator.getitem:
             self.getitem(node)
             return
+        if isinstance(node.target, _HigherOrder):
+            self.higher_order(node)
+            return
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             answers, several = [value], False
-        elif isinstance(value, _NUMBERS):
-            self.values[node] = self.sizes.of(value) if not isinstance(value, float) else value
-            if isinstance(value, _FOREIGN_NUMBERS):
-                self.foreign.add(node)
+        elif isinstance(value, torch.SymInt):
+            self.values[node] = self.sizes.of(value)
             return
+        elif isinstance(value, (int, float)):
+            self.values[node] = value
+            return
+        elif isinstance(value, _FOREIGN_NUMBERS):
+            return  # it may be only on the way to a size
         else:
             several = isinstance(value, (list, tuple))
             answers = list(value) if several else []
         known = operation(node.target)
-        if known.name in _CHECKS:
+        if known.name in _NOTHING:
+            self.values[node] = None
             return
         metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
         if self.device is None:
@@ -236,41 +331,88 @@ class _Driver:
         if known.lowering is not None:
             if self.foreign:
                 plain = plain and self.foreign.isdisjoint(node.all_input_nodes)
-            obstacle = "a dtype, device or symbol without loops"
+            obstacle = "a dtype or device without loops"
             if plain:
+                self.builder.in_place = self.replacing.get(node, "")
+                self.unshared.clear()
                 try:
                     args, kwargs = self.arguments(node)
                     return self.checked(node, known.lowering(self.builder, *args, **kwargs), metas)
                 except NoLowering as why:
                     del self.graph.nodes[first:]
+                    self.share_again()
                     obstacle = str(why)
             reason = f"{reason}: {obstacle}" if reason else ""
         args, kwargs = self.arguments(node)
+        value = node.meta.get("val")
+        single = not isinstance(value, (list, tuple))
+        read = self.read_results(node, metas)
+        answers = ([] if value is None else [value]) if single else value
+        return self.called(node, known, args, kwargs, answers, read, single, reason)
+
+    def called(
+        self,
+        node: fx.Node,
+        known: Operation,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        answers: Sequence[Any],
+        metas: tuple[Meta | None, ...],
+        single: bool,
+        reason: str,
+    ) -> tuple[Tensor | None, ...]:
         if known.name.startswith(_ON_STORAGE):
             raise Unsupported(f"{known.name} changes or reads a storage as a whole")
-        read = self.read_results(node, metas)
-        single = not isinstance(node.meta.get("val"), (list, tuple))
-        strides: dict[int, tuple[Size, ...]] = {}
-        for source in node.all_input_nodes:
-            meta = self.metas.get(source)
-            tensor = self.values.get(source)
-            if meta is not None and isinstance(tensor, Tensor):
-                strides[id(tensor)] = meta.strides
+        strides = {id(tensor): meta.strides for tensor, meta in self.promised(node)}
         results = call(
             self.builder,
             known,
             args,
             kwargs,
-            read,
+            metas,
             single=single,
             reason=reason,
             strides=lambda tensor: strides.get(id(tensor)),
         )
-        answers = node.meta.get("val")
-        for result, answer in zip(results, (answers,) if single else answers, strict=False):
+        for result, answer in zip(results, answers, strict=True):
             if result is not None and result.value not in self.owners:
                 self.note_offset(result.value, answer)
         return results
+
+    def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:
+        """The node's tensor arguments, and what they look like to ATen."""
+        for source in node.all_input_nodes:
+            meta, tensor = self.metas.get(source), self.values.get(source)
+            if meta is not None and isinstance(tensor, Tensor):
+                yield tensor, meta
+
+    def higher_order(self, node: fx.Node) -> None:
+        name = node.target.name()
+        value = node.meta.get("val")
+        args, kwargs = self.arguments(node)
+
+        def add_call(
+            known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
+        ) -> tuple[Any, ...]:
+            if any(isinstance(a, (list, tuple)) for a in answers):
+                raise Unsupported(f"{known.name} answers a list inside {name}")
+            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+            reason = "" if known.wanted else f"no lowering for {known.name}"
+            return self.called(node, known, args, kwargs, answers, metas, single, reason)
+
+        if name == "with_effects":
+            results = with_effects(add_call, args, kwargs, value)
+        elif name in ("auto_functionalized", "auto_functionalized_v2"):
+            known = {id(tensor): meta for tensor, meta in self.promised(node)}
+            results = functionalized(
+                self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
+            )
+        else:
+            raise Unsupported(f"{name}: higher-order operations run as ATen")
+        self.values[node] = results
+        for result in results:
+            if isinstance(result, Tensor):
+                self.note_shared(node, result)
 
     def checked(
         self, node: fx.Node, lowered: Lowered, metas: tuple[Meta | None, ...]
@@ -302,9 +444,15 @@ class _Driver:
         keywords = node.kwargs
         return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
 
+    def value_of(self, node: fx.Node) -> Any:
+        found = self.values.get(node, _MISSING)
+        if found is _MISSING:
+            raise Unsupported(f"{node.name} is a {type(node.meta.get('val')).__name__}")
+        return found
+
     def argument(self, value: Any) -> Any:
         if isinstance(value, fx.Node):
-            return self.values[value]
+            return self.value_of(value)
         if isinstance(value, (list, tuple)):
             return [self.argument(item) for item in value]
         if isinstance(value, dict):
@@ -343,9 +491,16 @@ class _Driver:
         for node in self.shared.pop(value, []):
             shown = self.values[node]
             if isinstance(shown, Tensor):
+                self.unshared.append((node, shown))
                 copied = self.builder.copy(shown, self.metas[node])
                 self.values[node] = copied
                 self.owners[copied.value] = node
+
+    def share_again(self) -> None:
+        """Nothing was written after all."""
+        for node, shown in self.unshared:
+            self.values[node] = shown
+            self.shared.setdefault(shown.value, []).append(node)
 
     # what it hands out
 
@@ -361,7 +516,7 @@ class _Driver:
             if isinstance(item, (bool, int, float, type(None))):
                 return item
             raise Unsupported(f"the graph answers a {type(item).__name__}")
-        shown = self.values[item]
+        shown = self.value_of(item)
         if not isinstance(shown, Tensor):
             if isinstance(shown, (list, tuple)):
                 raise Unsupported("the graph answers a list")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from compiler.fusion.counts import elements
 from compiler.fusion.edges import Edge
 from compiler.fusion.groups import Space
 from compiler.fusion.rows import Mask, mask_of, mask_text
 from compiler.fusion.rules import Refusal
 from compiler.loops.graph import Reduce
-from compiler.loops.sizes import product
 
 
 def readable(edge: Edge, space: Space) -> Refusal | None:
@@ -17,7 +17,7 @@ def readable(edge: Edge, space: Space) -> Refusal | None:
         return Refusal("gather", f"{reader.name} gathers from {producer.name}")
     if how.kind in ("order", "slice", "division"):
         return Refusal("access", f"{reader.name} reads {producer.name} {WORDS[how.kind]}")
-    element = product(reader.domain) == space.size
+    element = elements(reader.domain) == space.size
     if isinstance(producer, Reduce):
         mask = mask_of(producer.domain, producer.reduced)
         if mask != space.mask:
@@ -26,7 +26,7 @@ def readable(edge: Edge, space: Space) -> Refusal | None:
             )
         per_row = True
     else:
-        per_row = product(producer.domain) != space.size
+        per_row = elements(producer.domain) != space.size
     if per_row and element:
         if how.kind == "broadcast" and how.mask == space.mask:
             return None

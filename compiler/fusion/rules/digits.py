@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from compiler.fusion.counts import common
 from compiler.fusion.groups import Group, Space
 from compiler.fusion.rows import Mask, row_view
 from compiler.fusion.rules import Refusal
-from compiler.loops.layouts import Shape, compose, refine, row_major
+from compiler.loops.layouts import Shape, compose, row_major
 from compiler.loops.sizes import Size, multiply
 
 AXES = 8
@@ -18,7 +19,7 @@ def common_digits(
     shapes = [lifted(digits[group.id], group.size, space) for group in (one, two)]
     if space.mask is not None:
         shapes.append(tuple(size for size, _ in space.mask))
-    found = refine(*shapes)
+    found = common(*shapes)
     text = " and ".join("×".join(map(str, shape)) for shape in shapes[:2])
     if found is None:
         return Refusal("digits", f"{text} have no common digits")
@@ -40,7 +41,7 @@ def lifted(shape: Shape, size: Size, space: Space) -> Shape:
 def _cut(shape: Shape, mask: Mask) -> Shape:
     """The rows' digits cut further where the mask does not: kept digits take the shape's."""
     kept = tuple(size for size, away in mask if not away)
-    fine = refine(shape, kept)
+    fine = common(shape, kept)
     if fine is None:
         return tuple(size for size, _ in mask)
     answer: list[Size] = []

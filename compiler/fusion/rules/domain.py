@@ -6,14 +6,22 @@ from compiler.fusion.edges import Edge
 from compiler.fusion.groups import Group, Space
 from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length, whole_size
 from compiler.fusion.rules import Refusal
+from compiler.fusion.weights import Weights
 from compiler.loops.graph import Reduce
 
+SMALL = 1 << 16
+"""Elements of a domain whose columns may be taken one after the other."""
 
-def common_space(one: Group, two: Group, edges: list[Edge]) -> Space | Refusal:
+
+def common_space(one: Group, two: Group, edges: list[Edge], weights: Weights) -> Space | Refusal:
     """The space of both groups together; riders that become main are no longer among its riders."""
     if one.size == 0 or two.size == 0:
         return Refusal("empty", "a domain has no elements")
-    found = _same_size(one, two, edges) if one.size == two.size else _rows_join(one, two, edges)
+    found = (
+        _same_size(one, two, edges)
+        if one.size == two.size
+        else _rows_join(one, two, edges, weights)
+    )
     if isinstance(found, Refusal):
         return found
     mask, riders = found
@@ -45,11 +53,12 @@ def _read_back(edges: list[Edge]) -> Mask | None:
 
 
 def _rows_join(
-    one: Group, two: Group, edges: list[Edge]
+    one: Group, two: Group, edges: list[Edge], weights: Weights
 ) -> tuple[Mask | None, tuple[Mask, ...]] | Refusal:
     """The smaller group's domain becomes the rows of the larger one's."""
     for large, small in ((one, two), (two, one)):
-        mask = large.mask or _rows_of_edges(large, edges)
+        small_enough = weights.number(large.size) <= SMALL
+        mask = large.mask or _rows_of_edges(large, edges, small_enough)
         if mask is None or kept_size(mask) != small.size or row_length(mask) == 1:
             continue
         if whole_size(mask) != large.size:
@@ -57,16 +66,22 @@ def _rows_join(
         if small.mask is not None:
             return Refusal("reduction", f"rows of rows: {mask_text(small.mask)}")
         return mask, large.space.riders
+    for edge in edges:
+        if isinstance(edge.producer, Reduce) and edge.producer_group in (one.id, two.id):
+            text = mask_text(mask_of(edge.producer.domain, edge.producer.reduced))
+            return Refusal("finish", f"{edge.producer.name} ({text}) is complete after the loop")
     if one.mask or two.mask:
         mask = one.mask or two.mask or ()
         return Refusal("domain", f"{one.size} and {two.size} elements, rows {mask_text(mask)}")
     return Refusal("domain", f"{one.size} and {two.size} elements")
 
 
-def _rows_of_edges(large: Group, edges: list[Edge]) -> Mask | None:
+def _rows_of_edges(large: Group, edges: list[Edge], small: bool) -> Mask | None:
+    """Rows that an edge asks for. A riding reduction makes them only in a `small` domain: in a
+    large one it is faster to end it after the loop and to read its result in a loop of its own."""
     for edge in edges:
         if edge.reader_group == large.id and edge.relation.kind == "broadcast":
             return edge.relation.mask
-        if edge.producer_group == large.id and isinstance(edge.producer, Reduce):
+        if edge.producer_group == large.id and isinstance(edge.producer, Reduce) and small:
             return mask_of(edge.producer.domain, edge.producer.reduced)
     return None

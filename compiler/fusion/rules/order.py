@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import Dependencies, Unit
 from compiler.fusion.groups import Group, Space
+from compiler.fusion.leaves import reads
 from compiler.fusion.reachability import Reachability
 from compiler.fusion.rows import mask_text, merged
 from compiler.fusion.rules import Refusal
 from compiler.fusion.statements import injective
 from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Load
-from compiler.loops.graph import Compute, Map, Scan, Store, reads
+from compiler.loops.graph import Compute, Map, Scan, Store
 from compiler.loops.layouts import compose_views
-from compiler.loops.sizes import product
 
 POINTERS = 64
 SCATTERED = 32
@@ -33,20 +34,27 @@ def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Ref
         inside = set(first.places)
         for place in second.places:
             waits, over = order.before[place], order.overwrites[place]
-            found = [p for p, why in waits.items() if p in inside and why != "value"]
-            found += [p for p in over if p in inside and p not in found]
-            for earlier in found:
-                refusal = _overwrites(place, earlier, space, order)
+            for earlier, why in waits.items():
+                if earlier not in inside:
+                    continue
+                if why in ("memory", "effect"):
+                    return _waits(place, earlier, order)
+                refusal = _overwrites(place, earlier, space, order) if earlier in over else None
                 if refusal is not None:
                     return refusal
     return None
 
 
+def _waits(place: int, earlier: int, order: Dependencies) -> Refusal:
+    one, two = order.units[place].name, order.units[earlier].name
+    return Refusal("barrier", f"{one} waits for {two} to be done with memory")
+
+
 def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> Refusal | None:
     store, reader = order.units[place], order.units[earlier]
-    memory = order.overwrites[place].get(earlier)
-    refusal = Refusal("barrier", f"{store.name} waits for {reader.name} to be done with memory")
-    if memory is None or not isinstance(store, Store) or not isinstance(reader, (Map, Store)):
+    memory = order.overwrites[place][earlier]
+    refusal = _waits(place, earlier, order)
+    if not isinstance(store, Store) or not isinstance(reader, (Map, Store)):
         return refusal
     if space.mask is not None or space.riders or store.terms:
         return refusal
@@ -65,7 +73,7 @@ def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
         if node.digit != last:
             return Refusal("scan", f"{node.name} scans digit {node.digit} of {last + 1}")
         mask = merged((size, digit == last) for digit, size in enumerate(node.domain))
-        if product(node.domain) != space.size or space.mask != mask:
+        if elements(node.domain) != space.size or space.mask != mask:
             return Refusal("scan", f"{node.name} scans rows of {mask_text(mask)}")
     return None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from compiler.fusion.counts import elements
 from compiler.fusion.groups import Space
 from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length
 from compiler.fusion.rules import Refusal
 from compiler.fusion.weights import L1, Weights
 from compiler.loops.graph import Compute, Reduce
-from compiler.loops.sizes import product
 
 RIDE = ("sum", "prod", "max", "min", "any", "all")
 
@@ -23,7 +23,7 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
             continue
         if node.op not in RIDE:
             return Refusal("rider", f"{node.name} ({node.op}) needs a loop of its own rows")
-        if product(node.domain) == space.size:
+        if elements(node.domain) == space.size:
             refusal = _rides(node, mask, space)
             if refusal is not None:
                 return refusal

@@ -36,7 +36,14 @@ def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
     folder = Path(tempfile.mkdtemp(prefix="nests"))
     text, library = folder / "unit.cpp", folder / "unit.so"
     text.write_text(source)
-    command = ["g++", *COMPILE_FLAGS, *isa.flags, "-Wall", "-Wno-unused", "-Wno-tautological-compare"]
+    command = [
+        "g++",
+        *COMPILE_FLAGS,
+        *isa.flags,
+        "-Wall",
+        "-Wno-unused",
+        "-Wno-tautological-compare",
+    ]
     command += ["-std=c++17", "-fPIC", "-shared", str(text), "-o", str(library), str(GOMP), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000] + source
@@ -62,7 +69,9 @@ class Kernel:
         table = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
         numbers = [sizes[name] for name in function.sizes]
         longs = (ctypes.c_long * max(len(numbers), 1))(*numbers)
-        space = torch.full((evaluate(function.workspace_bytes, sizes) + 64,), 113, dtype=torch.uint8)
+        space = torch.full(
+            (evaluate(function.workspace_bytes, sizes) + 64,), 113, dtype=torch.uint8
+        )
         start = -space.data_ptr() % 64
         error = ctypes.c_int(0)
         self.entry(table, longs, ctypes.c_void_p(space.data_ptr() + start), ctypes.byref(error))

@@ -140,13 +140,17 @@ class Accumulators:
             if rider:
                 accumulator.array = rider.array
             elif accumulator.row_axes:
-                array = self._array(f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes)
+                array = self._array(
+                    f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes
+                )
                 accumulator.array = array
                 start = self.vector.identity(ARG.get(statement.op, statement.op), dtype)
                 self._fill(array, start, dtype, scope)
                 if statement.op in ARG:
                     index = self._index_dtype(accumulator)
-                    indices = self._array(f"{base_name(statement.name)}_at", index, accumulator.row_axes)
+                    indices = self._array(
+                        f"{base_name(statement.name)}_at", index, accumulator.row_axes
+                    )
                     accumulator.index_array = indices
                     self._fill(indices, self.vector.constant(0, index), index, scope)
             found.append(accumulator)
@@ -352,7 +356,9 @@ class Accumulators:
         for statement in walk.effects:
             if isinstance(statement, ScanAlong) and statement.axis == self.schedule.lane:
                 dtype = compute_dtype(statement.expression.dtype)
-                name = self.values.name(("carry", statement.name), f"{base_name(statement.name)}_carry")
+                name = self.values.name(
+                    ("carry", statement.name), f"{base_name(statement.name)}_carry"
+                )
                 start = self.scalar.identity(statement.op, dtype)
                 scope.code.add(f"{self.scalar.type(dtype)} {name} = {start};")
 
@@ -379,7 +385,9 @@ class Accumulators:
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             scope.code.add(self.values.store(array.base, array.address, name, scope))
         else:
-            carry = self.values.name(("carry", statement.name), f"{base_name(statement.name)}_carry")
+            carry = self.values.name(
+                ("carry", statement.name), f"{base_name(statement.name)}_carry"
+            )
             text = lanes.scan(statement.op, value, carry, dtype)
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             scope.code.add(f"{carry} = {lanes.last(name, dtype)};")

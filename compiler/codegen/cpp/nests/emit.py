@@ -11,6 +11,7 @@ from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases
+from compiler.codegen.cpp.nests.rounding import without_round_trips
 from compiler.codegen.cpp.nests.rows import Loops
 from compiler.codegen.cpp.nests.simplify import addresses
 from compiler.codegen.cpp.nests.units import Units
@@ -51,7 +52,7 @@ def emit(
     (a result that takes over the memory of an argument).
     """
     phases = Phases(vocabulary.isa)
-    phases.add(nest)
+    phases.add(without_round_trips(nest))
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
         dtypes,
@@ -99,7 +100,14 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     }
     units = Units(phase.facts, phase.schedule, names)
     units.grouped = phase.blocks
-    passes = Passes(phase.facts, phase.schedule.row(), phase.schedule.outer, function.shared)
+    plan = phase.schedule
+    passes = Passes(
+        phase.facts,
+        plan.row(),
+        plan.outer,
+        function.shared,
+        prologue=plan.chunk is None and plan.tile is None,
+    )
     loops = Loops(
         phase.facts,
         phase.schedule,

@@ -42,12 +42,20 @@ class Passes:
     """The passes of one nest, in order."""
 
     def __init__(
-        self, facts: Facts, inner: Iterable[int], outer: Iterable[int], shared: frozenset[str]
+        self,
+        facts: Facts,
+        inner: Iterable[int],
+        outer: Iterable[int],
+        shared: frozenset[str],
+        *,
+        prologue: bool = True,
     ) -> None:
         self.facts = facts
         self.inner = frozenset(inner)
         """The axes of a row, the one on the lanes included."""
         self.outer = frozenset(outer)
+        self.prologue = prologue
+        """Whether values that are the same for all rows may be computed before them."""
         self.walks: list[Pass] = []
         self.kept: set[str] = set()
         self.reload: dict[str, Read] = {}
@@ -182,7 +190,7 @@ class Passes:
 
     def _invariant(self, name: str, axes: frozenset[int]) -> bool:
         """The same for all rows, and from nothing that a row computes."""
-        if not self.outer or axes & self.outer:
+        if not self.prologue or not self.outer or axes & self.outer:
             return False
         pending, seen = [name], set()
         while pending:

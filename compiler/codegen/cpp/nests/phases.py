@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests.accumulators import ARG, Rider
 from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
@@ -67,6 +68,7 @@ class Phases:
         self._with_riders(facts, riders)
 
     def _phase(self, nest: Nest) -> Phase:
+        nest = with_invariants(nest)
         facts = Facts(nest)
         return Phase(nest, facts, schedule(facts, self.isa), is_small(facts))
 

@@ -13,6 +13,7 @@ from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.passes import Pass, Passes
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
+from compiler.codegen.cpp.nests.transpose import tiles
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
@@ -92,6 +93,10 @@ class Loops:
 
     def _pass(self, walk: Pass, scope: Scope) -> None:
         self.comments.above(scope.code, walk, self.passes.needs(walk))
+        if self.schedule.tile is not None:
+            return tiles(
+                self.values, self.units, self.schedule, scope, self.vector, walk, self._body
+            )
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
         found = self.accumulators.begin(walk, scope)

@@ -1,0 +1,57 @@
+"""The leaves of a node's expressions, as lists: what fusion walks most."""
+
+from __future__ import annotations
+
+from compiler.loops.expressions import Expression, Gather, Iota, Load, Op
+from compiler.loops.graph import Compute, Store
+
+Leaf = Load | Gather | Iota
+
+
+_KNOWN: dict[int, tuple[Compute, list[Leaf], list[Load | Gather]]] = {}
+"""By identity: to hash a node would walk it. An entry keeps its node alive, and so its id."""
+
+
+def leaves(node: Compute) -> list[Leaf]:
+    """What a node loads, gathers and counts, in order of evaluation. Not to be changed."""
+    return _known(node)[1]
+
+
+def reads(node: Compute) -> list[Load | Gather]:
+    """What a node loads and gathers, in order of evaluation. Not to be changed."""
+    return _known(node)[2]
+
+
+def forget() -> None:
+    """Let go of all nodes: at the end of a graph."""
+    _KNOWN.clear()
+
+
+def _known(node: Compute) -> tuple[Compute, list[Leaf], list[Load | Gather]]:
+    known = _KNOWN.get(id(node))
+    if known is None:
+        found = _leaves(node)
+        known = (node, found, [leaf for leaf in found if not isinstance(leaf, Iota)])
+        _KNOWN[id(node)] = known
+    return known
+
+
+def _leaves(node: Compute) -> list[Leaf]:
+    found: list[Leaf] = []
+    _collect(node.expression, found)
+    if isinstance(node, Store):
+        for term in node.terms:
+            _collect(term.index, found)
+    return found
+
+
+def _collect(expression: Expression, found: list[Leaf]) -> None:
+    if isinstance(expression, Op):
+        for argument in expression.args:
+            _collect(argument, found)
+    elif isinstance(expression, (Load, Iota)):
+        found.append(expression)
+    elif isinstance(expression, Gather):
+        for term in expression.terms:
+            _collect(term.index, found)
+        found.append(expression)

@@ -1,0 +1,178 @@
+"""The stage as a whole: what is inlined, what the gate may do, in which order things run."""
+
+from __future__ import annotations
+
+from compiler.control.decisions import Gate
+from compiler.fusion.fuse import fuse
+from compiler.loops.expressions import Const
+from compiler.loops.graph import Call
+from compiler.loops.layouts import Layout, slice_dimension
+from compiler.loops.nest import Reduction, Write
+from tests.no_torch.fusion.build import Builder, F, load, nests, only_nest, op, rows
+
+
+def normalisation() -> Builder:
+    """(x + y) normalised by its rows' root mean square; its column sums."""
+    shape = (64, 256)
+    b = Builder()
+    b.input("x", *shape)
+    b.input("y", *shape)
+    b.map("add", shape, op("add", load("x"), load("y")))
+    b.reduce("squares", shape, "kr", op("mul", load("add"), load("add")))
+    b.map("rsqrt", (64,), op("rsqrt", op("mul", load("squares"), Const(1 / 256, F))))
+    b.map("mul", shape, op("mul", load("add"), load("rsqrt", rows(*shape))))
+    b.reduce("columns", shape, "rk", load("mul"))
+    b.output("add", *shape)
+    b.output("mul", *shape)
+    b.output("columns", 256)
+    return b
+
+
+def test_rows_scalars_and_column_sums_share_one_nest() -> None:
+    fusion = fuse(normalisation().graph)
+    nest = only_nest(fusion)
+    assert [(axis.size, axis.reduced) for axis in nest.axes] == [(64, False), (256, True)]
+    reductions = {s.name: s.over for s in nest.statements if isinstance(s, Reduction)}
+    assert reductions == {"squares": (1,), "columns": (0,)}
+    assert [s.buffer for s in nest.statements if isinstance(s, Write)] == ["add", "mul", "columns"]
+    assert set(fusion.program.memories) == {"add", "mul", "columns"}
+    assert nest.label == "add + squares + rsqrt + mul + columns"
+
+
+def test_invariants_are_inlined_and_hoisted() -> None:
+    b = Builder()
+    b.input("x", 64, 256)
+    b.input("s", 64)
+    b.map("scale", (64,), op("exp", load("s")))
+    b.map("mul", (64, 256), op("mul", load("x"), load("scale", rows(64, 256))))
+    b.output("mul", 64, 256)
+    fusion = fuse(b.graph)
+    assert [(i.node, i.inlined, i.rule) for i in fusion.inlined] == [("scale", True, "invariant")]
+    part, mul, _ = only_nest(fusion).statements
+    assert not isinstance(part, Write)
+    assert part.axes == (0,)
+    assert mul.axes == (0, 1)
+
+
+def test_a_slice_of_a_computed_value_is_computed_where_it_is_read() -> None:
+    b = Builder()
+    b.input("x", 64, 96)
+    b.map("exp", (64, 96), op("exp", load("x")))
+    for i in range(3):
+        part = slice_dimension((64, 96), 1, 32 * i, 32)
+        b.map(f"part{i}", (64, 32), op("tanh", load("exp", part)))
+        b.call(f"call{i}", f"part{i}", 64, 32)
+        b.output(f"call{i}", 64, 32)
+    fusion = fuse(b.graph)
+    assert [(i.node, i.rule) for i in fusion.inlined] == [("exp", "disjoint")]
+    assert sum("exp" in group for group in nests(fusion)) == 3 or len(fusion.groups) == 1
+
+
+def test_equal_nodes_are_computed_once_and_dead_ones_not_at_all() -> None:
+    b = Builder()
+    b.input("x", 64)
+    b.map("one", (64,), op("exp", load("x")))
+    b.map("same", (64,), op("exp", load("x")))
+    b.map("dead", (64,), op("sin", load("x")))
+    b.map("mul", (64,), op("mul", load("one"), load("same")))
+    b.output("mul", 64)
+    b.output("one", 64)
+    assert nests(fuse(b.graph)) == [{"one", "mul"}]
+
+
+def test_what_is_equal_across_a_mutation_is_not() -> None:
+    b = Builder()
+    b.input("x", 64)
+    b.map("one", (64,), op("exp", load("x")))
+    b.store("copy", "x", (64,), Const(0.0, F))
+    b.map("two", (64,), op("exp", load("x")))
+    b.map("mul", (64,), op("mul", load("one"), load("two")))
+    b.output("mul", 64)
+    assert {name for group in nests(fuse(b.graph)) for name in group} == {
+        "one",
+        "copy",
+        "two",
+        "mul",
+    }
+
+
+def test_a_veto_keeps_nodes_apart_by_any_road() -> None:
+    veto = "tcw/0/0/forward/fuse/add+columns"
+    gate = Gate({veto: "apart"})
+    fusion = fuse(normalisation().graph, gate)
+    assert all(not {"add", "columns"} <= group for group in nests(fusion))
+    assert not list(gate.unknown())
+
+
+def test_an_illegal_force_is_refused_with_its_rule() -> None:
+    b = Builder()
+    b.input("x", 8, 8)
+    b.map("exp", (8, 8), op("exp", load("x")))
+    b.call("mm", "exp", 8, 8)
+    b.map("add", (8, 8), op("add", load("exp"), load("mm")))
+    b.output("add", 8, 8)
+    gate = Gate({"tcw/0/0/forward/fuse/exp+add": "fuse"})
+    fuse(b.graph, gate)
+    (refused,) = gate.refused()
+    assert "cycle" in refused.refused
+
+
+def test_what_is_only_unprofitable_can_be_forced() -> None:
+    b = Builder()
+    b.input("x", 64, 16384)
+    b.map("exp", (64, 16384), op("exp", load("x")))
+    b.reduce("columns", (64, 16384), "rk", load("exp"))
+    b.output("exp", 64, 16384)
+    b.output("columns", 16384)
+    assert len(fuse(b.graph).groups) == 2
+    gate = Gate({"tcw/0/0/forward/fuse/exp+columns": "fuse"})
+    assert len(fuse(b.graph, gate).groups) == 1
+    assert not gate.refused()
+
+
+def test_pieces_of_a_cat_share_a_nest_with_what_makes_them() -> None:
+    b = Builder()
+    b.buffer("cat", 64, 64)
+    for i in range(2):
+        b.input(f"x{i}", 64, 32)
+        b.map(f"exp{i}", (64, 32), op("exp", load(f"x{i}")))
+        view = (Layout((64, 32), (64, 1), 32 * i),)
+        b.store(f"piece{i}", "cat", (64, 32), load(f"exp{i}"), view)
+    b.output("cat", 64, 64)
+    fusion = fuse(b.graph)
+    assert nests(fusion) == [{"exp0", "piece0", "exp1", "piece1"}]
+    writes = [s for s in only_nest(fusion).statements if isinstance(s, Write)]
+    assert [(w.address.strides, w.address.offset, w.ordered) for w in writes] == [
+        ((64, 1), 0, False),
+        ((64, 1), 32, False),
+    ]
+
+
+def test_random_calls_keep_their_order() -> None:
+    b = Builder()
+    b.input("x", 8, 8)
+    b.call("one", "x", 8, 8, target="aten.rand_like.default")
+    b.call("two", "x", 8, 8, target="aten.bernoulli.default")
+    b.map("late", (8, 8), op("exp", load("two")))
+    b.output("late", 8, 8)
+    b.output("one", 8, 8)
+    names = [step.name for step in fuse(b.graph).program.steps if isinstance(step, Call)]
+    assert names == ["one_call", "two_call"]
+
+
+def test_nests_wait_until_a_call_needs_them() -> None:
+    b = Builder()
+    b.input("x", 8, 8)
+    for i in range(3):
+        b.call(f"mm{i}", "x", 8, 8)
+        b.map(f"exp{i}", (8, 8), op("exp", load(f"mm{i}")))
+        b.output(f"exp{i}", 8, 8)
+    steps = fuse(b.graph).program.steps
+    assert [isinstance(step, Call) for step in steps] == [True, True, True, False]
+
+
+def test_the_same_graph_gives_the_same_program() -> None:
+    one, two = fuse(normalisation().graph), fuse(normalisation().graph)
+    assert one.program.steps == two.program.steps
+    assert one.pairs == two.pairs
+    assert one.pairs[0].id == "tcw/0/0/forward/fuse/add+squares"
