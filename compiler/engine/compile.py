@@ -20,15 +20,15 @@ from compiler.engine.recording import current
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
 from compiler.lowering.driver import load_families, lower
+from compiler.lowering.registry import Unsupported
 from compiler.memory.planner import plan
-from compiler.runtime.arguments import first_refusal
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
 from compiler.runtime.cached import Outcome, compiled_graph
 from compiler.runtime.compiled import load
 from compiler.runtime.graph_cache import Miss
 from compiler.runtime.graph_key import graph_key
-from compiler.runtime.store import open_store
+from compiler.runtime.store import usable_store
 from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
@@ -72,9 +72,6 @@ def _compiled(
             raise Ended
 
     goes_on("lowering")
-    if refusal := first_refusal(example_inputs):
-        records.refused(refusal)
-        return run_as_it_is(module)
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
 
     def make() -> Artifact:
@@ -100,14 +97,21 @@ def _compiled(
         goes_on("build")
         return artifact
 
-    store, own = open_store(), constants(module)
+    store, refused = usable_store()
+    if refused:
+        records.without_cache(refused)
+    own = constants(module)
     otherwise = run_as_it_is_when_asked(module)
-    with dynamo_timed("tcw.build"):
-        if recorder is not None and gate.overrides:
-            # An override has to meet its decision: nothing may come from the cache.
-            outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
-        else:
-            key = graph_key(module, {"kind": kind, "overrides": gate.text(graph)})
-            outcome = compiled_graph(key, store, make, own, otherwise)
-            records.looked_up(key.digest, outcome)
+    try:
+        with dynamo_timed("tcw.build"):
+            if recorder is not None and gate.overrides:
+                # An override has to meet its decision: nothing may come from the cache.
+                outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
+            else:
+                key = graph_key(module, {"kind": kind, "overrides": gate.text(graph)})
+                outcome = compiled_graph(key, store, make, own, otherwise)
+                records.looked_up(key.digest, outcome)
+    except Unsupported as reason:
+        records.refused(str(reason))
+        return run_as_it_is(module)
     return outcome.compiled.call
