@@ -138,22 +138,32 @@ def apart(first: Unit, second: Unit) -> bool:
         return False
     if first.terms or second.terms or len(first.view) != 1 or len(second.view) != 1:
         return False
-    one, two = normalize(first.view[0]), normalize(second.view[0])
-    for a, b in ((one, two), (two, one)):
-        limit = _stop(a)
-        if limit is not None and _stop(b) is not None and at_least(b.offset, limit):
+    one, two = widest_first(first.view[0]), widest_first(second.view[0])
+    while True:
+        stops = _stop(one), _stop(two)
+        if stops[0] is None or stops[1] is None:
+            return False
+        if at_least(two.offset, stops[0]) or at_least(one.offset, stops[1]):
             return True
-    if not one.shape or not two.shape or one.strides[0] != two.strides[0]:
-        return False
-    period = one.strides[0]
-    rest = [Layout(x.shape[1:], x.strides[1:], x.offset) for x in (one, two)]
-    for a, b in ((rest[0], rest[1]), (rest[1], rest[0])):
-        low, high = _stop(a), _stop(b)
-        if low is not None and high is not None:
-            inside = at_least(period, high) and at_least(b.offset, low) and at_least(a.offset, 0)
-            if inside:
-                return True
-    return False
+        if not one.shape or not two.shape or one.strides[0] != two.strides[0]:
+            return False
+        period = one.strides[0]
+        one, two = (Layout(x.shape[1:], x.strides[1:], x.offset) for x in (one, two))
+        for layout in (one, two):
+            stop = _stop(layout)
+            if stop is None or not at_least(period, stop) or not at_least(layout.offset, 0):
+                return False
+
+
+def widest_first(layout: Layout) -> Layout:
+    """The same set of answers, the digits by falling stride where all strides are numbers."""
+    normal = normalize(layout)
+    digits = list(zip(normal.strides, normal.shape, strict=True))
+    if all(isinstance(stride, int) for stride in normal.strides):
+        digits.sort(key=lambda digit: digit[0] if isinstance(digit[0], int) else 0, reverse=True)
+    return Layout(
+        tuple(size for _, size in digits), tuple(stride for stride, _ in digits), normal.offset
+    )
 
 
 def _stop(layout: Layout) -> Size | None:

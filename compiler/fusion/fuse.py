@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from compiler.control.decisions import Gate
 from compiler.fusion.canonical import canonical
+from compiler.fusion.columns import Picked, with_columns
 from compiler.fusion.decide import Decisions, Pair, Round
 from compiler.fusion.dependencies import Dependencies, dependencies, read_values
 from compiler.fusion.duplicates import without_duplicates
@@ -18,6 +19,7 @@ from compiler.fusion.merge import grouping
 from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.reorder import reordered
+from compiler.fusion.split import Split, split_at_pieces
 from compiler.fusion.through import in_memory
 from compiler.fusion.weights import L1, Weights
 from compiler.loops.graph import Call, Graph, Operand
@@ -37,6 +39,10 @@ class Fusion:
     rounds: list[Round] = field(default_factory=list)
     inlined: list[Inlined] = field(default_factory=list)
     """Maps that became part of their readers, and those that could not."""
+    picked: list[Picked] = field(default_factory=list)
+    """Gathers from computed values that are computed at the index instead."""
+    split: list[Split] = field(default_factory=list)
+    """Maps over a cat that run piece by piece."""
 
 
 def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
@@ -51,12 +57,19 @@ def _fuse(graph: Graph, gate: Gate) -> Fusion:
     weights = Weights(graph)
     for step in (canonical, live, without_duplicates):
         graph = replace(graph, nodes=step(graph))
+    names: dict[str, list[str]] = {}
+    nodes, picked = with_columns(graph, weights, gate, names)
+    graph = replace(graph, nodes=nodes)
+    graph = replace(graph, nodes=live(graph))
     fixed = in_memory(graph)
     graph = replace(graph, nodes=reordered(graph, fixed))
-    inlining = inlined(graph, weights, gate, fixed)
-    graph = replace(graph, nodes=inlining.nodes)
+    inlining = inlined(graph, weights, gate, fixed, names)
+    nodes, split = split_at_pieces(replace(graph, nodes=inlining.nodes), gate, names)
+    graph = replace(graph, nodes=nodes)
+    if split:
+        graph = replace(graph, nodes=live(graph))
     order = dependencies(graph)
-    groups = grouping(graph, order, weights, inlining.names, fixed)
+    groups = grouping(graph, order, weights, names, fixed)
     decisions = Decisions(groups, gate)
     decisions.run()
     left = list(groups.groups.values())
@@ -68,6 +81,8 @@ def _fuse(graph: Graph, gate: Gate) -> Fusion:
         list(decisions.pairs.values()),
         decisions.rounds,
         inlining.considered,
+        picked,
+        split,
     )
 
 

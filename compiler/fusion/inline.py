@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from compiler.control.decisions import Decision, Gate
 from compiler.fusion.counts import elements
@@ -52,17 +52,20 @@ class Use:
 class Inlining:
     nodes: list[Node]
     considered: list[Inlined]
-    names: dict[str, list[str]] = field(default_factory=dict)
+    names: dict[str, list[str]]
     """Node -> what was inlined into it."""
 
 
-def inlined(graph: Graph, weights: Weights, gate: Gate, fixed: set[str]) -> Inlining:
+def inlined(
+    graph: Graph, weights: Weights, gate: Gate, fixed: set[str], names: dict[str, list[str]]
+) -> Inlining:
     """The graph's nodes with cheap maps in the expressions of their readers; `fixed` ones stay.
 
     Invariants from the last to the first, so that a chain of them ends in the loop that reads its
     end; then all others in order, so that a chain of cheap maps reads the memory at its beginning.
+    `names`: what nodes compute beside themselves; it is told what was inlined.
     """
-    answer = Inlining(list(graph.nodes), [])
+    answer = Inlining(list(graph.nodes), [], names)
     pass_ = _Pass(graph, weights, gate, answer, fixed)
     places = range(len(answer.nodes))
     for place in reversed(places):
@@ -204,7 +207,8 @@ def _carry_out(
                 return through(node.expression, part.view, whole, seen)
             return part
 
-        answer.nodes[place] = map_leaves(reader, leaf)
+        origins = tuple(dict.fromkeys((*node.origins, *reader.origins)))
+        answer.nodes[place] = replace(map_leaves(reader, leaf), origins=origins)
         names = answer.names.setdefault(reader.name, [])
         names.extend(name for name in held if name not in names)
     for source in reads(node):

@@ -123,8 +123,8 @@ class Builder:
     def map(self, expression: Expression, meta: Meta | None = None, name: str = "") -> Tensor:
         """A map whose expression is written for the output's storage order."""
         meta = meta or self.meta
-        order = storage_order(meta.shape, meta.strides)
-        domain = tuple(meta.shape[d] for d in order)
+        order = _storage_order(meta.shape, meta.strides)
+        domain = tuple([meta.shape[d] for d in order])
         if 0 in domain:
             return self.buffer(meta, name)
         node = Map(self.fresh(name or self.node), meta.dtype, domain, expression, (self.node,))

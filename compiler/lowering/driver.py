@@ -29,6 +29,8 @@ from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
 from compiler.lowering.elements import number
 from compiler.lowering.higher_order import functionalized, with_effects
+from compiler.lowering.in_place import replaced_arguments
+from compiler.lowering.ownership import Ownership
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
@@ -67,62 +69,6 @@ def load_families() -> None:
         importlib.import_module(f"compiler.lowering.{module.name}")
 
 
-_OVERWRITES = frozenset(
-    {
-        torch.ops.aten.index_put,
-        torch.ops.aten._unsafe_index_put,
-        torch.ops.aten.index_copy,
-        torch.ops.aten.index_add,
-        torch.ops.aten.index_fill,
-        torch.ops.aten.scatter,
-        torch.ops.aten.scatter_add,
-        torch.ops.aten.slice_scatter,
-        torch.ops.aten.select_scatter,
-        torch.ops.aten.diagonal_scatter,
-    }
-)
-"""They answer their first argument with some elements replaced."""
-
-
-def replaced_arguments(nodes: list[fx.Node], written: list[fx.Node]) -> dict[fx.Node, str]:
-    """Of the operations in `_OVERWRITES`: those whose result becomes the new content of their
-    argument (`copy_` at the end), with nobody left who reads the old one. -> the argument's name.
-    """
-    found: dict[fx.Node, str] = {}
-    place = {node: i for i, node in enumerate(nodes)}
-    for copy_ in written:
-        target, source = copy_.args[:2]
-        if (
-            target.op != "placeholder"
-            or getattr(source.target, "overloadpacket", None) not in _OVERWRITES
-            or source.args[0] is not target
-        ):
-            continue
-        here = place[source]
-        views = [target]
-        for view in views:
-            for user in view.users:
-                if user is copy_ or (user is source and view is target):
-                    continue
-                if place[user] >= here:
-                    break
-                if user.target is operator.getitem or _may_show(user, view):
-                    views.append(user)
-            else:
-                continue
-            break
-        else:
-            found[source] = target.name
-    return found
-
-
-def _may_show(user: fx.Node, source: fx.Node) -> bool:
-    """Whether the value of `user` may be a view of the source's memory."""
-    if user.op != "call_function" or isinstance(user.target, _HigherOrder):
-        return True
-    return bool(operation(user.target).shares)
-
-
 class _Driver:
     def __init__(self, graph_module: fx.GraphModule, name: str) -> None:
         self.module = graph_module
@@ -140,12 +86,7 @@ class _Driver:
         """Nodes whose tensors are nothing for loops: of another dtype or device."""
         self.metas: dict[fx.Node, Meta] = {}
         """Of nodes that are one tensor."""
-        self.roots: dict[fx.Node, fx.Node] = {}
-        """For views: the node whose memory they show."""
-        self.owners: dict[str, fx.Node] = {}
-        """The node that each value was made for."""
-        self.shared: dict[str, list[fx.Node]] = {}
-        """Values shown by nodes that ATen gives memory of their own."""
+        self.memory = Ownership()
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
@@ -187,6 +128,8 @@ class _Driver:
                 self.graph.parameters.append(name)
                 self.values[node] = value
         for node, value in tensors:
+            if not value._has_symbolic_sizes_strides:
+                continue
             for dim, size in enumerate(value.shape):
                 if type(size) is not int:
                     self.sizes.show(size, f"{node.name}.size({dim})")
@@ -209,7 +152,7 @@ class _Driver:
             self.foreign.add(node)
         self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
         self.values[node] = tensor_in_memory(name, meta)
-        self.owners[name] = node
+        self.memory.own(name, node)
         self.note_offset(name, value)
 
     def note_offset(self, name: str, value: Any) -> None:
@@ -245,7 +188,7 @@ class _Driver:
         element = number(scalar, meta.dtype).to(meta.dtype).expression
         made = self.builder.map(element, meta)
         self.values[node] = made
-        self.owners[made.value] = node
+        self.memory.own(made.value, node)
 
     def meta(self, value: Any) -> Meta:
         """What a fake tensor looks like."""
@@ -308,7 +251,7 @@ class _Driver:
             assert metas[0] is not None
             self.metas[node] = metas[0]
             self.values[node] = results[0]
-        self.note_memory(node, known, results)
+        self.memory.note(node, known, results)
 
     def getitem(self, node: fx.Node) -> None:
         source, index = node.args
@@ -317,10 +260,7 @@ class _Driver:
             self.foreign.add(node)
         if isinstance(found, Tensor):
             self.metas[node] = self.meta(node.meta["val"])
-            self.roots[node] = root = self.roots.get(source, node)
-            if self.owners.get(found.value) is source:
-                self.owners[found.value] = root
-            self.note_shared(node, found)
+            self.memory.note_item(node, source, found)
 
     def lowered(
         self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...], plain: bool
@@ -375,7 +315,7 @@ class _Driver:
             strides=lambda tensor: strides.get(id(tensor)),
         )
         for result, answer in zip(results, answers, strict=True):
-            if result is not None and result.value not in self.owners:
+            if result is not None and not self.memory.has_owner(result.value):
                 self.note_offset(result.value, answer)
         return results
 
@@ -412,7 +352,7 @@ class _Driver:
         self.values[node] = results
         for result in results:
             if isinstance(result, Tensor):
-                self.note_shared(node, result)
+                self.memory.show(node, result)
 
     def checked(
         self, node: fx.Node, lowered: Lowered, metas: tuple[Meta | None, ...]
@@ -440,7 +380,10 @@ class _Driver:
         return tuple(meta if i in used else None for i, meta in enumerate(metas))
 
     def arguments(self, node: fx.Node) -> tuple[list[Any], dict[str, Any]]:
-        args = [self.argument(value) for value in node.args]
+        args = [
+            self.value_of(value) if isinstance(value, fx.Node) else self.argument(value)
+            for value in node.args
+        ]
         keywords = node.kwargs
         return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
 
@@ -451,6 +394,8 @@ class _Driver:
         return found
 
     def argument(self, value: Any) -> Any:
+        if value is None or isinstance(value, (int, float)):
+            return value
         if isinstance(value, fx.Node):
             return self.value_of(value)
         if isinstance(value, (list, tuple)):
@@ -461,46 +406,21 @@ class _Driver:
 
     # who has which memory
 
-    def note_memory(
-        self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]
-    ) -> None:
-        """Keep which memory ATen says that the node shows, and where our value is another's."""
-        places = known.shares or known.writes
-        if places:
-            args = node.args
-            for place in places:
-                if isinstance(place, str):
-                    source = node.kwargs.get(place)
-                else:
-                    source = args[place] if place < len(args) else None
-                if isinstance(source, fx.Node):
-                    self.roots[node] = self.roots.get(source, source)
-                    break
-        for result in results:
-            if result is not None:
-                self.note_shared(node, result)
-
-    def note_shared(self, node: fx.Node, result: Tensor) -> None:
-        root = self.roots.get(node, node)
-        owner = self.owners.setdefault(result.value, root)
-        if owner is not root and self.roots.get(owner, owner) is not root:
-            self.shared.setdefault(result.value, []).append(node)
-
     def unshare(self, value: str) -> None:
         """The value's memory is about to be written: give others who show it a copy."""
-        for node in self.shared.pop(value, []):
+        for node in self.memory.take_shared(value):
             shown = self.values[node]
             if isinstance(shown, Tensor):
                 self.unshared.append((node, shown))
                 copied = self.builder.copy(shown, self.metas[node])
                 self.values[node] = copied
-                self.owners[copied.value] = node
+                self.memory.own(copied.value, node)
 
     def share_again(self) -> None:
         """Nothing was written after all."""
         for node, shown in self.unshared:
             self.values[node] = shown
-            self.shared.setdefault(shown.value, []).append(node)
+            self.memory.share_again(shown.value, node)
 
     # what it hands out
 
@@ -524,9 +444,8 @@ class _Driver:
             return answer
         self.builder.node = item.name
         meta = self.metas[item]
-        root = self.roots.get(item, item)
-        owner = self.owners.get(shown.value, root)
-        owner = self.roots.get(owner, owner)
+        root = self.memory.root(item)
+        owner = self.memory.owner(shown.value, root)
         given = owner is not root and owner.op in ("placeholder", "get_attr")
         if given or handed.setdefault(shown.value, root) is not root:
             shown = self.builder.copy(shown, meta)

@@ -9,7 +9,7 @@ from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import Size
-from compiler.memory.accesses import Values, access
+from compiler.memory.accesses import Values
 from compiler.memory.arena import Arena, Temporary, aligned, pack
 from compiler.memory.lifetimes import Timeline
 from compiler.memory.order import Run, gathered
@@ -230,7 +230,7 @@ def _deaths(
     """
     needed: dict[str, int] = {}
     for place, run in enumerate(timeline.runs):
-        accessed = access(run)
+        accessed = values.access(run)
         for name in (*accessed.reads, *accessed.writes):
             needed[name] = timeline.step[place]
             if isinstance(run, Nest):

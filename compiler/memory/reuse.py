@@ -14,7 +14,7 @@ from compiler.control.decisions import Decision, Gate
 from compiler.loops.dtypes import BYTES
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, product
-from compiler.memory.accesses import Values, access
+from compiler.memory.accesses import Values
 from compiler.memory.in_place import Refusal, refusal
 from compiler.memory.lifetimes import Timeline
 from compiler.memory.plan import TakesOver
@@ -77,8 +77,7 @@ class Reuse:
             return False
         if name in values.inputs:
             form = values.inputs[name]
-            mutated = any(name in access(run).writes for run in self.timeline.runs)
-            given = name in self.donated and not form.constant and not mutated
+            given = name in self.donated and not form.constant and name not in values.written
             return given and form.dtype in BYTES and dense(form.shape, form.strides)
         if name in values.results:
             call, result = values.results[name]

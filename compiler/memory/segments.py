@@ -14,7 +14,7 @@ from compiler.loops.expressions import (
 from compiler.loops.graph import Operand
 from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, symbols_of
-from compiler.memory.accesses import Values, access
+from compiler.memory.accesses import Values
 from compiler.memory.lifetimes import Timeline
 from compiler.memory.plan import InArena, New, Placement, Segment, TakesOver
 
@@ -32,7 +32,7 @@ def segment(
     accessed: dict[str, None] = {}
     gives: list[str] = []
     for place, nest in zip(places, nests, strict=True):
-        one = access(nest)
+        one = values.access(nest)
         accessed.update(dict.fromkeys((*one.reads, *one.writes)))
         for value in one.writes:
             inside = isinstance(placements.get(home(value, placements)), InArena)

@@ -26,9 +26,6 @@ from compiler.runtime.artifact import Binding
 DENSE = frozenset(f"aten.{name}.default" for name in ("mm", "bmm", "addmm", "baddbmm"))
 """Operations that allocate their result row by row, whatever they are given."""
 
-HELPERS = ("laid_out", "reinterpreted", "retyped")
-"""Functions of `wrapper_helpers`."""
-
 
 def wrapper_text(
     plan: Plan, forms: Forms, segments: Iterable[SegmentFunction]

@@ -54,15 +54,16 @@ def test_neither_side_sees_the_others_packages(tmp_path: Path) -> None:
         "TCW_STRICT": "1",
         "TCW_CACHE_DIR": str(caches),
     }
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env=environment,
-        cwd=theirs.parent,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.stdout.endswith("done\n"), done.stderr
+    for _start in ("cold", "warm"):
+        done = subprocess.run(
+            [sys.executable, str(program)],
+            env=environment,
+            cwd=theirs.parent,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.stdout.endswith("done\n"), done.stderr
 
 
 def test_the_entry_point_is_published() -> None:

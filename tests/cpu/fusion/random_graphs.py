@@ -33,7 +33,18 @@ from compiler.loops.layouts import (
 from compiler.loops.sizes import product
 
 D = "float64"
-SHAPES: list[Shape] = [(4, 6), (6, 4), (2, 3, 4), (24,), (4, 1), (4,), (6,), (4, 6, 2), (1,)]
+SHAPES: list[Shape] = [
+    (4, 6),
+    (6, 4),
+    (2, 3, 4),
+    (24,),
+    (4, 1),
+    (4,),
+    (6,),
+    (4, 6, 2),
+    (1,),
+    (2, 16),
+]
 
 
 @dataclass
@@ -218,12 +229,17 @@ class Builder:
             return
         size = product(first.shape)
         index = Op("remainder", (Iota(()), Const(3, "int64")), "int64")
-        shape = self.draw(st.sampled_from(SHAPES))
-        stay = (Layout(shape, (0,) * len(shape)),)
         name = self.name("g")
         if not isinstance(size, int) or size < 3:
             return
-        gather = Gather(first.value, stay, (IndexTerm(index, size, 1),), D)
+        last = first.shape[-1]
+        if self.draw(st.booleans()) and isinstance(last, int) and last >= 3 and size > last:
+            shape: Shape = (size // last,)
+            gather = Gather(first.value, (Layout(shape, (last,)),), (IndexTerm(index, last, 1),), D)
+        else:
+            shape = self.draw(st.sampled_from(SHAPES))
+            stay = (Layout(shape, (0,) * len(shape)),)
+            gather = Gather(first.value, stay, (IndexTerm(index, size, 1),), D)
         self.graph.nodes.append(Map(name, D, shape, gather, (name,)))
         self.keep(name, shape, list(range(len(shape))))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,13 +42,12 @@ class Outcome:
 
     kind: str
     """`lowered`, `calls` (only what ATen is wanted for), `falls back`, `whole` (the graph runs as
-    ATen), `untraceable`."""
+    ATen), `untraceable` (no graph, or nothing to compare)."""
     details: list[str] = field(default_factory=list)
 
 
-def samples(info: Any, dtype: torch.dtype, every: bool = False) -> Iterator[Any]:
-    found = info.sample_inputs("cpu", dtype, requires_grad=False)
-    return iter(found) if every else iter([next(iter(found))])
+def first_sample(info: Any, dtype: torch.dtype, *, gradients: bool = False) -> Any:
+    return next(iter(info.sample_inputs("cpu", dtype, requires_grad=gradients)))
 
 
 def name_of(info: Any) -> str:
@@ -68,14 +67,14 @@ def _as_function(info: Any, sample: Any) -> tuple[Callable[..., list[Any]], list
         answer: list[Any] = pytree.tree_leaves(info.op(*args, **kwargs))
         return answer
 
-    return function, [leaves[place].detach() for place in places]
+    return function, [leaves[place] for place in places]
 
 
-def outcome(info: Any, sample: Any, *, table: bool = True) -> Outcome:
+def outcome(info: Any, sample: Any, *, gradients: bool = False) -> Outcome:
     """Run one sample and compare it with eager. Raises AssertionError where it differs.
 
-    16-bit results may differ where they are no further from float64's than eager's. `table`:
-    operations are taken apart before, as the engine does.
+    16-bit results may differ where they are no further from float64's than eager's.
+    `gradients`: of the tensors of the sample that require them, too.
     """
     function, tensors = _as_function(info, sample)
     if any(t.layout is not torch.strided or t.dtype.is_complex for t in tensors):
@@ -88,7 +87,7 @@ def outcome(info: Any, sample: Any, *, table: bool = True) -> Outcome:
         calls.extend(node for node in graph.nodes if isinstance(node, Call))
 
         def run(boxed: list[Any]) -> list[Any]:
-            arguments = [a.detach() if isinstance(a, torch.Tensor) else a for a in boxed]
+            arguments = [_argument(value) for value in boxed]
             boxed.clear()
             return run_graph(graph, arguments, constants_of(graph, module))
 
@@ -98,18 +97,21 @@ def outcome(info: Any, sample: Any, *, table: bool = True) -> Outcome:
     compiled = aot_function(
         function,
         fw_compiler=compiler,
-        decompositions=decompositions() if table else {},
+        bw_compiler=compiler,
+        decompositions=decompositions(),
         keep_inference_input_mutations=True,
     )
-    with torch.no_grad():
-        expected = _seeded(function, tensors)
-        try:
-            compiled(*(t.clone() for t in tensors))  # tracing draws random numbers
-            answer = _seeded(compiled, tensors)
-        except UNTRACEABLE as why:
-            return Outcome("untraceable", [type(why).__name__])
-        except Unsupported as why:
-            return Outcome("whole", [str(why)])
+    try:
+        expected = _answer(function, tensors, gradients)
+    except RuntimeError as why:
+        return Outcome("untraceable", [f"eager raises {why}"])
+    try:
+        _answer(compiled, tensors, gradients)  # tracing draws random numbers
+        answer = _answer(compiled, tensors, gradients)
+    except UNTRACEABLE as why:
+        return Outcome("untraceable", [type(why).__name__])
+    except Unsupported as why:
+        return Outcome("whole", [str(why)])
     if info.name not in UNDEFINED:
         _compare(answer, expected, function, tensors)
     reasons = sorted({f"{call.target}: {call.reason}" for call in calls if call.reason})
@@ -118,9 +120,28 @@ def outcome(info: Any, sample: Any, *, table: bool = True) -> Outcome:
     return Outcome("calls" if calls else "lowered", sorted({call.target for call in calls}))
 
 
-def _seeded(function: Callable[..., Any], tensors: list[torch.Tensor]) -> Any:
+def _argument(value: Any) -> Any:
+    """What AOTAutograd passes, without its graph; the token of an effect is None at run time."""
+    if value is None:
+        return torch.empty(0)
+    return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+def _answer(
+    function: Callable[..., list[Any]], tensors: list[torch.Tensor], gradients: bool
+) -> list[Any]:
+    """Its outputs, and their gradients with random seeds."""
+    given = [t.detach().clone().requires_grad_(gradients and t.requires_grad) for t in tensors]
     torch.manual_seed(42)  # as the database's own wrappers of random operations do
-    return function(*(tensor.clone() for tensor in tensors))
+    with torch.set_grad_enabled(gradients):
+        outputs = list(function(*(t.clone() for t in given) if gradients else given))
+    ends = [o for o in outputs if isinstance(o, torch.Tensor) and o.requires_grad]
+    starts = [t for t in given if t.requires_grad]
+    if not (ends and starts):
+        return outputs
+    generator = torch.Generator().manual_seed(5)
+    seeds = [torch.randn(o.shape, generator=generator, dtype=o.dtype) for o in ends]
+    return [*outputs, *torch.autograd.grad(ends, starts, seeds, allow_unused=True)]
 
 
 def _compare(
@@ -132,15 +153,17 @@ def _compare(
     assert len(answer) == len(expected)
     for place, (ours, theirs) in enumerate(zip(answer, expected, strict=True)):
         if not isinstance(theirs, torch.Tensor):
-            assert ours == theirs or theirs != theirs, f"output {place}: {ours}, not {theirs}"
+            assert ours is theirs or ours == theirs or theirs != theirs, (
+                f"output {place}: {ours}, not {theirs}"
+            )
             continue
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
         try:
             torch.testing.assert_close(ours, theirs, equal_nan=True)
         except AssertionError:
             if theirs.dtype.is_floating_point and theirs.dtype.itemsize == 2:
-                wide = [t.double() if t.is_floating_point() else t for t in tensors]
-                exact = _seeded(function, wide)[place]
+                wide = [t.detach().double() if t.is_floating_point() else t for t in tensors]
+                exact = _answer(function, wide, False)[place]
                 if _error(ours, exact) <= _error(theirs, exact):
                     continue
             raise

@@ -384,6 +384,12 @@ class TestPool:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert q[-1] == 4
 
+    def test_resizing_is_refused_and_said(self, call: Any) -> None:
+        q = self.run(call)
+        with pytest.raises(RuntimeError, match="resize"):
+            q.resize_(2 * self.COUNT)
+        assert q.resize_(10).shape == (10,)
+
     def test_pooled_outputs_are_plain_tensors(self, call: Any) -> None:
         q = self.run(call)
         q.add_(1)

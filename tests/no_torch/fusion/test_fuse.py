@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from compiler.control.decisions import Gate
 from compiler.fusion.fuse import fuse
-from compiler.loops.expressions import Const
+from compiler.loops.expressions import Const, Gather, IndexTerm, ReadIndexed
 from compiler.loops.graph import Call
 from compiler.loops.layouts import Layout, slice_dimension
-from compiler.loops.nest import Reduction, Write
+from compiler.loops.nest import Reduction, Write, expressions
 from tests.no_torch.fusion.build import Builder, F, load, nests, only_nest, op, rows
 
 
@@ -176,3 +176,64 @@ def test_the_same_graph_gives_the_same_program() -> None:
     assert one.program.steps == two.program.steps
     assert one.pairs == two.pairs
     assert one.pairs[0].id == "tcw/0/0/forward/fuse/add+squares"
+
+
+def test_what_an_index_picks_from_a_row_is_computed_at_the_index() -> None:
+    shape = (64, 512)
+    b = Builder()
+    b.input("x", *shape)
+    b.input("t", 64, dtype="int64")
+    b.reduce("amax", shape, "kr", load("x"), "max")
+    b.map("sub", shape, op("sub", load("x"), load("amax", rows(*shape))))
+    b.reduce("sum", shape, "kr", op("exp", load("sub")))
+    b.map("log", shape, op("sub", load("sub"), op("log", load("sum", rows(*shape)))))
+    pick = Gather(
+        "log", (Layout((64,), (512,)),), (IndexTerm(load("t", dtype="int64"), 512, 1),), F
+    )
+    b.map("gather", (64,), op("neg", pick))
+    b.output("gather", 64)
+    fusion = fuse(b.graph)
+    assert [(p.node, p.reader, p.picked) for p in fusion.picked] == [("log", "gather", True)]
+    nest = only_nest(fusion)
+    assert set(fusion.program.memories) == {"gather"}
+    (read,) = [
+        part
+        for statement in nest.statements
+        for part in expressions(statement)
+        if isinstance(part, ReadIndexed)
+    ]
+    assert (read.buffer, read.address.strides) == ("x", (512, 0))
+    kept = fuse(b.graph, Gate({"tcw/0/0/forward/column/log+gather": "store"}))
+    assert set(kept.program.memories) == {"log", "gather"}
+
+
+def rotary() -> Builder:
+    """x * c + cat(-second half, first half) * s."""
+    shape = (64, 32)
+    b = Builder()
+    for name in ("x", "c", "s"):
+        b.input(name, *shape)
+    b.buffer("cat", *shape)
+    halves = [(Layout((64, 16), (32, 1), start),) for start in (0, 16)]
+    b.store("first", "cat", (64, 16), op("neg", load("x", *halves[1])), halves[0])
+    b.store("second", "cat", (64, 16), load("x", *halves[0]), halves[1])
+    turned = op("mul", load("cat"), load("s"))
+    b.map("add", shape, op("add", op("mul", load("x"), load("c")), turned))
+    b.output("add", *shape)
+    return b
+
+
+def test_a_loop_over_a_cat_is_split_at_the_borders_of_its_pieces() -> None:
+    fusion = fuse(rotary().graph)
+    assert [(s.node, s.buffer, s.split) for s in fusion.split] == [("add", "cat", True)]
+    nest = only_nest(fusion)
+    assert [(axis.size, axis.reduced) for axis in nest.axes] == [(64, False), (16, False)]
+    assert nest.writes() == ("add",)
+    assert nest.reads() == ("x", "c", "s")
+    whole = fuse(rotary().graph, Gate({"tcw/0/0/forward/split/add+cat": "whole"}))
+    assert len(whole.groups) == 2
+
+
+def test_a_veto_also_stops_splitting() -> None:
+    fusion = fuse(rotary().graph, Gate({"tcw/0/0/forward/fuse/first+add": "apart"}))
+    assert all(not {"first", "add"} <= group for group in nests(fusion))

@@ -80,8 +80,8 @@ def test_every_kind_of_node(golden: Golden) -> None:
         ],
         ["s0", "x", "index"],
         [tensor("cat", (4, 12)), size, 2.5, None],
-        {"z0": "s0//2"},
-        {"s0": 4},
+        symbols={"z0": "s0//2"},
+        hints={"s0": 4},
     )
     golden("loops/nodes.txt", graph_text(graph))
 

@@ -1,0 +1,196 @@
+"""Columns: what an index picks from a computed value is computed at that index instead.
+
+A cross-entropy reads one element of each row of a log-softmax. The row need not be written for it:
+the few operations between that element and memory, or the row's scalars, are done once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from compiler.control.decisions import Decision, Gate
+from compiler.fusion.counts import common, elements
+from compiler.fusion.through import is_compute, map_leaves
+from compiler.fusion.versions import Versions
+from compiler.fusion.weights import Weights, instructions
+from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op, SizeOf
+from compiler.loops.graph import Call, Graph, Map, Node, Operand
+from compiler.loops.layouts import Layout, View, compose, compose_views, normalize
+from compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
+
+KIND = "column"
+PICK = "pick"
+STORE = "store"
+FEWER = 16
+"""A reader picks at least so many times fewer elements than there are."""
+DEEP = 8
+"""Producers behind one another that are followed."""
+WORK = 64
+"""Instructions that are done once more for each picked element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """One gather from a computed value."""
+
+    id: str
+    reader: str
+    node: str
+    picked: bool
+    reason: str
+
+
+def with_columns(
+    graph: Graph, weights: Weights, gate: Gate, names: dict[str, list[str]]
+) -> tuple[list[Node], list[Picked]]:
+    """The graph's nodes, gathers from computed values replaced where that is cheaper.
+
+    `names` is told what each reader now computes as well.
+    """
+    maps = {node.name: node for node in graph.nodes if isinstance(node, Map)}
+    places = {node.name: place for place, node in enumerate(graph.nodes)}
+    stored = _operands(graph)
+    computed = {node.name for node in graph.nodes if is_compute(node)}
+    versions = Versions(graph)
+    considered: list[Picked] = []
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if not is_compute(node):
+            nodes.append(node)
+            continue
+        fewest = weights.number(elements(node.domain)) * FEWER
+        reader = node.name
+
+        def leaf(part: Expression, fewest: int = fewest, reader: str = reader) -> Expression:
+            if not isinstance(part, Gather) or part.value not in maps or part.value in stored:
+                return part
+            source = maps[part.value]
+            if weights.number(elements(source.domain)) < fewest:
+                return part
+            follow = _Follow(maps, stored, versions, places[reader], places, computed)
+            found = follow.at(source, part, DEEP)
+            if found is None or not _checks(found):
+                return part
+            reason = f"{follow.work} instructions for each picked element, nothing written"
+            pair = (source.name, reader)
+            decision = Decision(graph.name, KIND, pair, PICK, (PICK, STORE), "column", reason)
+            veto = gate.veto(graph.name, follow.path, (reader,))
+            done = not veto and gate.decide(decision) == PICK
+            if done:
+                names.setdefault(reader, []).extend(dict.fromkeys(follow.path))
+            considered.append(Picked(decision.id, reader, source.name, done, reason))
+            return found if done else part
+
+        made = map_leaves(node, leaf)
+        path = names.get(node.name, ())
+        extra = [o for n in reversed(path) if n in maps for o in maps[n].origins]
+        nodes.append(replace(made, origins=tuple(dict.fromkeys((*extra, *made.origins)))))
+    return nodes, considered
+
+
+def _operands(graph: Graph) -> set[str]:
+    """Values that are in memory for outputs and calls."""
+    found = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    for node in graph.nodes:
+        if isinstance(node, Call):
+            found.update(operand.value for operand in node.operands())
+            found.update((*node.mutates, *node.aliases))
+    return found
+
+
+def _checks(expression: Expression) -> bool:
+    """Whether some gather is left, which checks the index."""
+    if isinstance(expression, Op):
+        return any(_checks(argument) for argument in expression.args)
+    return isinstance(expression, Gather)
+
+
+@dataclass(slots=True)
+class _Follow:
+    """Writes a value's element at an index in terms of memory."""
+
+    maps: dict[str, Map]
+    stored: set[str]
+    versions: Versions
+    reader: int
+    places: dict[str, int]
+    computed: set[str]
+    work: int = 0
+    path: list[str] = field(default_factory=list)
+    """The values whose elements are computed again."""
+
+    def at(self, node: Map, where: Gather, deep: int) -> Expression | None:
+        """The element of `node` that `where` picks, or None where it cannot be written so."""
+        self.work += instructions(node)
+        self.path.append(node.name)
+        if not deep or self.work > WORK:
+            return None
+        return self._part(node.expression, node, where, deep)
+
+    def _part(self, part: Expression, node: Map, where: Gather, deep: int) -> Expression | None:
+        if isinstance(part, (Const, SizeOf)):
+            return part
+        if isinstance(part, Op):
+            args = []
+            for argument in part.args:
+                found = self._part(argument, node, where, deep)
+                if found is None:
+                    return None
+                args.append(found)
+            return replace(part, args=tuple(args))
+        if not isinstance(part, Load):
+            return None
+        if not self.versions.same(part.value, self.places[node.name], self.reader):
+            return None
+        seen = picked(part.view, where)
+        if seen is None:
+            return None
+        view, terms = seen
+        if not terms:
+            return Load(part.value, view, part.dtype)
+        found = Gather(part.value, view, terms, part.dtype)
+        source = self.maps.get(part.value)
+        if part.value in self.stored or part.value not in self.computed:
+            return found
+        return None if source is None else self.at(source, found, deep - 1)
+
+
+def picked(view: View, where: Gather) -> tuple[View, tuple[IndexTerm, ...]] | None:
+    """`view` of what a gather picks, as a view and terms; None where digits would carry."""
+    if len(view) > 1 or len(where.view) > 1:
+        return None
+    if not view:
+        return where.view, where.terms
+    base = normalize(where.view[0]) if where.view else None
+    terms: list[IndexTerm] = []
+    for term in where.terms:
+        whole = divide(view[0].size, multiply(term.size, term.stride))
+        if base is None or whole is None or not _free(base, term):
+            return None
+        if common((whole, term.size, term.stride), normalize(view[0]).shape or (1,)) is None:
+            return None
+        along = compose(view[0], Layout((term.size,), (term.stride,)))
+        if along is None:
+            return None
+        along = normalize(replace(along, offset=0))
+        if len(along.shape) > 1:
+            return None
+        stride = along.strides[0] if along.shape else 0
+        if stride != 0:
+            terms.append(replace(term, stride=stride))
+    seen = compose_views(view, where.view)
+    return (seen, tuple(terms)) if len(seen) <= 1 else None
+
+
+def _free(base: Layout, term: IndexTerm) -> bool:
+    """Whether a view stands still in the digit that a term moves."""
+    above = multiply(term.stride, term.size)
+    reach: Size = 0
+    parts = list(zip(base.shape, base.strides, strict=True))
+    for size, stride in (*parts, (2, base.offset)):
+        if stride == 0 or divide(stride, above) is not None:
+            continue
+        if not at_least(stride, 0):
+            return False
+        reach = add(reach, multiply(subtract(size, 1), stride))
+    return at_least(subtract(term.stride, 1), reach)
