@@ -176,8 +176,9 @@ class Passes:
             wide = [walk for walk in users if walk.axes > own]
             weight = self.facts.weight(name)
             if isinstance(statement, ScanAlong):
-                if len(users) > 1:
-                    self._keep_in(name, next(w for w in users if statement in w.effects))
+                own_walk = next(walk for walk in self.walks if statement in walk.effects)
+                if any(walk is not own_walk for walk in users):
+                    self._keep_in(name, own_walk)
             elif self._invariant(name, axes) and weight > INVARIANT and users:
                 self._keep_before(name, own)
             elif wide and weight > INVARIANT:

@@ -129,6 +129,7 @@ class Loops:
         for name in walk.keeps:
             array = self.accumulators.kept[name]
             self.values.arrays[name] = (scope, array.base, array.address)
+            self.values.defined.pop(name, None)
         for name, read in self.passes.reload.items():
             if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
                 self.values.memory[name] = read
