@@ -14,11 +14,12 @@ from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
-from compiler.engine.failures import gave_up
+from compiler.engine.failures import gave_up, strict
 from compiler.engine.graph_facts import comments, constants, donated, outputs_of_the_user
 from compiler.engine.recording import current
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
+from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
 from compiler.lowering.registry import Unsupported
 from compiler.memory.planner import plan
@@ -78,10 +79,14 @@ def _compiled(
         """What the cache does not hold."""
         with dynamo_timed("tcw.lowering"):
             values = lower(module, graph)
+        if strict():
+            verify_graph(values)
         records.lowered(module, values)
         goes_on("fusion")
         with dynamo_timed("tcw.fusion"):
             fusion = fuse(values, gate)
+        if strict():
+            verify_program(fusion.program)
         records.fused(fusion)
         goes_on("memory")
         with dynamo_timed("tcw.memory"):
