@@ -36,6 +36,8 @@ def backend(graph_module: Any, example_inputs: Sequence[Any], **options: Any) ->
     return _engine()(graph_module, example_inputs, **options)
 
 
+backend.__name__ = "tcw"  # what torch calls it in its messages
+
 _kept: dict[str, ModuleType] = {}
 """Our modules stay alive here: a module that dies takes its globals with it."""
 

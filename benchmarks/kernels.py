@@ -2,8 +2,8 @@
 
     python benchmarks/kernels.py [--threads 1] [--only NAME] [--rounds 40]
 
-Only what runs inside of the compiled graphs is timed, without guards and Dynamo, interleaved call by
-call; each figure is the least of the rounds. Both sides allocate fresh outputs from torch's
+Only what runs inside of the compiled graphs is timed, without guards and Dynamo, interleaved call
+by call; each figure is the least of the rounds. Both sides allocate fresh outputs from torch's
 allocator. Bytes are those that must move: inputs and outputs once.
 """
 
@@ -28,13 +28,13 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.kernel_cases import KERNELS, KernelCase  # noqa: E402
 from compiler.loops.nest import Nest  # noqa: E402
 from compiler.loops.sizes import evaluate  # noqa: E402
-from tests.cpu.codegen.nests import CompiledProgram, programs  # noqa: E402
+from tests.cpu.codegen.nests import compile_programs, programs  # noqa: E402
 
 
 def ours(case: KernelCase, inputs: tuple[Any, ...]) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """(a call that allocates its outputs, one on outputs that stay)."""
     (program,) = programs(case.function, *inputs)
-    made = CompiledProgram(program)
+    (made,) = compile_programs([program])
     state = made.state(inputs)
     fresh = {
         memory.name: (state.size(memory.size), state.memory[memory.name].dtype)
@@ -67,7 +67,10 @@ def ours(case: KernelCase, inputs: tuple[Any, ...]) -> tuple[Callable[[], Any], 
         return memory
 
     own = [
-        (entry, arguments and ((ctypes.c_void_p * len(arguments[0]))(*arguments[0]), *arguments[1:]))
+        (
+            entry,
+            arguments and ((ctypes.c_void_p * len(arguments[0]))(*arguments[0]), *arguments[1:]),
+        )
         for entry, arguments, _, _ in steps
     ]
 
@@ -127,7 +130,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     ratios = []
-    print(f"{'case':36s} {'Inductor µs':>12s} {'ours µs':>9s} {'ratio':>6s} {'kept':>6s} {'GB/s':>5s}")
+    print(
+        f"{'case':36s} {'Inductor µs':>12s} {'ours µs':>9s} {'ratio':>6s} {'kept':>6s} {'GB/s':>5s}"
+    )
     for name, case in KERNELS.items():
         if options.only not in name:
             continue
@@ -135,7 +140,9 @@ def main() -> None:
         inputs = case.inputs()
         with torch.no_grad():
             call, again = ours(case, inputs)
-            least = best({"inductor": inductor(case, inputs), "ours": call, "kept": again}, options.rounds)
+            least = best(
+                {"inductor": inductor(case, inputs), "ours": call, "kept": again}, options.rounds
+            )
             rate = moved(case, inputs) / least["kept"] / 1e9
         ratios.append(least["inductor"] / least["ours"])
         kept = least["inductor"] / least["kept"]

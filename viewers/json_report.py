@@ -14,6 +14,7 @@ from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
+from viewers.summary.engines import compare
 from viewers.summary.recompiles import RecompiledFrame
 
 VERSION = 1
@@ -137,6 +138,34 @@ class NumericsItem(Item):
     note: str = ""
 
 
+class EngineItem(Item):
+    """One engine of a recording of both."""
+
+    engine: str
+    speed: SpeedItem | None
+    numerics: NumericsItem | None
+    loop_nests: int | None
+    """Groups of fused loops, all graphs together; null where fusion was not reached."""
+    library_calls: int
+    peak_bytes: int | None
+    """The highest of its graphs' planned peaks."""
+    fusion: FusionItem
+    caches: list[CacheItem]
+    phases: list[PhaseItem]
+
+
+class ComparisonItem(Item):
+    """Two engines, timed in the same rounds."""
+
+    first: str
+    second: str
+    first_ms: float
+    second_ms: float
+    speedup: float
+    """Median of first/second, round by round: above 1 the second is faster."""
+    noise: float
+
+
 class ErrorItem(Item):
     """Why there is no more than this."""
 
@@ -168,10 +197,56 @@ class Report(Item):
     phases: list[PhaseItem]
     speed: SpeedItem | None
     numerics: NumericsItem | None
+    engines: list[EngineItem]
+    """Of a recording of both engines; the rest is then that of the first, but for the kernels,
+    which are of both."""
+    comparison: ComparisonItem | None
 
 
 def report(recording: Recording) -> Report:
     """The report of a recording, whole or cut off."""
+    comparison = compare(recording)
+    one = _report(next(iter(recording.engines.values()), recording))
+    if comparison is None:
+        return one
+    parts = [_report(column.recording) for column in comparison.columns]
+    failed = next((part for part in parts if part.error is not None), one)
+    speed = comparison.speed
+    whole: Report = msgspec.structs.replace(
+        one,
+        status=failed.status,
+        error=failed.error,
+        kernels=[kernel for part in parts for kernel in part.kernels],
+        engines=[
+            EngineItem(
+                engine=column.engine,
+                speed=part.speed,
+                numerics=part.numerics,
+                loop_nests=column.loop_nests,
+                library_calls=column.calls,
+                peak_bytes=column.peak_bytes,
+                fusion=part.fusion,
+                caches=part.caches,
+                phases=part.phases,
+            )
+            for column, part in zip(comparison.columns, parts, strict=True)
+        ],
+        comparison=ComparisonItem(
+            first=speed.first,
+            second=speed.second,
+            first_ms=speed.first_ms,
+            second_ms=speed.second_ms,
+            speedup=speed.speedup,
+            noise=speed.noise,
+        )
+        if speed
+        else None,
+    )
+    return whole
+
+
+def _report(recording: Recording) -> Report:
+    """The report of one engine."""
     summary = summarise(recording)
     order = {id(record): index for index, record in enumerate(recording.all(Recompile))}
     return Report(
@@ -216,6 +291,8 @@ def report(recording: Recording) -> Report:
         ],
         speed=_speed(summary.speed) if summary.speed else None,
         numerics=_numerics(summary.numerics) if summary.numerics else None,
+        engines=[],
+        comparison=None,
     )
 
 

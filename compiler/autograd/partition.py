@@ -21,6 +21,9 @@ from compiler.trace.records import Graph, Node, Partition, SavedValue
 
 Choice = Literal["saved", "recomputed", "input"]
 
+OVERRIDDEN = "overridden_choice"
+"""Key in the metadata of a node whose choice the user made with an override, not in the code."""
+
 UNSTATED = "cannot recompute: torch does not say why (used far apart, or in a long fusible chain)"
 """The two bans of `solve_min_cut` that carry no words."""
 
@@ -81,6 +84,8 @@ class _Reasons:
         node = self.nodes.get(name)
         if node is None:
             return "added by the partitioner (random number state)"
+        if OVERRIDDEN in node.meta:
+            return "an override keeps it"
         if node.meta.get("recompute") is CheckpointPolicy.MUST_SAVE:
             return "cannot recompute: marked MUST_SAVE"
         if node.meta.get("val") is not None and not _is_tensor(node):
@@ -120,6 +125,8 @@ class _Reasons:
         import torch._functorch.partitioners as partitioners
 
         node = self.nodes[name]
+        if OVERRIDDEN in node.meta:
+            return "an override has it computed again"
         if partitioners.must_recompute(node):
             return "the user asked for it: torch.utils.checkpoint"
         if _is_view(node):

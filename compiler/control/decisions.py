@@ -156,6 +156,11 @@ class Gate:
                 found["+".join(split_id(id)[2])] = choice
         return found
 
+    def text(self, graph: str) -> str:
+        """The overrides of one graph, a line each: part of what its code depends on."""
+        mine = {id: choice for id, choice in self.overrides.items() if split_id(id)[0] == graph}
+        return "\n".join(f"{id} = {choice}" for id, choice in sorted(mine.items()))
+
     def refused(self) -> list[Decided]:
         """Overrides that a rule forbids, each once."""
         return list({one.decision.id: one for one in self.decided if one.refused}.values())

@@ -33,3 +33,15 @@ def run_as_it_is(module: fx.GraphModule) -> Compiled:
         return module.forward(*given)
 
     return boxed(run)
+
+
+def run_as_it_is_when_asked(module: fx.GraphModule) -> Compiled:
+    """The same, made at the first call: most graphs never get one."""
+    made: list[Compiled] = []
+
+    def run(arguments: list[Any]) -> Any:
+        if not made:
+            made.append(run_as_it_is(module))
+        return made[0](arguments)
+
+    return boxed(run)

@@ -57,6 +57,9 @@ def backend(
         )(graph_module, example_inputs)
 
 
+backend.__name__ = "tcw"  # what torch calls it in its messages
+
+
 def _compiler(kind: GraphKind, gate: Gate | None) -> Callable[..., Compiled]:
     """What AOTAutograd calls with a graph of this kind; a backward may come much later."""
 

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
 from compiler.codegen.cpp.isa import detect
 from compiler.codegen.cpp.unit import unit
 from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.control.decisions import Gate
 from compiler.control.stages import reached
-from compiler.engine.aten import Compiled, run_as_it_is
+from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up
-from compiler.engine.lines import user_lines
+from compiler.engine.graph_facts import comments, constants, donated, outputs_of_the_user
 from compiler.engine.recording import current
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
 from compiler.lowering.driver import load_families, lower
+from compiler.lowering.registry import Unsupported
 from compiler.memory.planner import plan
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
-from compiler.runtime.cached import compiled_graph
+from compiler.runtime.cached import Outcome, compiled_graph
 from compiler.runtime.compiled import load
+from compiler.runtime.graph_cache import Miss
 from compiler.runtime.graph_key import graph_key
-from compiler.runtime.store import open_store
+from compiler.runtime.store import usable_store
+from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
 load_families()  # now: when a graph comes, our packages may be out of reach (tcw.py)
+
+
+class Ended(Exception):
+    """The recording ends before there is something to call."""
 
 
 def compile_graph(
@@ -44,96 +49,69 @@ def compile_graph(
     """
     try:
         compiled = _compiled(module, example_inputs, kind=kind, graph=graph)
+    except Ended:
+        compiled = run_as_it_is(module)
     except Exception as error:  # whatever it is, the user's model goes on
         gave_up(error, graph)
-        compiled = None
+        compiled = run_as_it_is(module)
     if kind == "forward":
         report_strides(module)
-    return compiled or run_as_it_is(module)
+    return compiled
 
 
 def _compiled(
     module: fx.GraphModule, example_inputs: Sequence[Any], *, kind: GraphKind, graph: str
-) -> Compiled | None:
-    """None where the recording ends before there is something to call."""
+) -> Compiled:
     recorder, gate = current().recorder, current().gate
     until = recorder.settings.until if recorder is not None else "run"
     user_outputs = outputs_of_the_user(module, kind)
-    channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
-    constants = constants_of(module)
-    store = open_store()
-    if recorder is None:
-        with dynamo_timed("tcw.cache"):
-            key = graph_key(
-                module, {"kind": kind, "overrides": repr(sorted(gate.overrides.items()))}
-            )
-        records = GraphRecords(None, module, graph, user_outputs)
-
-        def make() -> Artifact:
-            made = _made(module, graph, gate, records, "codegen")
-            assert made is not None
-            return made
-
-        return compiled_graph(key, store, make, constants, run_as_it_is(module)).compiled.call
-
     records = GraphRecords(recorder, module, graph, user_outputs)
-    artifact = _made(module, graph, gate, records, until)
-    if artifact is None or not reached("build", until):
-        return None
-    with dynamo_timed("tcw.build"):
-        return load(artifact, store, constants, run_as_it_is(module)).call
 
+    def goes_on(stage: Stage) -> None:
+        if not reached(stage, until):
+            raise Ended
 
-def _made(
-    module: fx.GraphModule, graph: str, gate: Gate, records: GraphRecords, until: Any
-) -> Artifact | None:
-    """Lowering to codegen; None where the recording ends before."""
-    if not reached("lowering", until):
-        return None
-    with dynamo_timed("tcw.lowering"):
-        values = lower(module, graph)
-    records.lowered(module, values)
-    if not reached("fusion", until):
-        return None
+    goes_on("lowering")
+    channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
 
-    with dynamo_timed("tcw.fusion"):
-        fusion = fuse(values, gate)
-    records.fused(fusion)
-    if not reached("memory", until):
-        return None
+    def make() -> Artifact:
+        """What the cache does not hold."""
+        with dynamo_timed("tcw.lowering"):
+            values = lower(module, graph)
+        records.lowered(module, values)
+        goes_on("fusion")
+        with dynamo_timed("tcw.fusion"):
+            fusion = fuse(values, gate)
+        records.fused(fusion)
+        goes_on("memory")
+        with dynamo_timed("tcw.memory"):
+            planned = plan(fusion.program, gate, donated(module, kind))
+        records.planned(fusion.program, planned)
+        goes_on("codegen")
+        with dynamo_timed("tcw.codegen"):
+            isa = detect()
+            lines = comments(module) if recorder is not None else {}
+            code = unit(planned, fusion.program, Vocabulary(isa), lines)
+            artifact = assemble(planned, fusion.program, code.kernels, code.code, isa)
+        records.generated(planned, code, artifact)
+        goes_on("build")
+        return artifact
 
-    with dynamo_timed("tcw.memory"):
-        memory = plan(fusion.program, gate)
-    records.planned(fusion.program, memory)
-    if not reached("codegen", until):
-        return None
-
-    with dynamo_timed("tcw.codegen"):
-        isa = detect()
-        code = unit(memory, fusion.program, Vocabulary(isa), user_lines(module))
-        artifact = assemble(memory, fusion.program, code.kernels, code.code, isa)
-    records.generated(fusion.program.steps, code.kernels, artifact.unit)
-    return artifact
-
-
-def constants_of(module: fx.GraphModule) -> Mapping[str, Any]:
-    """The tensors that the graph itself holds, by the name of the attribute."""
-    found = {}
-    for node in module.graph.nodes:
-        if node.op == "get_attr":
-            value: Any = module
-            for part in str(node.target).split("."):
-                value = getattr(value, part)
-            found[str(node.target)] = value
-    return found
-
-
-def outputs_of_the_user(module: fx.GraphModule, kind: GraphKind) -> int:
-    """How many of the graph's outputs, the first ones, are not kept for the backward."""
-    output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
-    count = len(output.args[0])
-    context = torch._guards.TracingContext.try_get()
-    if kind != "forward" or context is None:
-        return count
-    found = getattr(context.fw_metadata, "num_forward", None)
-    return found if isinstance(found, int) else count
+    store, refused = usable_store()
+    if refused:
+        records.without_cache(refused)
+    own = constants(module)
+    otherwise = run_as_it_is_when_asked(module)
+    try:
+        with dynamo_timed("tcw.build"):
+            if recorder is not None and gate.overrides:
+                # An override has to meet its decision: nothing may come from the cache.
+                outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
+            else:
+                key = graph_key(module, {"kind": kind, "overrides": gate.text(graph)})
+                outcome = compiled_graph(key, store, make, own, otherwise)
+                records.looked_up(key.digest, outcome)
+    except Unsupported as reason:
+        records.refused(str(reason))
+        return run_as_it_is(module)
+    return outcome.compiled.call

@@ -15,6 +15,7 @@ from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils.checkpoint import CheckpointPolicy
 
+from compiler.autograd.partition import OVERRIDDEN
 from compiler.control.decisions import RECOMPUTE, SAVE, Decision, Gate
 from compiler.engine.recording import current
 from compiler.graphs.current import current_compile_id, graph_id
@@ -43,6 +44,7 @@ def partition(
     if legal:
         for name, choice in legal.items():
             nodes[name].meta["recompute"] = _MARKS[choice]
+            nodes[name].meta[OVERRIDDEN] = choice
         halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
         chosen = crossing(*halves)
     for name, choice in default.items():

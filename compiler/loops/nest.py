@@ -94,9 +94,6 @@ class Nest:
     statements: tuple[Statement, ...]
     label: str = ""
     """Words: `softmax`, `add + layer norm`."""
-    in_place: tuple[tuple[str, str], ...] = ()
-    """(written, read): a value that is written over one that the nest reads at the same addresses.
-    The memory plan sets it; reads of the latter then name the former."""
 
     def origins(self) -> tuple[str, ...]:
         """Nodes of the ATen graph that it computes, each once, in order."""

@@ -132,6 +132,7 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
 
 _FUNCTIONS = {
     "math": math,
+    "float": float,
     "Max": max,
     "Min": min,
     "max": max,
@@ -141,12 +142,20 @@ _FUNCTIONS = {
 }
 
 
-def symbol_values(passed: Mapping[str, int], derived: Mapping[str, str]) -> dict[str, int]:
-    """The number of each symbol: those passed, then `derived` (name -> Python expression of those
-    before it, as `Graph.symbols` holds them), in order."""
+def symbol_values(
+    passed: Mapping[str, int],
+    derived: Mapping[str, str],
+    tensors: Mapping[str, object] | None = None,
+) -> dict[str, int]:
+    """The number of each symbol: those passed, then `derived` in order.
+
+    That is name -> Python expression of the symbols before it, or of the `tensors`, as
+    `Graph.symbols` holds them. Raises NameError where one of them is not there.
+    """
     values = dict(passed)
     for name, text in derived.items():
-        values[name] = int(eval(text, {"__builtins__": {}, **_FUNCTIONS}, values))
+        known = {"__builtins__": {}, **_FUNCTIONS, **(tensors or {})}
+        values[name] = int(eval(text, known, values))
     return values
 
 

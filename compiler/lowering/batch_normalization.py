@@ -14,9 +14,10 @@ from compiler.loops.layouts import Shape
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, formula_map, rsqrt
 from compiler.lowering.normalization import normalized, shown, total
-from compiler.lowering.reduction import count, dense, finish, moments, over_count
+from compiler.lowering.reduction import count, dense, finish, over_count
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
+from compiler.lowering.variance import moments
 
 Statistics = tuple[Tensor, Tensor]
 

@@ -52,6 +52,8 @@ class Builder:
         None where that is not known."""
         self.written: set[str] = set()
         """Values whose memory the graph writes: a copy of one is never the value itself."""
+        self.in_place = ""
+        """The input that the operation may write instead of a copy of it, if any."""
         self._constants: dict[str, Scalar] = {}
         self.reserved: frozenset[str] = frozenset()
         """Names of the FX nodes: only what is made for a node may have its name."""
@@ -121,8 +123,8 @@ class Builder:
     def map(self, expression: Expression, meta: Meta | None = None, name: str = "") -> Tensor:
         """A map whose expression is written for the output's storage order."""
         meta = meta or self.meta
-        order = storage_order(meta.shape, meta.strides)
-        domain = tuple(meta.shape[d] for d in order)
+        order = _storage_order(meta.shape, meta.strides)
+        domain = tuple([meta.shape[d] for d in order])
         if 0 in domain:
             return self.buffer(meta, name)
         node = Map(self.fresh(name or self.node), meta.dtype, domain, expression, (self.node,))
@@ -141,6 +143,19 @@ class Builder:
         node = Buffer(self.fresh(name or self.node), meta.dtype, domain)
         self.graph.nodes.append(node)
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
+
+    def copied_to_write(self, tensor: Tensor) -> Tensor:
+        """Memory with the tensor's content that the operation is to overwrite in part.
+
+        The argument itself where the graph says that the result replaces it and that nobody reads
+        the old content any more (`in_place`).
+        """
+        if tensor.value == self.in_place:
+            self.about_to_write(tensor.value)
+            return tensor
+        whole = self.buffer()
+        self.store(whole, tensor, order=storage_order(self.meta.shape, self.meta.strides))
+        return whole
 
     def store(
         self,

@@ -123,10 +123,7 @@ def operation(target: Any) -> Operation:
 def _inspect(target: Any) -> Operation:
     schema = getattr(target, "_schema", None)
     if schema is None:
-        name = getattr(target, "__name__", str(target))
-        if name not in ("auto_functionalized", "auto_functionalized_v2"):
-            raise Unsupported(f"{name}: higher-order operations run as ATen")
-        return Operation(f"higher_order.{name}", None, False, True, (), (), ())
+        raise Unsupported(f"{target} is no ATen operation")
     namespace, _, name = schema.name.partition("::")
     writes: list[int | str] = []
     shares: list[int | str] = []

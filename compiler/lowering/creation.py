@@ -12,7 +12,7 @@ from compiler.loops.dtypes import FLOATS, compute_dtype
 from compiler.loops.expressions import SizeOf
 from compiler.loops.sizes import Size, Symbolic
 from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import Element, formula_map, position, where
+from compiler.lowering.elements import Element, eq, formula_map, position, where
 from compiler.lowering.promotion import Number
 from compiler.lowering.registry import lowers
 from compiler.lowering.tensors import Tensor
@@ -97,9 +97,8 @@ def _range(builder: Builder, start: Number | Size, step: Number | Size) -> Tenso
 def eye(builder: Builder, *args: Any, **keywords: Any) -> Tensor:
     shape = builder.meta.shape
     order = storage_order(shape, builder.meta.strides)
-    from_diagonal = position(shape, 1, order) - position(shape, 0, order)
-    inside = (from_diagonal <= 0) & (from_diagonal >= 0)
-    return builder.map(inside.to(builder.meta.dtype).expression)
+    on_diagonal = eq(position(shape, 1, order), position(shape, 0, order))
+    return builder.map(on_diagonal.to(builder.meta.dtype).expression)
 
 
 @lowers("tril")

@@ -13,11 +13,13 @@ from __future__ import annotations
 import importlib
 import operator
 import pkgutil
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler.lowering
 from compiler.loops.dtypes import BYTES
@@ -25,16 +27,27 @@ from compiler.loops.graph import Graph, Input, Operand
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.elements import number
+from compiler.lowering.higher_order import functionalized, with_effects
+from compiler.lowering.in_place import replaced_arguments
+from compiler.lowering.ownership import Ownership
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
 _STRIDED = torch.strided
-_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+_MISSING = object()
+_HigherOrder = torch._ops.HigherOrderOperator
 _FOREIGN_NUMBERS = (torch.SymFloat, torch.SymBool)
 
-_CHECKS = frozenset({"aten._assert_tensor_metadata.default"})
-"""They compare what the compiler already knows."""
+_NOTHING = frozenset(
+    {
+        "aten._assert_tensor_metadata.default",
+        "prims._make_token.default",
+        "prims._sink_tokens.default",
+    }
+)
+"""They compare what the compiler already knows, or say in which order effects take place."""
 
 _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
 """They change a tensor itself, or count from where its storage starts."""
@@ -65,27 +78,24 @@ class _Driver:
         self.sizes = Sizes(self.graph)
         self.values: dict[fx.Node, Any] = {}
         self.device: Any = None
+        self.replacing: dict[fx.Node, str] = {}
+        """Nodes whose result may be written over their first argument, and its name."""
+        self.unshared: list[tuple[fx.Node, Tensor]] = []
+        """What the current node made others take copies of."""
         self.foreign: set[fx.Node] = set()
-        """Nodes whose value is nothing for loops: tensors of another dtype or device, symbolic
-        floats and bools."""
+        """Nodes whose tensors are nothing for loops: of another dtype or device."""
         self.metas: dict[fx.Node, Meta] = {}
         """Of nodes that are one tensor."""
-        self.roots: dict[fx.Node, fx.Node] = {}
-        """For views: the node whose memory they show."""
-        self.owners: dict[str, fx.Node] = {}
-        """The node that each value was made for."""
-        self.shared: dict[str, list[fx.Node]] = {}
-        """Values shown by nodes that ATen gives memory of their own."""
+        self.memory = Ownership()
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
         self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
-        self.builder.written.update(
-            node.args[0].name
-            for node in nodes
-            if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
-        )
+        written = [node for node in nodes if node.target is torch.ops.aten.copy_.default]
+        if written:
+            self.builder.written.update(n.args[0].name for n in written)
+            self.replacing = replaced_arguments(nodes, written)
         for node in nodes:
             if node.op == "call_function":
                 self.builder.node = node.name
@@ -118,6 +128,8 @@ class _Driver:
                 self.graph.parameters.append(name)
                 self.values[node] = value
         for node, value in tensors:
+            if not value._has_symbolic_sizes_strides:
+                continue
             for dim, size in enumerate(value.shape):
                 if type(size) is not int:
                     self.sizes.show(size, f"{node.name}.size({dim})")
@@ -140,7 +152,7 @@ class _Driver:
             self.foreign.add(node)
         self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
         self.values[node] = tensor_in_memory(name, meta)
-        self.owners[name] = node
+        self.memory.own(name, node)
         self.note_offset(name, value)
 
     def note_offset(self, name: str, value: Any) -> None:
@@ -155,9 +167,28 @@ class _Driver:
         value = operator.attrgetter(str(node.target))(self.module)
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"{node.target} is a {type(value).__name__}")
+        if type(value) is torch.Tensor and value.numel() == 1 and self.is_number(node, value):
+            with unset_fake_temporarily():
+                self.inlined(node, value, value.item())
+            return
         name = self.builder.fresh(node.name)
         self.graph.constants[name] = str(node.target)
         self.input(node, value, name, constant=True)
+
+    def is_number(self, node: fx.Node, value: Any) -> bool:
+        """Whether a constant may stand as a number in the loops that read it."""
+        return (
+            self.is_plain(value, self.meta(value))
+            and value.device.type == "cpu"
+            and all(user.target is torch.ops.aten.lift_fresh_copy.default for user in node.users)
+        )
+
+    def inlined(self, node: fx.Node, value: Any, scalar: bool | int | float) -> None:
+        self.metas[node] = meta = self.meta(value)
+        element = number(scalar, meta.dtype).to(meta.dtype).expression
+        made = self.builder.map(element, meta)
+        self.values[node] = made
+        self.memory.own(made.value, node)
 
     def meta(self, value: Any) -> Meta:
         """What a fake tensor looks like."""
@@ -183,19 +214,26 @@ class _Driver:
         if node.target is operator.getitem:
             self.getitem(node)
             return
+        if isinstance(node.target, _HigherOrder):
+            self.higher_order(node)
+            return
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             answers, several = [value], False
-        elif isinstance(value, _NUMBERS):
-            self.values[node] = self.sizes.of(value) if not isinstance(value, float) else value
-            if isinstance(value, _FOREIGN_NUMBERS):
-                self.foreign.add(node)
+        elif isinstance(value, torch.SymInt):
+            self.values[node] = self.sizes.of(value)
             return
+        elif isinstance(value, (int, float)):
+            self.values[node] = value
+            return
+        elif isinstance(value, _FOREIGN_NUMBERS):
+            return  # it may be only on the way to a size
         else:
             several = isinstance(value, (list, tuple))
             answers = list(value) if several else []
         known = operation(node.target)
-        if known.name in _CHECKS:
+        if known.name in _NOTHING:
+            self.values[node] = None
             return
         metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
         if self.device is None:
@@ -213,7 +251,7 @@ class _Driver:
             assert metas[0] is not None
             self.metas[node] = metas[0]
             self.values[node] = results[0]
-        self.note_memory(node, known, results)
+        self.memory.note(node, known, results)
 
     def getitem(self, node: fx.Node) -> None:
         source, index = node.args
@@ -222,10 +260,7 @@ class _Driver:
             self.foreign.add(node)
         if isinstance(found, Tensor):
             self.metas[node] = self.meta(node.meta["val"])
-            self.roots[node] = root = self.roots.get(source, node)
-            if self.owners.get(found.value) is source:
-                self.owners[found.value] = root
-            self.note_shared(node, found)
+            self.memory.note_item(node, source, found)
 
     def lowered(
         self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...], plain: bool
@@ -236,41 +271,88 @@ class _Driver:
         if known.lowering is not None:
             if self.foreign:
                 plain = plain and self.foreign.isdisjoint(node.all_input_nodes)
-            obstacle = "a dtype, device or symbol without loops"
+            obstacle = "a dtype or device without loops"
             if plain:
+                self.builder.in_place = self.replacing.get(node, "")
+                self.unshared.clear()
                 try:
                     args, kwargs = self.arguments(node)
                     return self.checked(node, known.lowering(self.builder, *args, **kwargs), metas)
                 except NoLowering as why:
                     del self.graph.nodes[first:]
+                    self.share_again()
                     obstacle = str(why)
             reason = f"{reason}: {obstacle}" if reason else ""
         args, kwargs = self.arguments(node)
+        value = node.meta.get("val")
+        single = not isinstance(value, (list, tuple))
+        read = self.read_results(node, metas)
+        answers = ([] if value is None else [value]) if single else value
+        return self.called(node, known, args, kwargs, answers, read, single, reason)
+
+    def called(
+        self,
+        node: fx.Node,
+        known: Operation,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        answers: Sequence[Any],
+        metas: tuple[Meta | None, ...],
+        single: bool,
+        reason: str,
+    ) -> tuple[Tensor | None, ...]:
         if known.name.startswith(_ON_STORAGE):
             raise Unsupported(f"{known.name} changes or reads a storage as a whole")
-        read = self.read_results(node, metas)
-        single = not isinstance(node.meta.get("val"), (list, tuple))
-        strides: dict[int, tuple[Size, ...]] = {}
-        for source in node.all_input_nodes:
-            meta = self.metas.get(source)
-            tensor = self.values.get(source)
-            if meta is not None and isinstance(tensor, Tensor):
-                strides[id(tensor)] = meta.strides
+        strides = {id(tensor): meta.strides for tensor, meta in self.promised(node)}
         results = call(
             self.builder,
             known,
             args,
             kwargs,
-            read,
+            metas,
             single=single,
             reason=reason,
             strides=lambda tensor: strides.get(id(tensor)),
         )
-        answers = node.meta.get("val")
-        for result, answer in zip(results, (answers,) if single else answers, strict=False):
-            if result is not None and result.value not in self.owners:
+        for result, answer in zip(results, answers, strict=True):
+            if result is not None and not self.memory.has_owner(result.value):
                 self.note_offset(result.value, answer)
         return results
+
+    def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:
+        """The node's tensor arguments, and what they look like to ATen."""
+        for source in node.all_input_nodes:
+            meta, tensor = self.metas.get(source), self.values.get(source)
+            if meta is not None and isinstance(tensor, Tensor):
+                yield tensor, meta
+
+    def higher_order(self, node: fx.Node) -> None:
+        name = node.target.name()
+        value = node.meta.get("val")
+        args, kwargs = self.arguments(node)
+
+        def add_call(
+            known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
+        ) -> tuple[Any, ...]:
+            if any(isinstance(a, (list, tuple)) for a in answers):
+                raise Unsupported(f"{known.name} answers a list inside {name}")
+            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+            reason = "" if known.wanted else f"no lowering for {known.name}"
+            return self.called(node, known, args, kwargs, answers, metas, single, reason)
+
+        if name == "with_effects":
+            results = with_effects(add_call, args, kwargs, value)
+        elif name in ("auto_functionalized", "auto_functionalized_v2"):
+            known = {id(tensor): meta for tensor, meta in self.promised(node)}
+            results = functionalized(
+                self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
+            )
+        else:
+            raise Unsupported(f"{name}: higher-order operations run as ATen")
+        self.values[node] = results
+        for result in results:
+            if isinstance(result, Tensor):
+                self.memory.show(node, result)
 
     def checked(
         self, node: fx.Node, lowered: Lowered, metas: tuple[Meta | None, ...]
@@ -298,13 +380,24 @@ class _Driver:
         return tuple(meta if i in used else None for i, meta in enumerate(metas))
 
     def arguments(self, node: fx.Node) -> tuple[list[Any], dict[str, Any]]:
-        args = [self.argument(value) for value in node.args]
+        args = [
+            self.value_of(value) if isinstance(value, fx.Node) else self.argument(value)
+            for value in node.args
+        ]
         keywords = node.kwargs
         return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
 
+    def value_of(self, node: fx.Node) -> Any:
+        found = self.values.get(node, _MISSING)
+        if found is _MISSING:
+            raise Unsupported(f"{node.name} is a {type(node.meta.get('val')).__name__}")
+        return found
+
     def argument(self, value: Any) -> Any:
+        if value is None or isinstance(value, (int, float)):
+            return value
         if isinstance(value, fx.Node):
-            return self.values[value]
+            return self.value_of(value)
         if isinstance(value, (list, tuple)):
             return [self.argument(item) for item in value]
         if isinstance(value, dict):
@@ -313,39 +406,21 @@ class _Driver:
 
     # who has which memory
 
-    def note_memory(
-        self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]
-    ) -> None:
-        """Keep which memory ATen says that the node shows, and where our value is another's."""
-        places = known.shares or known.writes
-        if places:
-            args = node.args
-            for place in places:
-                if isinstance(place, str):
-                    source = node.kwargs.get(place)
-                else:
-                    source = args[place] if place < len(args) else None
-                if isinstance(source, fx.Node):
-                    self.roots[node] = self.roots.get(source, source)
-                    break
-        for result in results:
-            if result is not None:
-                self.note_shared(node, result)
-
-    def note_shared(self, node: fx.Node, result: Tensor) -> None:
-        root = self.roots.get(node, node)
-        owner = self.owners.setdefault(result.value, root)
-        if owner is not root and self.roots.get(owner, owner) is not root:
-            self.shared.setdefault(result.value, []).append(node)
-
     def unshare(self, value: str) -> None:
         """The value's memory is about to be written: give others who show it a copy."""
-        for node in self.shared.pop(value, []):
+        for node in self.memory.take_shared(value):
             shown = self.values[node]
             if isinstance(shown, Tensor):
+                self.unshared.append((node, shown))
                 copied = self.builder.copy(shown, self.metas[node])
                 self.values[node] = copied
-                self.owners[copied.value] = node
+                self.memory.own(copied.value, node)
+
+    def share_again(self) -> None:
+        """Nothing was written after all."""
+        for node, shown in self.unshared:
+            self.values[node] = shown
+            self.memory.share_again(shown.value, node)
 
     # what it hands out
 
@@ -361,7 +436,7 @@ class _Driver:
             if isinstance(item, (bool, int, float, type(None))):
                 return item
             raise Unsupported(f"the graph answers a {type(item).__name__}")
-        shown = self.values[item]
+        shown = self.value_of(item)
         if not isinstance(shown, Tensor):
             if isinstance(shown, (list, tuple)):
                 raise Unsupported("the graph answers a list")
@@ -369,9 +444,8 @@ class _Driver:
             return answer
         self.builder.node = item.name
         meta = self.metas[item]
-        root = self.roots.get(item, item)
-        owner = self.owners.get(shown.value, root)
-        owner = self.roots.get(owner, owner)
+        root = self.memory.root(item)
+        owner = self.memory.owner(shown.value, root)
         given = owner is not root and owner.op in ("placeholder", "get_attr")
         if given or handed.setdefault(shown.value, root) is not root:
             shown = self.builder.copy(shown, meta)

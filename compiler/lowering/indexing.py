@@ -15,7 +15,7 @@ from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_ma
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, Scalar, storage_order
 from compiler.lowering.dimensions import dimension, with_size
-from compiler.lowering.elements import Element, apply, number, where
+from compiler.lowering.elements import Element, apply, formula_map, number, where
 from compiler.lowering.registry import Lowered, NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -211,11 +211,10 @@ def scattered(
     """The tensor, with the source written (or added) at each position of `shape`."""
     if add and tensor.dtype == "bool":
         raise NoLowering("adding booleans")
-    whole = builder.buffer()
-    builder.store(whole, tensor, order=storage_order(builder.meta.shape, builder.meta.strides))
-    if 0 in shape or 0 in tensor.shape:
-        if 0 not in shape:
-            raise NoLowering("an index into no elements")
+    if 0 in tensor.shape and 0 not in shape:
+        raise NoLowering("an index into no elements")
+    whole = builder.copied_to_write(tensor)
+    if 0 in shape:
         return whole
     memory = strided(builder, whole)
     order = range(len(shape))
@@ -387,7 +386,8 @@ def index_add(
     alpha: Scalar = 1,
 ) -> Tensor:
     if alpha != 1:
-        raise NoLowering("index_add with a factor")
+        meta = builder.contiguous(source.shape, source.dtype)
+        source = formula_map(builder, lambda x: x * alpha, [source], meta=meta)
     return _at_indices(builder, tensor, dim, index, source, add=True, wraps=False)
 
 

@@ -131,8 +131,7 @@ def slice_scatter(
     count = source.shape[dim]
     if step == 1:
         return _replaced(builder, tensor, source, dim, first, count)
-    whole = builder.buffer()
-    place(builder, whole, tensor)
+    whole = builder.copied_to_write(tensor)
     layout = slice_dimension(tensor.shape, dim, first, count, step)
     place(builder, builder.view(whole, layout, source.shape), source)
     return whole
@@ -154,6 +153,10 @@ def _replaced(
     """The tensor with `count` elements of a dimension from the source: three pieces."""
     if 0 in source.shape:
         return as_promised(builder, tensor)
+    if tensor.value == builder.in_place:
+        whole = builder.copied_to_write(tensor)
+        place(builder, piece(builder, whole, dim, start, count), source)
+        return whole
     whole = builder.buffer()
     end = add(start, count)
     for low, length, filling in (
@@ -177,8 +180,7 @@ def diagonal_scatter(
     dim1: int = 0,
     dim2: int = 1,
 ) -> Tensor:
-    whole = builder.buffer()
-    place(builder, whole, tensor)
+    whole = builder.copied_to_write(tensor)
     if 0 not in source.shape:
         layout = diagonal_layout(tensor, offset, dim1, dim2, source.shape[-1])
         builder.store(builder.view(whole, layout, source.shape), source)

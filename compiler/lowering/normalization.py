@@ -15,9 +15,10 @@ from compiler.loops.layouts import Shape, expand
 from compiler.loops.sizes import Size, divide, multiply
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, formula_map, rsqrt
-from compiler.lowering.reduction import count, dense, finish, moments, over_count, reduce_formula
+from compiler.lowering.reduction import count, dense, finish, over_count, reduce_formula
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
+from compiler.lowering.variance import moments
 
 FLOAT32_EPSILON = 2.0**-23
 FLOAT64_EPSILON = 2.0**-52

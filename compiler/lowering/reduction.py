@@ -1,14 +1,12 @@
-"""Sums, products, extremes, quantifiers, means, variances and norms over dimensions.
+"""Reductions of formulas over dimensions; sums, products, means, any, all, counts.
 
 16-bit floats are accumulated in float32, integers in the dtype of the result (int64 for sums).
-A variance is a mean and a second reduction over the squared distances from it: the row is still
-near, and two passes beat Welford's recurrence. Sources: aten/src/ATen/native/ReduceOps.cpp,
-native/cpu/SumKernel.cpp, ReduceOpsKernel.cpp.
+`extreme.py`, `variance.py` and `norm.py` have the others. Sources:
+aten/src/ATen/native/ReduceOps.cpp, native/cpu/SumKernel.cpp.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,19 +18,12 @@ from compiler.loops.sizes import Size, product
 from compiler.lowering.builder import Builder, reading_order
 from compiler.lowering.elements import (
     Element,
-    apply,
-    eq,
-    exp,
     formula_map,
     isnan,
-    larger,
-    log,
     ne,
     number,
-    sqrt,
     where,
 )
-from compiler.lowering.promotion import Number
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -148,7 +139,7 @@ def dense(shape: Shape, dtype: str) -> Meta:
     return Meta(shape, row_major(shape).strides, dtype)
 
 
-def _same(x: Element) -> Element:
+def same(x: Element) -> Element:
     return x
 
 
@@ -160,7 +151,7 @@ def _truth(x: Element) -> Element:
 def total(
     builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    return _sum(builder, x, dim, keepdim, _same)
+    return _sum(builder, x, dim, keepdim, same)
 
 
 @lowers("nansum")
@@ -203,7 +194,7 @@ def _product(builder: Builder, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     return reduce_formula(
         builder,
         "all" if wanted == "bool" else "prod",
-        _same,
+        same,
         (x,),
         dimensions(x, dim),
         keepdim=keepdim,
@@ -228,99 +219,9 @@ def _mean(builder: Builder, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     compute = compute_dtype(builder.meta.dtype)
     dims = dimensions(x, dim)
     summed = reduce_formula(
-        builder, "sum", _same, (x,), dims, keepdim=True, compute=compute, dtype=compute
+        builder, "sum", same, (x,), dims, keepdim=True, compute=compute, dtype=compute
     )
     return finish(builder, lambda s: over_count(s, count(x, dims)), (summed,), compute)
-
-
-def extreme(
-    builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
-) -> Tensor:
-    """The greatest or least element; of bool it is whether any or all are true."""
-    logical: ReduceOp = "any" if op == "max" else "all"
-    return reduce_formula(
-        builder,
-        logical if x.dtype == "bool" else op,
-        _same,
-        (x,),
-        dims,
-        keepdim=keepdim,
-        compute=compute_dtype(x.dtype),
-        dtype=x.dtype,
-    )
-
-
-@lowers("amax")
-def amax(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    return extreme(builder, x, "max", dimensions(x, dim), keepdim)
-
-
-@lowers("amin")
-def amin(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    return extreme(builder, x, "min", dimensions(x, dim), keepdim)
-
-
-@lowers("max.default")
-def maximum_of_all(builder: Builder, x: Tensor) -> Tensor:
-    return extreme(builder, x, "max", dimensions(x, None), False)
-
-
-@lowers("min.default")
-def minimum_of_all(builder: Builder, x: Tensor) -> Tensor:
-    return extreme(builder, x, "min", dimensions(x, None), False)
-
-
-@lowers("aminmax")
-def aminmax(
-    builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    dims = dimensions(x, dim)
-    return extreme(builder, x, "min", dims, keepdim), extreme(builder, x, "max", dims, keepdim)
-
-
-@lowers("max.dim")
-def maximum_over(
-    builder: Builder, x: Tensor, dim: int, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    dims = dimensions(x, dim)
-    index = _index_of(builder, x, "argmax", dims, keepdim)
-    return extreme(builder, x, "max", dims, keepdim), index
-
-
-@lowers("min.dim")
-def minimum_over(
-    builder: Builder, x: Tensor, dim: int, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    dims = dimensions(x, dim)
-    index = _index_of(builder, x, "argmin", dims, keepdim)
-    return extreme(builder, x, "min", dims, keepdim), index
-
-
-def _index_of(
-    builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
-) -> Tensor:
-    compute = "uint8" if x.dtype == "bool" else compute_dtype(x.dtype)
-    return reduce_formula(
-        builder, op, _same, (x,), dims, keepdim=keepdim, compute=compute, dtype="int64"
-    )
-
-
-@lowers("argmax")
-def argmax(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _argument(builder, x, "argmax", dim, keepdim)
-
-
-@lowers("argmin")
-def argmin(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _argument(builder, x, "argmin", dim, keepdim)
-
-
-def _argument(builder: Builder, x: Tensor, op: ReduceOp, dim: int | None, keepdim: bool) -> Tensor:
-    """Without a dimension, the row-major index in the whole tensor."""
-    if dim is not None or not x.shape:
-        return _index_of(builder, x, op, dimensions(x, dim), keepdim)
-    flat = builder.reshape(x, (x.size,))
-    return builder.reshape(_index_of(builder, flat, op, [0], False), builder.meta.shape)
 
 
 @lowers("any")
@@ -345,7 +246,7 @@ def _quantifier(builder: Builder, x: Tensor, op: ReduceOp, dim: Dims, keepdim: b
         compute=compute_dtype(x.dtype),
         dtype="bool",
     )
-    return found if builder.meta.dtype == "bool" else finish(builder, _same, (found,), "")
+    return found if builder.meta.dtype == "bool" else finish(builder, same, (found,), "")
 
 
 @lowers("count_nonzero")
@@ -360,147 +261,3 @@ def count_nonzero(builder: Builder, x: Tensor, dim: Dims = None) -> Tensor:
         compute=compute_dtype(x.dtype),
         dtype="int64",
     )
-
-
-def moments(
-    builder: Builder, x: Tensor, dims: Sequence[int], compute: str
-) -> tuple[Tensor, Tensor]:
-    """The mean and the sum of squared distances from it, both with the dimensions kept as 1."""
-    summed = reduce_formula(
-        builder, "sum", _same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="sum"
-    )
-    centre = finish(
-        builder,
-        lambda s: over_count(s, count(x, dims)),
-        (summed,),
-        compute,
-        dense(summed.shape, compute),
-        "mean",
-    )
-    return centre, reduce_formula(
-        builder,
-        "sum",
-        lambda e, m: (e - m) * (e - m),
-        (x, centre),
-        dims,
-        keepdim=True,
-        compute=compute,
-        dtype=compute,
-        name="squares",
-    )
-
-
-def _variance(x: Tensor, dims: Sequence[int], correction: Number | None) -> Callable[..., Element]:
-    """Sum of squares -> variance; 0 in place of a negative number of degrees of freedom."""
-    size, lost = count(x, dims), 1 if correction is None else correction
-
-    def formula(squares: Element) -> Element:
-        if isinstance(size, int):
-            return squares / max(size - lost, 0)
-        return squares / larger(0, size_element(size, squares.dtype) - lost)
-
-    return formula
-
-
-@lowers("var.correction")
-def variance(
-    builder: Builder,
-    x: Tensor,
-    dim: Dims = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool = False,
-) -> Tensor:
-    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    _, squares = moments(builder, x, dims, compute)
-    return finish(builder, _variance(x, dims, correction), (squares,), compute)
-
-
-@lowers("std.correction")
-def standard_deviation(
-    builder: Builder,
-    x: Tensor,
-    dim: Dims = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool = False,
-) -> Tensor:
-    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    _, squares = moments(builder, x, dims, compute)
-    of = _variance(x, dims, correction)
-    return finish(builder, lambda s: sqrt(of(s)), (squares,), compute)
-
-
-@lowers("var_mean.correction")
-def variance_and_mean(
-    builder: Builder,
-    x: Tensor,
-    dim: Dims = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool = False,
-) -> tuple[Tensor, Tensor]:
-    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    centre, squares = moments(builder, x, dims, compute)
-    answer = finish(builder, _variance(x, dims, correction), (squares,), compute)
-    if centre.dtype == builder.meta.dtype:
-        return answer, builder.reshape(centre, builder.meta.shape)
-    return answer, finish(builder, _same, (centre,), compute)
-
-
-@lowers("linalg_vector_norm")
-def vector_norm(
-    builder: Builder,
-    x: Tensor,
-    order: Number = 2,
-    dim: Dims = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-) -> Tensor:
-    """(sum |x|**order) ** (1/order); for infinite orders the extremes, for 0 a count."""
-    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    op: ReduceOp = "max" if order == math.inf else "min" if order == -math.inf else "sum"
-    powers: dict[Number, Callable[[Element], Element]] = {
-        math.inf: abs,
-        -math.inf: abs,
-        0: lambda e: ne(e, 0).to(compute),
-        1: abs,
-        2: lambda e: e * e,
-    }
-    power = powers.get(order) or (lambda e: apply("pow", abs(e), order))
-    summed = reduce_formula(
-        builder, op, power, (x,), dims, keepdim=True, compute=compute, dtype=compute
-    )
-
-    def root(s: Element) -> Element:
-        if order in (math.inf, -math.inf, 0, 1):
-            return s
-        return sqrt(s) if order == 2 else apply("pow", s, 1 / order)
-
-    return finish(builder, root, (summed,), compute)
-
-
-@lowers("logsumexp")
-def logsumexp(builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
-    """From the largest term on; an infinite one is not taken off."""
-    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    top = reduce_formula(
-        builder, "max", _same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="amax"
-    )
-
-    def finite(m: Element) -> Element:
-        return where(eq(abs(m), math.inf), 0, m)
-
-    summed = reduce_formula(
-        builder,
-        "sum",
-        lambda e, m: exp(e - finite(m)),
-        (x, top),
-        dims,
-        keepdim=True,
-        compute=compute,
-        dtype=compute,
-        name="sum",
-    )
-    return finish(builder, lambda s, m: log(s) + finite(m), (summed, top), compute)

@@ -17,7 +17,13 @@ from compiler.loops.layouts import Shape
 from compiler.loops.sizes import Size, add, multiply, product, symbol
 from compiler.lowering.registry import Unsupported
 
-_PRINTER = PythonPrinter()
+
+class _Printer(PythonPrinter):  # type: ignore[misc]
+    def _print_ToFloat(self, expression: Any) -> str:
+        return f"float({self._print(expression.args[0])})"
+
+
+_PRINTER = _Printer()
 
 
 class Sizes:
@@ -34,12 +40,12 @@ class Sizes:
         return tuple(s if type(s) is int else self.of(s) for s in sizes)
 
     def of(self, value: Any) -> Size:
-        """An int or a SymInt as a size; a SymFloat or SymBool as a symbol of that value.
+        """An int or a SymInt as a size.
 
         Raises `Unsupported` where it depends on the content of a tensor.
         """
-        if isinstance(value, (int, float)):
-            return int(value)
+        if isinstance(value, int):
+            return value
         expression = value.node._expr
         found = self._known.get(expression)
         if found is None:

@@ -6,14 +6,15 @@ nothing but -inf is NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, exp, formula_map, log
+from compiler.lowering.elements import Element, eq, exp, formula_map, log, where
 from compiler.lowering.reduction import dimensions, reduce_formula
-from compiler.lowering.registry import lowers
+from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
 
@@ -42,12 +43,36 @@ def _row(
 
 @lowers("_softmax")
 def softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    return _softmax(builder, x, dim, lambda m: m)
+
+
+@lowers("_safe_softmax")
+def safe_softmax(builder: Builder, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """A softmax in which a row of nothing but -inf is 0."""
+    if x.dtype != builder.meta.dtype:
+        raise NoLowering("a softmax that converts")
+
+    def finite(m: Element) -> Element:
+        return where(eq(m, -math.inf), 0, m)
+
+    return _softmax(builder, x, dim, finite, lambda s: where(eq(s, 0), 1, s))
+
+
+def _softmax(
+    builder: Builder,
+    x: Tensor,
+    dim: int,
+    shift: Callable[[Element], Element],
+    divisor: Callable[[Element], Element] = lambda s: s,
+) -> Tensor:
     compute = compute_dtype(x.dtype)
     top = _row(builder, "max", lambda e: e, (x,), dim, "amax")
     between = Meta(x.shape, builder.meta.strides, compute)
-    powers = formula_map(builder, lambda e, m: exp(e - m), (x, top), meta=between, name="exp")
+    powers = formula_map(
+        builder, lambda e, m: exp(e - shift(m)), (x, top), meta=between, name="exp"
+    )
     summed = _row(builder, "sum", lambda e: e, (powers,), dim, "sum")
-    return formula_map(builder, lambda e, s: e / s, (powers, summed), compute=compute)
+    return formula_map(builder, lambda e, s: e / divisor(s), (powers, summed), compute=compute)
 
 
 @lowers("_log_softmax")

@@ -13,8 +13,6 @@ NAMES = (
 )
 
 for _name in NAMES:
-    elementwise(_name, _name.replace("a", "arc", 1))(unary(_name)) if _name[0] == "a" else (
-        elementwise(_name)(unary(_name))
-    )
+    elementwise(_name)(unary(_name))
 
-elementwise("atan2", "arctan2")(binary("atan2"))
+elementwise("atan2")(binary("atan2"))

@@ -87,6 +87,9 @@ def broadcast_in_dim(
     return expanded(builder, builder.reshape(tensor, tuple(sizes)), shape)  # type: ignore[return-value]
 
 
+_END = (1 << 63) - 1
+
+
 @lowers("slice", "slice_copy")
 def sliced(
     builder: Builder,
@@ -97,8 +100,12 @@ def sliced(
     step: int = 1,
 ) -> Tensor:
     dim = dimension(dim, len(tensor.shape))
-    first = bound(start, tensor.shape[dim], 0)
     shape = builder.meta.shape
+    size = tensor.shape[dim]
+    if step == 1 and end in (None, _END, size):
+        first = subtract(size, shape[dim])
+    else:
+        first = bound(start, size, 0)
     return builder.view(tensor, slice_dimension(tensor.shape, dim, first, shape[dim], step), shape)
 
 

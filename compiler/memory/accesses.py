@@ -39,9 +39,13 @@ class Values:
         graph = program.graph
         self.inputs = {node.name: node for node in graph.nodes if isinstance(node, Input)}
         self.results: dict[str, tuple[Call, Result]] = {}
+        self.written: set[str] = set()
+        """Everything that a nest writes or a call mutates."""
+        self._accesses: dict[int, Access] = {}
         self._shared: dict[str, str] = {}
         self._aliased: set[str] = set()
         for step in program.steps:
+            self.written.update(step.mutates if isinstance(step, Call) else step.writes())
             if not isinstance(step, Call):
                 continue
             named = [result for result in step.results if result is not None]
@@ -50,6 +54,13 @@ class Values:
                 self._join([*step.aliases, *(result.name for result in named)])
         self.outputs = dict.fromkeys(o.value for o in graph.outputs if isinstance(o, Operand))
         self.hints = _hints(program)
+
+    def access(self, step: Nest | Call) -> Access:
+        """What a step of the program reads and writes; worked out once."""
+        found = self._accesses.get(id(step))
+        if found is None:
+            found = self._accesses[id(step)] = access(step)
+        return found
 
     def _join(self, names: list[str]) -> None:
         first = self.memory(names[0])

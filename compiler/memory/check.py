@@ -93,6 +93,7 @@ class _Machine:
         arena = f"arena of {segment.name}"
         size = self._number(segment.arena_bytes)
         self.owners[arena] = [(0, size, "")]
+        self.arena_bytes = size
         for name in segment.takes:
             self._require(name in self.bound, f"{segment.name} takes {name}, which is not there")
         for name in segment.gives:
@@ -130,7 +131,7 @@ class _Machine:
         if isinstance(placement, InArena):
             offset = self._number(placement.offset)
             self._require(offset % 64 == 0, f"{name} is not aligned")
-            self._require(offset + size <= self.owners[arena][-1][1], f"{name} is beyond the arena")
+            self._require(offset + size <= self.arena_bytes, f"{name} is beyond the arena")
             return arena, offset, offset + size
         self._require(isinstance(placement, TakesOver), f"{name} is new, but nothing gives it")
         assert isinstance(placement, TakesOver)

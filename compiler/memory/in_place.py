@@ -1,8 +1,9 @@
 """Whether a nest may write one value over the memory of another that it reads.
 
 Each element has to be read for the last time before it is written. A nest runs as a loop over the
-rows for each completed reduction, and a later loop may compute a value again from memory; so all
-that is computed from the dying value has to stand in the loop of the write or an earlier one.
+row for each reduction to complete, and a later loop may compute a value again from memory; so all
+that is computed from the dying value has to stand in the loop of the write or an earlier one. In
+each loop code generation updates the reductions before it stores, and stores in the nest's order.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ def refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | No
     """Why `written` cannot be written over `read` in this nest; None where it can."""
     if values.dtype(written) != values.dtype(read):
         return "dtype", f"{read} is {values.dtype(read)}, {written} {values.dtype(written)}"
+    if read in nest.writes():
+        return "written", f"{read} is written here as well"
     if any(isinstance(statement, ScanAlong) for statement in nest.statements):
         return "scan", "a scan reads elements that were written before"
     writes = [s for s in nest.statements if isinstance(s, Write) and s.buffer == written]
@@ -60,15 +63,12 @@ def _users(nest: Nest, read: str) -> list[Statement]:
 def _later_use(nest: Nest, write: Write, users: list[Statement], read: str) -> Refusal | None:
     loops = _loops(nest)
     order = {id(statement): place for place, statement in enumerate(nest.statements)}
-    main = {axis for axis, one in enumerate(nest.axes) if one.reduced}
     for statement in users:
         runs = {*statement.axes, *(statement.over if isinstance(statement, Reduction) else ())}
         if any(nest.axes[axis].size != 1 for axis in runs - set(write.axes)):
             return "addresses", f"{read} is read more often than {write.buffer} is written"
-        if isinstance(statement, Reduction) and set(statement.over) != main:
-            return "rider", f"{statement.name} sums over rows what is computed from {read}"
-        later = order[id(statement)] > order[id(write)]
-        if loops[id(statement)] > loops[id(write)] or later:
+        stored_later = isinstance(statement, Write) and order[id(statement)] > order[id(write)]
+        if loops[id(statement)] > loops[id(write)] or stored_later:
             return "later-loop", f"{read} is needed after {write.buffer} is written"
     return None
 

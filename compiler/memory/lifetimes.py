@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
-from compiler.memory.accesses import Values, access
+from compiler.memory.accesses import Values
 from compiler.memory.order import Run
 
 
@@ -37,7 +37,7 @@ class Timeline:
         self.values: dict[str, Lifetime] = {}
         end = len(self.runs)
         for place, run in enumerate(self.runs):
-            accessed = access(run)
+            accessed = values.access(run)
             for name in (*accessed.reads, *accessed.writes):
                 life = self.values.setdefault(name, Lifetime(place, place, False))
                 life.last = place

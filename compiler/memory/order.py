@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
-from compiler.memory.accesses import Access, Values, access
+from compiler.memory.accesses import Access, Values
 
 Run = Nest | Call
 
@@ -34,7 +34,7 @@ def needs(runs: Sequence[Run], values: Values) -> Needs:
     last_call = -1
     for place, run in enumerate(runs):
         found = before[place]
-        accessed = access(run)
+        accessed = values.access(run)
         for name in accessed.reads:
             found.update(dict.fromkeys(writers.get(values.memory(name), ())))
         for name in accessed.writes:
@@ -114,7 +114,7 @@ def _delay(
     gap: dict[int, int],
 ) -> None:
     """Move nests that make more bytes than they let go to the last gap that they may stand in."""
-    accesses: list[Access] = [access(run) for run in runs]
+    accesses: list[Access] = [values.access(run) for run in runs]
     users: dict[str, set[int]] = {}
     for place, one in enumerate(accesses):
         for name in (*one.reads, *one.writes):

@@ -14,20 +14,20 @@ def peak_bytes(
     timeline: Timeline,
     values: Values,
     temporaries: Collection[str],
-    placements: Mapping[str, Placement] | None = None,
+    placements: Mapping[str, Placement],
     arenas: Mapping[int, int | None] | None = None,
 ) -> int | None:
     """Most bytes of temporaries and outputs at any step; None where a size has no hint.
 
     A segment allocates all that it gives and its arena when it starts, and what dies in it is let
-    go when it ends. Without `placements` nothing is taken over, and an arena is as large as what
-    lives at once in it.
+    go when it ends. Without `arenas` (step -> bytes), one is as large as what lives at once in it.
     """
-    placements = placements or {}
     ends: dict[str, int] = {}
-    for name in timeline.values:
+    lasts: dict[str, int] = {}
+    for name, one in timeline.values.items():
         root = values.memory(home(name, placements))
         ends[root] = max(ends.get(root, 0), timeline.last_step(name))
+        lasts[root] = max(lasts.get(root, 0), one.last)
     change = [0] * (timeline.steps + 2)
     inside = [0] * (len(timeline.runs) + 1)
     for root, end in ends.items():
@@ -39,7 +39,7 @@ def peak_bytes(
             return None
         if root in temporaries:
             inside[life.first] += size
-            inside[life.last + 1] -= size
+            inside[lasts[root] + 1] -= size
         else:
             change[timeline.step[life.first]] += size
             change[end + 1] -= size

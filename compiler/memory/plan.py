@@ -30,8 +30,8 @@ class InArena:
 class TakesOver:
     """The memory of another value of the same bytes, which dies here.
 
-    `in_place`: the writing nest reads that one, and each element is read before it is written; in
-    the segment's nest those reads name the value that is written (`Nest.in_place`).
+    `in_place`: the writing nest reads that one, at the same addresses, and each element for the
+    last time before it is written.
     """
 
     value: str

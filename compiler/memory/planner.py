@@ -9,7 +9,7 @@ from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import Size
-from compiler.memory.accesses import Values, access
+from compiler.memory.accesses import Values
 from compiler.memory.arena import Arena, Temporary, aligned, pack
 from compiler.memory.lifetimes import Timeline
 from compiler.memory.order import Run, gathered
@@ -35,17 +35,9 @@ def plan(program: Program, gate: Gate | None = None, donated: Collection[str] = 
     Deterministic. Every order, reuse and refusal of a reuse passes the gate.
     """
     values = Values(program)
-    timeline = _ordered(program, values, gate)
+    timeline = _ordered(program, values, donated, gate)
     temporaries = _temporaries(timeline, values)
-    reuse = Reuse(timeline, values, temporaries, donated, gate)
-    placements: dict[str, Placement] = {}
-    for place, run in enumerate(timeline.runs):
-        if not isinstance(run, Nest):
-            continue
-        for value in run.writes():
-            if value in program.memories and timeline.values[value].first == place:
-                reuse.choose(value, run)
-                placements[value] = reuse.taken.get(value, New())
+    placements = _placements(timeline, values, temporaries, donated, gate)
     arenas: dict[int, Size] = {}
     for step, arena in _arenas(timeline, values, temporaries, placements, gate).items():
         arenas[step] = arena.bytes
@@ -65,7 +57,29 @@ def plan(program: Program, gate: Gate | None = None, donated: Collection[str] = 
     )
 
 
-def _ordered(program: Program, values: Values, gate: Gate | None) -> Timeline:
+def _placements(
+    timeline: Timeline,
+    values: Values,
+    temporaries: Collection[str],
+    donated: Collection[str],
+    gate: Gate | None,
+) -> dict[str, Placement]:
+    """What each value that a nest writes takes over; New where nothing, also for temporaries."""
+    reuse = Reuse(timeline, values, temporaries, donated, gate)
+    placements: dict[str, Placement] = {}
+    for place, run in enumerate(timeline.runs):
+        if not isinstance(run, Nest):
+            continue
+        for value in run.writes():
+            if value in values.program.memories and timeline.values[value].first == place:
+                reuse.choose(value, run)
+                placements[value] = reuse.taken.get(value, New())
+    return placements
+
+
+def _ordered(
+    program: Program, values: Values, donated: Collection[str], gate: Gate | None
+) -> Timeline:
     """The order with the least memory at its peak; of about equal ones, with fewest segments."""
     orders: dict[str, list[Run]] = {
         EARLY: gathered(program.steps, values, lazy=False),
@@ -78,7 +92,7 @@ def _ordered(program: Program, values: Values, gate: Gate | None) -> Timeline:
             lines[name] = Timeline(order, values)
     if len(lines) == 1:
         return lines[EARLY]
-    peaks = {name: _peak(line, values) for name, line in lines.items()}
+    peaks = {name: _peak(line, values, donated) for name, line in lines.items()}
     least = min(peaks.values())
     best = min(
         (name for name in lines if peaks[name] <= least * PEAK_TOLERANCE),
@@ -104,9 +118,11 @@ def _ordered(program: Program, values: Values, gate: Gate | None) -> Timeline:
     return lines[best]
 
 
-def _peak(timeline: Timeline, values: Values) -> int:
-    found = peak_bytes(timeline, values, _temporaries(timeline, values))
-    return 0 if found is None else found
+def _peak(timeline: Timeline, values: Values, donated: Collection[str]) -> int:
+    """With reuse as it would be by default; 0 for all orders where sizes have no hints."""
+    temporaries = _temporaries(timeline, values)
+    placements = _placements(timeline, values, temporaries, donated, None)
+    return peak_bytes(timeline, values, temporaries, placements) or 0
 
 
 def _segments(timeline: Timeline) -> int:
@@ -214,7 +230,7 @@ def _deaths(
     """
     needed: dict[str, int] = {}
     for place, run in enumerate(timeline.runs):
-        accessed = access(run)
+        accessed = values.access(run)
         for name in (*accessed.reads, *accessed.writes):
             needed[name] = timeline.step[place]
             if isinstance(run, Nest):

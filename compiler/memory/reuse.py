@@ -77,7 +77,7 @@ class Reuse:
             return False
         if name in values.inputs:
             form = values.inputs[name]
-            given = name in self.donated and not form.constant
+            given = name in self.donated and not form.constant and name not in values.written
             return given and form.dtype in BYTES and dense(form.shape, form.strides)
         if name in values.results:
             call, result = values.results[name]
@@ -93,8 +93,9 @@ class Reuse:
         refused: tuple[str, Refusal] | None = None
         best: tuple[int, str] | None = None
         for donor in self._dying.get((step, self.values.bytes(value)), ()):
-            dead = self.timeline.values[donor].last
-            if donor in self._given or donor == value or dead > life.first:
+            born, dead = self.timeline.values[donor].first, self.timeline.values[donor].last
+            written_later = born >= life.first and donor not in self.values.inputs
+            if donor in self._given or written_later or dead > life.first:
                 continue
             if (donor in self.temporaries) != temporary or self._made_here(donor, step):
                 continue

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 from compiler.loops.expressions import (
     Address,
-    Expression,
     Position,
     Read,
     ReadIndexed,
     SizeOf,
-    rewrite,
 )
 from compiler.loops.graph import Operand
-from compiler.loops.nest import Nest, Statement, Write, expressions
+from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, symbols_of
-from compiler.memory.accesses import Values, access
+from compiler.memory.accesses import Values
 from compiler.memory.lifetimes import Timeline
 from compiler.memory.plan import InArena, New, Placement, Segment, TakesOver
 
@@ -35,7 +32,7 @@ def segment(
     accessed: dict[str, None] = {}
     gives: list[str] = []
     for place, nest in zip(places, nests, strict=True):
-        one = access(nest)
+        one = values.access(nest)
         accessed.update(dict.fromkeys((*one.reads, *one.writes)))
         for value in one.writes:
             inside = isinstance(placements.get(home(value, placements)), InArena)
@@ -57,7 +54,7 @@ def segment(
     order = [*values.program.graph.parameters, *values.program.graph.symbols]
     return Segment(
         name,
-        tuple(in_place(nest, placements) for nest in nests),
+        tuple(nests),
         tuple(takes),
         tuple(gives),
         tuple(name for name in order if name in symbols),
@@ -70,38 +67,6 @@ def home(value: str, placements: Mapping[str, Placement]) -> str:
     while isinstance(placement := placements.get(value), TakesOver):
         value = placement.value
     return value
-
-
-def in_place(nest: Nest, placements: Mapping[str, Placement]) -> Nest:
-    """The nest with reads of what it overwrites under the name of what it writes there."""
-    over: dict[str, str] = {}
-    for value in nest.writes():
-        placement = placements.get(value)
-        if isinstance(placement, TakesOver) and placement.in_place:
-            over[placement.value] = value
-    reads = set(nest.reads())
-    over = {read: written for read, written in over.items() if read in reads}
-    if not over:
-        return nest
-
-    def leaf(part: Expression) -> Expression:
-        if isinstance(part, Read) and part.buffer in over:
-            return replace(part, buffer=over[part.buffer])
-        return part
-
-    return replace(
-        nest,
-        statements=tuple(_rewritten(statement, leaf) for statement in nest.statements),
-        in_place=tuple((written, read) for read, written in over.items()),
-    )
-
-
-def _rewritten(statement: Statement, leaf: Callable[[Expression], Expression]) -> Statement:
-    expression = rewrite(statement.expression, leaf)
-    if isinstance(statement, Write):
-        terms = tuple(replace(t, index=rewrite(t.index, leaf)) for t in statement.terms)
-        return replace(statement, expression=expression, terms=terms)
-    return replace(statement, expression=expression)
 
 
 def sizes_of(nest: Nest) -> Iterator[Size]:

@@ -10,8 +10,10 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from compiler.control.hooks import Missing
 from compiler.runtime import wrapper_helpers
 from compiler.runtime.artifact import Artifact, Binding
+from compiler.runtime.build import BuildFailed
 from compiler.runtime.kernels import Unit, library, library_by_digest
 from compiler.runtime.launcher import Launcher, launcher
 from compiler.runtime.load import functions, load_unit
@@ -92,7 +94,10 @@ def _functions(
     store: Store,
     otherwise: Boxed | None,
 ) -> tuple[dict[str, Any], str]:
-    made = launcher(compiler, store)
+    try:
+        made = launcher(compiler, store)
+    except BuildFailed as error:
+        made = Missing(str(error))
     if not isinstance(made, Launcher):
         return python_functions(path, artifact.segments, otherwise), str(made)
     return functions(load_unit(path, made), artifact.segments, otherwise), ""

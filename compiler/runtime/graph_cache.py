@@ -25,6 +25,11 @@ class Component(msgspec.Struct, frozen=True):
     """The part itself where it is short; "" where only its digest says that it changed."""
 
 
+# Made now: msgspec looks names of types up by module, and ours may be out of reach later (tcw.py).
+_ARTIFACT = msgspec.json.Decoder(Artifact)
+_COMPONENTS = msgspec.json.Decoder(dict[str, Component])
+
+
 class Changed(msgspec.Struct, frozen=True):
     """A component that differs from the nearest entry's."""
 
@@ -78,7 +83,7 @@ def look_up(key: GraphKey, store: Store) -> Hit | Miss:
     content = store.read_sealed("graphs", name)
     if content is not None:
         try:
-            return Hit(msgspec.json.decode(content, type=Artifact))
+            return Hit(_ARTIFACT.decode(content))
         except msgspec.MsgspecError:
             store.remove("graphs", name)
     if there:
@@ -114,7 +119,7 @@ def _miss(key: GraphKey, store: Store) -> Miss:
 def _parts(name: str, store: Store) -> dict[str, Component]:
     try:
         content = store.path("keys", name).read_bytes()
-        return msgspec.json.decode(content, type=dict[str, Component])
+        return _COMPONENTS.decode(content)
     except (OSError, msgspec.MsgspecError):
         return {}
 

@@ -68,8 +68,7 @@ def surroundings() -> dict[str, str]:
     """What every compile of this process depends on, by name."""
     found = find_compiler()
     version = found.reason if isinstance(found, NoCompiler) else found.version
-    threads = "one" if torch.get_num_threads() == 1 else "several"
-    return {**_machine(), "compiler": version, "threads": threads}
+    return {**_machine(), "compiler": version}
 
 
 @cache

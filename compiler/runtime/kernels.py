@@ -27,6 +27,10 @@ class KernelEntry(msgspec.Struct, frozen=True):
     wall_seconds: float
 
 
+# Made now: msgspec looks names of types up by module, and ours may be out of reach later (tcw.py).
+_ENTRY = msgspec.json.Decoder(KernelEntry)
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A unit to have as a shared library."""
@@ -107,7 +111,7 @@ def _find(key: str, store: Store) -> Library | None:
     if content is None:
         return None
     try:
-        entry = msgspec.json.decode(content, type=KernelEntry)
+        entry = _ENTRY.decode(content)
     except msgspec.MsgspecError:
         return None
     path = library_by_digest(entry.library, store)

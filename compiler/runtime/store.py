@@ -12,10 +12,11 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from compiler.cache_folder import cache_folder, private_folder
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder
 
 FOLDER_VARIABLE = "TCW_CACHE_DIR"
 BYTES_VARIABLE = "TCW_CACHE_BYTES"
@@ -172,6 +173,24 @@ def open_store(folder: Path | None = None) -> Store:
     else:
         folder = private_folder(folder, f"set {FOLDER_VARIABLE}")
     return Store(folder, _capacity())
+
+
+def usable_store() -> tuple[Store, str]:
+    """`open_store()`; where that is refused, a private folder until this process ends, and why."""
+    try:
+        return open_store(), ""
+    except CacheRefused as refused:
+        return Store(_temporary()), str(refused)
+
+
+@cache
+def _temporary() -> Path:
+    # Its finalizer removes the folder when the interpreter ends.
+    _kept.append(tempfile.TemporaryDirectory(prefix="tcw-"))
+    return Path(_kept[0].name)
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _capacity() -> int:

@@ -23,8 +23,8 @@ from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
 from compiler.runtime.artifact import Binding
 
-HELPERS = ("laid_out", "reinterpreted", "retyped")
-"""Functions of `wrapper_helpers`."""
+DENSE = frozenset(f"aten.{name}.default" for name in ("mm", "bmm", "addmm", "baddbmm"))
+"""Operations that allocate their result row by row, whatever they are given."""
 
 
 def wrapper_text(
@@ -52,6 +52,7 @@ class _Wrapper:
             for value in step.run.takes
         }
         self.names: dict[str, str] = {}
+        self.reserved = {"args", "_", "torch", *self.segments}
 
     def write(self) -> tuple[str, tuple[Binding, ...]]:
         self._arguments()
@@ -131,7 +132,7 @@ class _Wrapper:
                 self.lines.append("del _")
         for result in wanted:
             self.bound.add(result.name)
-            if result.name in self.read_by_loops:
+            if result.name in self.read_by_loops and call.target not in DENSE:
                 self._lay_out(result)
 
     def _lay_out(self, result: Result) -> None:
@@ -200,7 +201,7 @@ class _Wrapper:
                 if name.isidentifier()
                 else "".join(letter if letter.isalnum() else "_" for letter in name)
             )
-            if found != name or keyword.iskeyword(found) or found in ("args", "_", "torch"):
+            if found != name or keyword.iskeyword(found) or found in self.reserved:
                 found = _unused(f"v_{found}", self.taken | set(self.names.values()))
             self.names[name] = found
         return found

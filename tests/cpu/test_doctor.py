@@ -29,6 +29,7 @@ WHOLE = Findings(
     vector="AVX512",
     threads=4,
     gpu="NVIDIA H100 80GB HBM3, sm_90, 80 GiB",
+    engine="C++ for avx512, 512 bits",
     hooks=(HookStatus(name="frames", available=True, offers="every frame"),),
 )
 
@@ -107,7 +108,7 @@ def test_a_worker_that_dies_is_a_missing_torch(
 
 def test_a_machine_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert [check.state for check in checks(WHOLE)] == ["ok"] * 9
+    assert [check.state for check in checks(WHOLE)] == ["ok"] * 10
     assert all(check.fix == "" for check in checks(WHOLE))
 
 
@@ -130,6 +131,7 @@ FAULTS = {
     ),
     "no triton": ("triton", {"triton": ""}, "missing", "pip install"),
     "another triton": ("triton", {"triton": "3.5.0"}, "limited", "triton==3.7.*"),
+    "no engine": ("tcw engine", {"engine_fault": "no C++ compiler"}, "limited", "run on ATen"),
     "no GPU": ("GPU", {"gpu": ""}, "missing", "--device cuda --arch sm_90"),
     "no vectors": ("vector ISA", {"vector": "DEFAULT"}, "limited", "without vector"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import KernelBinary
+from compiler.trace.records import Decided, KernelBinary
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.engines import Comparison, compare
@@ -99,6 +99,8 @@ def _both(
             lines += [BLANK, *section(name)(view)]
             continue
         for column in comparison.columns:
+            if name == "decisions" and not column.recording.all(Decided):
+                continue
             view = View(column.recording, column.summary, names, width, detail)
             lines += [BLANK, line((column.engine, "strong")), *section(name)(view)]
     return [*lines, BLANK, _footer(first.summary, show, trace, ("engines",))]

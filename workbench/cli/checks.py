@@ -47,6 +47,7 @@ def checks(findings: Findings) -> tuple[Check, ...]:
         _temporary_folder(),
         _triton(findings),
         _vector(findings),
+        _engine(findings),
         _gpu(findings),
         _dot(),
         _cache(),
@@ -134,6 +135,16 @@ def _vector(findings: Findings) -> Check:
     fix = "C++ kernels are generated without vector instructions on this CPU"
     return Check(
         name="vector ISA", state="limited", found=found or "not known without torch", fix=fix
+    )
+
+
+def _engine(findings: Findings) -> Check:
+    if findings.engine and not findings.engine_fault:
+        return Check(name="tcw engine", state="ok", found=findings.engine)
+    found = f"{findings.engine or 'not to be had'}: {findings.engine_fault}"
+    fix = "with --engine tcw, graphs run on ATen, or their kernels are called through Python"
+    return Check(
+        name="tcw engine", state="limited" if findings.engine else "missing", found=found, fix=fix
     )
 
 

@@ -28,6 +28,7 @@ def findings() -> Findings:
     compiler = compiler_version()
     torch, torch_fault = _imported("torch")
     triton, triton_fault = _imported("triton")
+    engine, engine_fault = _engine() if torch is not None else ("", "not known without torch")
     hooks, hooks_fault = _hooks() if torch is not None else ((), "")
     return Findings(
         python=platform.python_version(),
@@ -42,6 +43,8 @@ def findings() -> Findings:
         vector=str(torch.backends.cpu.get_cpu_capability()) if torch is not None else "",
         threads=int(torch.get_num_threads()) if torch is not None else 0,
         gpu=_gpu(torch) if torch is not None else "",
+        engine=engine,
+        engine_fault=engine_fault,
         hooks=hooks,
         hooks_fault=hooks_fault,
     )
@@ -68,6 +71,22 @@ def _hooks() -> tuple[tuple[HookStatus, ...], str]:
         return importlib.import_module("compiler.pipeline").statuses(), ""
     except Exception as error:
         return (), f"the hooks cannot be checked: {type(error).__name__}: {error}"
+
+
+def _engine() -> tuple[str, str]:
+    """What our own compiler generates for, and why it could not."""
+    try:
+        importlib.import_module("compiler.engine.backend")
+        isa = importlib.import_module("compiler.codegen.cpp.isa").detect()
+        runtime = importlib.import_module("compiler.runtime.toolchain")
+        found = runtime.find_compiler()
+        launcher = importlib.import_module("compiler.runtime.addresses").launcher_status()
+    except Exception as error:
+        return "", f"{type(error).__name__}: {error}"
+    words = f"C++ for {isa.name}, {8 * isa.vector_bytes} bits"
+    if isinstance(found, runtime.NoCompiler):
+        return words, str(found.reason)
+    return words, str(launcher.reason)
 
 
 def _gpu(torch: Any) -> str:

@@ -27,5 +27,9 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Vector instructions that torch uses, e.g. `AVX512`."""
     threads: int = 0
     gpu: str = ""
+    engine: str = ""
+    """What the tcw engine generates for: `AVX-512`; "" where it cannot be imported."""
+    engine_fault: str = ""
+    """Why it cannot build or load code here; graphs then run on ATen."""
     hooks: tuple[HookStatus, ...] = ()
     hooks_fault: str = ""

@@ -9,10 +9,9 @@ from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function
-from compiler.loops.graph import Input
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
-from compiler.memory.plan import Plan, TakesOver
+from compiler.memory.plan import InArena, Plan, TakesOver
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def _home(buffer: str, plan: Plan) -> str:
     while isinstance(placement, TakesOver):
         buffer = placement.value
         placement = plan.placements.get(buffer)
-    return f"arena+{placement.offset}" if hasattr(placement, "offset") else buffer
+    return f"arena+{placement.offset}" if isinstance(placement, InArena) else buffer
 
 
 def _name(nest: Nest, taken: set[str]) -> str:
@@ -109,6 +108,3 @@ def _name(nest: Nest, taken: set[str]) -> str:
         name = f"{wanted}_{number}"
     taken.add(name)
     return name
-
-
-__all__ = ["Input", "Unit", "assemble", "buffer_dtypes", "shared_buffers", "unit"]

@@ -1,7 +1,7 @@
 // The pool: memory of large outputs and arenas, used again. It owns allocations, not tensors: a
 // block comes back when torch drops the last tensor, view or numpy array on its storage (the
 // storage's deleter), so what somebody still holds is never handed out again. Deleters run on any
-// thread.
+// thread. What it costs: resize_() to more than a pooled output has is refused by torch.
 struct Free { char* data; long size, since; };
 struct PoolCounts { long hits, misses, kept_bytes, kept_blocks, capacity, seconds; };
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from compiler.codegen.function import Function
 from compiler.engine.records.compiled import Compiled
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
+from compiler.runtime.artifact import Artifact
 from compiler.trace.records import Kernel, KernelLine, Record, Wrapper
 
 
@@ -23,18 +25,23 @@ def kernel_records(
     compiled: Compiled,
     steps: Sequence[Nest | Call],
     functions: Mapping[str, tuple[str, Function]],
-    unit: str,
+    artifact: Artifact,
 ) -> Iterator[Record]:
     """`functions`: name of a nest -> name and code of the function that carries it out, which
-    several nests may share. `unit`: the whole translation unit, "" where none was made."""
+    several nests may share. `steps` in the order of the plan."""
     for number, step in enumerate(steps):
         id, _, label = compiled.kernels[step.name].partition(" ")
         if isinstance(step, Call):
             yield _call(compiled, id, label, number, step)
         else:
             yield _nest(compiled, id, label, number, step, functions.get(step.name))
-    if unit:
-        yield Wrapper(graph=compiled.id, language="cpp", text=compiled.recorder.text(unit))
+    texts: tuple[tuple[Literal["cpp", "python"], str], ...] = (
+        ("cpp", artifact.unit),
+        ("python", artifact.wrapper),
+    )
+    for language, text in texts:
+        if text:
+            yield Wrapper(graph=compiled.id, language=language, text=compiled.recorder.text(text))
 
 
 def _nest(

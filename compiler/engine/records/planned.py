@@ -28,7 +28,7 @@ class Life:
 
 def plan_record(compiled: Compiled, program: Program, plan: Plan) -> MemoryPlan:
     """Each value in memory with its life, in steps of the program."""
-    steps = [step for whole in plan.steps for step in _inside(whole.run)]
+    steps = steps_of(plan)
     lives = lives_of(program, steps, compiled.user_outputs)
     taken = arena_takers(plan, lives)
     return MemoryPlan(
@@ -38,6 +38,11 @@ def plan_record(compiled: Compiled, program: Program, plan: Plan) -> MemoryPlan:
         peak_bytes=plan.peak_bytes,
         without_reuse_bytes=plan.without_reuse_bytes,
     )
+
+
+def steps_of(plan: Plan) -> list[Nest | Call]:
+    """Every nest and call, in the order in which they run."""
+    return [step for whole in plan.steps for step in _inside(whole.run)]
 
 
 def _inside(run: Segment | Call) -> tuple[Nest | Call, ...]:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from torch import fx
 
-from compiler.codegen.function import Function
+from compiler.codegen.cpp.unit import Unit
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.records.compiled import Compiled
 from compiler.engine.records.fused import fusion_records, take_members
 from compiler.engine.records.kernels import kernel_records, name_kernels
 from compiler.engine.records.lowered import graph_record, lowered_records
-from compiler.engine.records.planned import plan_record
+from compiler.engine.records.planned import plan_record, steps_of
 from compiler.fusion.fuse import Fusion
 from compiler.graphs.current import current_compile_id
-from compiler.loops.graph import Call, Graph
-from compiler.loops.nest import Nest
+from compiler.loops.graph import Graph
 from compiler.loops.program import Program
 from compiler.memory.plan import Plan
-from compiler.trace.records import Record
+from compiler.runtime.artifact import Artifact
+from compiler.runtime.cached import Outcome, words
+from compiler.runtime.graph_cache import Hit
+from compiler.trace.records import CacheLookup, Record
 
 
 class GraphRecords:
@@ -58,14 +60,54 @@ class GraphRecords:
     def planned(self, program: Program, plan: Plan) -> None:
         self._emit(lambda: [plan_record(self._compiled, program, plan)])
 
-    def generated(
-        self,
-        steps: Sequence[Nest | Call],
-        functions: Mapping[str, tuple[str, Function]],
-        unit: str,
-    ) -> None:
-        """`functions`: name of a nest -> name and code of what carries it out."""
-        self._emit(lambda: kernel_records(self._compiled, steps, functions, unit))
+    def generated(self, plan: Plan, unit: Unit, artifact: Artifact) -> None:
+        self._emit(lambda: kernel_records(self._compiled, steps_of(plan), unit.kernels, artifact))
+
+    def refused(self, reason: str) -> None:
+        """The whole graph runs on ATen."""
+        if self.recorder is not None:
+            self.recorder.warn_once(f"graph {self._compiled.base} runs on ATen: {reason}")
+
+    def without_cache(self, reason: str) -> None:
+        """Nothing is kept from this process to the next."""
+        if self.recorder is not None:
+            self.recorder.warn_once(f"compiled without a cache: {reason}")
+
+    def looked_up(self, key: str, outcome: Outcome) -> None:
+        def records() -> Iterator[Record]:
+            compile_id, graph = self._compiled.compile_id, self._compiled.base
+            found = outcome.found
+            yield CacheLookup(
+                cache="tcw graph",
+                verdict="hit" if isinstance(found, Hit) else "miss",
+                compile_id=compile_id,
+                graph=graph,
+                key=key,
+                missed=words(found),
+            )
+            artifact = outcome.compiled.artifact
+            if artifact.unit:
+                yield CacheLookup(
+                    cache="kernel build",
+                    verdict="hit" if outcome.compiled.hit else "miss",
+                    compile_id=compile_id,
+                    graph=graph,
+                    key=artifact.library,
+                    missed="" if outcome.compiled.hit else "the library has to be built",
+                    saved_seconds=artifact.build_cpu_seconds if outcome.compiled.hit else None,
+                )
+
+        self._emit(records)
+        if self.recorder is not None:
+            if isinstance(outcome.found, Hit):
+                self.recorder.warn_once(
+                    "served from the cache of the tcw engine: how such graphs were lowered, fused "
+                    "and planned is not known; record without --cached to see it"
+                )
+            if outcome.compiled.without_launcher:
+                self.recorder.warn_once(
+                    f"kernels are called through Python: {outcome.compiled.without_launcher}"
+                )
 
     def _emit(self, make: Callable[[], Iterable[Record]]) -> None:
         recorder = self.recorder

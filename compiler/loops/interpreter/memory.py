@@ -29,6 +29,7 @@ class State:
         self.sizes = symbol_values(
             {name: v if isinstance(v, torch.Tensor) else int(v or 0) for name, v in passed.items()},
             graph.symbols,
+            {name: value for name, value in passed.items() if isinstance(value, torch.Tensor)},
         )
         self.memory: dict[str, Value] = {}
         for node in graph.nodes:

@@ -70,7 +70,7 @@ class FusionPair(Record):
     """`inductor/0/0/forward/fuse#4`: numbered by distinct pair, in order of first test."""
     graph: str
     round: int
-    """From 1; 0 where the engine does not say which: the pair is then recorded once, at its last."""
+    """From 1; 0 where the engine does not say which: then a pair is recorded once, as it ended."""
     phase: Literal["screen", "commit"]
     first: str
     second: str

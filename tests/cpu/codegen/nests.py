@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ import torch
 from functorch.compile import aot_function
 
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
-from compiler.codegen.cpp.unit import assemble, buffer_dtypes, unit
 from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.cpp.unit import Unit, assemble, buffer_dtypes
+from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from compiler.codegen.function import Function
 from compiler.engine.decompositions import decompositions
 from compiler.fusion.fuse import fuse
@@ -36,7 +37,14 @@ def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
     folder = Path(tempfile.mkdtemp(prefix="nests"))
     text, library = folder / "unit.cpp", folder / "unit.so"
     text.write_text(source)
-    command = ["g++", *COMPILE_FLAGS, *isa.flags, "-Wall", "-Wno-unused", "-Wno-tautological-compare"]
+    command = [
+        "g++",
+        *COMPILE_FLAGS,
+        *isa.flags,
+        "-Wall",
+        "-Wno-unused",
+        "-Wno-tautological-compare",
+    ]
     command += ["-std=c++17", "-fPIC", "-shared", str(text), "-o", str(library), str(GOMP), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000] + source
@@ -44,7 +52,9 @@ def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
         assert "warning" not in done.stderr, done.stderr[:4000] + source
     loaded = ctypes.CDLL(str(library))
     if not os.environ.get("KEEP_UNITS"):
-        text.unlink(), library.unlink(), folder.rmdir()
+        text.unlink()
+        library.unlink()
+        folder.rmdir()
     return loaded
 
 
@@ -62,28 +72,32 @@ class Kernel:
         table = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
         numbers = [sizes[name] for name in function.sizes]
         longs = (ctypes.c_long * max(len(numbers), 1))(*numbers)
-        space = torch.full((evaluate(function.workspace_bytes, sizes) + 64,), 113, dtype=torch.uint8)
+        wanted = evaluate(function.workspace_bytes, sizes)
+        space = torch.full((wanted + 128,), 113, dtype=torch.uint8)
         start = -space.data_ptr() % 64
         error = ctypes.c_int(0)
         self.entry(table, longs, ctypes.c_void_p(space.data_ptr() + start), ctypes.byref(error))
-        assert (space[evaluate(function.workspace_bytes, sizes) + start :] == 113).all()
+        assert (space[wanted + start :] == 113).all(), "written beyond the workspace"
         return error.value
 
 
-def entries(made: Any) -> str:
+def entries(made: Unit) -> str:
+    """Every function under a name that can be looked up."""
     names = dict.fromkeys(name for name, _ in made.kernels.values())
+    parameters = "void** p, long* s, char* w, int* e"
     lines = [
-        f'extern "C" void entry_{name}(void** p, long* s, char* w, int* e) {{ {name}(p, s, w, e); }}'
-        for name in names
+        f'extern "C" void entry_{name}({parameters}) {{ {name}(p, s, w, e); }}' for name in names
     ]
     return "\n".join(lines)
 
 
-def compiled(nest: Nest, dtypes: dict[str, str], isa: Isa | None = None) -> Kernel:
+def compiled(
+    nest: Nest, dtypes: dict[str, str], isa: Isa | None = None, shared: Sequence[str] = ()
+) -> Kernel:
     """One nest."""
     isa = isa or detect()
     vocabulary = Vocabulary(isa)
-    made = assemble([(nest, emit(nest, dtypes, vocabulary))], vocabulary)
+    made = assemble([(nest, emit(nest, dtypes, vocabulary, shared=shared))], vocabulary)
     library = build(made.code + entries(made), isa)
     return Kernel(library, *made.kernels[nest.name])
 
@@ -91,15 +105,9 @@ def compiled(nest: Nest, dtypes: dict[str, str], isa: Isa | None = None) -> Kern
 class CompiledProgram:
     """A program whose nests run as C++, its calls as ATen."""
 
-    def __init__(self, program: Program, isa: Isa | None = None) -> None:
+    def __init__(self, program: Program, kernels: dict[str, Kernel]) -> None:
         self.program = program
-        self.isa = isa or detect()
-        made = unit(None, program, Vocabulary(self.isa))
-        self.code = made.code
-        library = build(made.code + entries(made), self.isa) if made.kernels else None
-        self.kernels = {
-            name: Kernel(library, *found) for name, found in made.kernels.items() if library
-        }
+        self.kernels = kernels
 
     def state(self, arguments: Sequence[Any], constants: dict[str, Any] | None = None) -> State:
         state = State(self.program.graph, arguments, constants)
@@ -109,6 +117,7 @@ class CompiledProgram:
         return state
 
     def run(self, arguments: Sequence[Any], constants: dict[str, Any] | None = None) -> list[Any]:
+        """The outputs; raises what an error code stands for."""
         with torch.no_grad():
             state = self.state(arguments, constants)
             for step in self.program.steps:
@@ -116,11 +125,34 @@ class CompiledProgram:
                     state.call(step)
                     continue
                 error = self.kernels[step.name](state.memory, state.sizes)
-                if error == 1:
+                if error == DIVISION_BY_ZERO:
                     raise ZeroDivisionError("integer division by zero")
-                if error == 2:
+                if error == INDEX_OUT_OF_RANGE:
                     raise IndexError("index out of range")
             return state.outputs()
+
+
+def compile_programs(found: Sequence[Program], isa: Isa | None = None) -> list[CompiledProgram]:
+    """Many programs in one unit: one run of the compiler."""
+    isa = isa or detect()
+    vocabulary = Vocabulary(isa)
+    functions = []
+    for number, program in enumerate(found):
+        dtypes = buffer_dtypes(program)
+        for step in program.steps:
+            if isinstance(step, Nest):
+                function = emit(step, dtypes, vocabulary)
+                functions.append((replace(step, name=f"{number}.{step.name}"), function))
+    made = assemble(functions, vocabulary)
+    library = build(made.code + entries(made), isa) if made.kernels else None
+    kernels = {name: Kernel(library, *kept) for name, kept in made.kernels.items() if library}
+    return [
+        CompiledProgram(
+            program,
+            {s.name: kernels[f"{number}.{s.name}"] for s in program.steps if isinstance(s, Nest)},
+        )
+        for number, program in enumerate(found)
+    ]
 
 
 def programs(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> list[Program]:

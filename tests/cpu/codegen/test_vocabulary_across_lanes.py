@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -98,36 +100,36 @@ def test_argmax_and_argmin(isa, lanes) -> None:
 @pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
 def test_scans_carry_on(isa, lanes) -> None:
     unit = Unit(isa, lanes)
-    code = unit.lanes
+    code, scalar = unit.lanes, unit.vocabulary.lanes(1)
     scans = {"sum": torch.cumsum, "prod": torch.cumprod, "max": torch.cummax, "min": torch.cummin}
     numbers = {}
     for dtype in ALL:
         if not fits(dtype, isa, lanes) or dtype == "bool":
             continue
-        for op in scans:
-            kind, scalar = code.storage(dtype), unit.vocabulary.lanes(1)
-            vector = code.load(dtype, f"({kind}*)p[0] + i")
+        for op, reverse in itertools.product(scans, (False, True)):
+            kind = code.storage(dtype)
+            place = f"n - {lanes} - i" if reverse else "i"
+            vector = code.load(dtype, f"({kind}*)p[0] + {place}")
             body = (
                 f"{scalar.type(dtype)} carry = {scalar.identity(op, dtype)}; "
                 f"for (long i = 0; i < n; i += {lanes}) {{ {code.type(dtype)} v = "
-                f"{code.scan(op, vector, 'carry', dtype)}; "
-                f"{code.store(dtype, f'({kind}*)p[1] + i', 'v')} "
-                f"carry = {code.last('v', dtype)}; }}"
+                f"{code.scan(op, vector, 'carry', dtype, reverse=reverse)}; "
+                f"{code.store(dtype, f'({kind}*)p[1] + {place}', 'v')} "
+                f"carry = {code.last('v', dtype, reverse=reverse)}; }}"
             )
-            numbers[op, dtype] = unit.kernel(body)
+            numbers[op, reverse, dtype] = unit.kernel(body)
     unit.build()
-    for (op, dtype), number in numbers.items():
-        values = (
-            samples(dtype, 16)[20:28].flatten()
-            if op in ("max", "min")
-            else torch.tensor([1, 2, 1, 1, 2, 1, 3, 1] * 8).to(getattr(torch, dtype))
-        )
+    for (op, reverse, dtype), number in numbers.items():
+        values = samples(dtype, 16)[20:28].flatten()
+        if op in ("sum", "prod"):
+            values = torch.tensor([1, 2, 1, 1, 2, 1, 3, 1] * 8).to(values.dtype)
         out = torch.empty_like(values)
         unit.run(number, [values, out], values.numel())
-        expected = scans[op](values, dim=0)
-        if op in ("max", "min"):
-            expected = expected.values
-        assert same(out, expected.to(out.dtype)).all(), (op, dtype, out, expected)
+        expected = scans[op](values.flip(0) if reverse else values, dim=0)
+        expected = (expected.values if op in ("max", "min") else expected).to(out.dtype)
+        if reverse:
+            expected = expected.flip(0)
+        assert same(out, expected).all(), (op, dtype, out, expected)
 
 
 @pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)

@@ -9,9 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from compiler.loops.graph import Store
 from tests.cpu.lowering.harness import lowered
 
 X = torch.randn(3, 4, 5)
+ROWS = torch.tensor([2, 0])
 IMAGE = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -105,3 +107,55 @@ def _swap(x: Any, y: Any) -> Any:
 def test_case(name: str, dynamic: bool) -> None:
     fn, args = CASES[name]
     lowered(fn, *args, dynamic=dynamic)
+
+
+def test_constants_of_the_graph() -> None:
+    def fn(x: Any) -> Any:
+        table = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+        return x * table, torch.tensor(2.5) * x, torch.tensor([True]), x + torch.tensor(3)
+
+    found = lowered(fn, X)
+    assert len(found.graphs[0].constants) == 1
+
+
+IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], bool]] = {
+    "index_copy": (lambda x, i, v: x.index_copy_(0, i, v), (X, ROWS, X[:2] * 2), True),
+    "index_put": (lambda x, i, v: _put(x, i, v), (X, ROWS, X[:2] * 2), True),
+    "and a reader of the new content": (
+        lambda x, i, v: x.index_copy_(0, i, v).sum(1), (X, ROWS, X[:2] * 2), True,
+    ),
+    "a slice": (lambda x, v: _slice(x, v), (X, X[:, :2] * 2), True),
+    "a copy of its own elements": (lambda x, i: _put(x, i, x[1:].clone()), (X, ROWS), True),
+    "a reader of the old content": (lambda x, i, v: _put_and_old(x, i, v), (X, ROWS, X[1:]), True),
+    "a view of the old content": (
+        lambda x, i, v: _put_and_flip(x, i, v), (X, ROWS, X[1:] + 1), True,
+    ),
+}  # fmt: skip
+
+
+def _put(x: Any, i: Any, v: Any) -> None:
+    x.index_put_((i,), v)
+
+
+def _slice(x: Any, v: Any) -> None:
+    x[:, 1:3] = v
+
+
+def _put_and_old(x: Any, i: Any, v: Any) -> Any:
+    old = x.sum(1)
+    x.index_put_((i,), v)
+    return old
+
+
+def _put_and_flip(x: Any, i: Any, v: Any) -> Any:
+    old = torch.flip(x, [0])
+    x.index_put_((i,), v)
+    return old, x.clone()
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_an_argument_is_written_in_place(name: str) -> None:
+    fn, args, in_place = IN_PLACE[name]
+    found = lowered(fn, *args)
+    stores = [node for node in found.graphs[0].nodes if isinstance(node, Store)]
+    assert (len(stores) == 1) == in_place

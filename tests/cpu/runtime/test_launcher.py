@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 import threading
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.codegen.launcher.segment import SCALAR_TYPES
@@ -15,6 +19,7 @@ from compiler.loops.sizes import multiply, symbol
 from compiler.memory.plan import InArena, Step
 from compiler.runtime import compiled, launcher
 from compiler.runtime.addresses import launcher_status
+from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import load
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import Store
@@ -259,16 +264,14 @@ def test_many_threads_and_much_work(store: Store) -> None:
 
 
 def test_references_are_balanced(store: Store) -> None:
-    import sys
-
     call = load(add_mul().artifact(), store).call
     x, y = torch.randn(8), torch.randn(8)
     call([x, y])
     gc.collect()
-    before = sys.getrefcount(x), sys.getrefcount(None)
+    before = sys.getrefcount(x)
     for _ in range(100):
         call([x, y])
-    assert sys.getrefcount(x) == before[0]
+    assert sys.getrefcount(x) == before
 
 
 class TestPool:
@@ -352,6 +355,41 @@ class TestPool:
         again = [self.run(call) for _ in range(8)]
         assert {q.data_ptr() for q in again} == places
 
+    @settings(max_examples=20, deadline=None)
+    @given(steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
+    def test_memory_is_never_handed_out_twice(
+        self, store: Store, steps: list[tuple[int, int]]
+    ) -> None:
+        """Outputs of several sizes come and go in any order; each keeps what was written there."""
+        call = load(add_mul(symbol("s0"), ("s0",)).artifact(), store).call
+        held: list[tuple[torch.Tensor, float]] = []
+        for number, (size, drop) in enumerate(steps):
+            count = (1 << 18) + size * 9000
+            x = torch.full((count,), float(number))
+            (q,) = call([count, x, x])
+            held.append((q, number * 4.0))
+            if drop < len(held):
+                held.pop(drop)
+            for output, value in held:
+                assert output[0] == output[-1] == value
+
+    def test_a_child_process_has_a_pool_of_its_own(self, store: Store, call: Any) -> None:
+        q, x = self.run(call), torch.ones(self.COUNT)
+        child = os.fork()
+        if not child:
+            # torch's own loops would hang here: OpenMP's threads do not live on in a child.
+            del q
+            (other,) = call([self.COUNT, x, x])
+            os._exit(0 if other[-1] == 4 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert q[-1] == 4
+
+    def test_resizing_is_refused_and_said(self, call: Any) -> None:
+        q = self.run(call)
+        with pytest.raises(RuntimeError, match="resize"):
+            q.resize_(2 * self.COUNT)
+        assert q.resize_(10).shape == (10,)
+
     def test_pooled_outputs_are_plain_tensors(self, call: Any) -> None:
         q = self.run(call)
         q.add_(1)
@@ -369,6 +407,19 @@ def test_a_unit_is_loaded_once(store: Store) -> None:
     first = load(add_mul().artifact(), store)
     path = store.path("objects", f"{first.artifact.library}.so")
     assert load_unit(path, made(store)) is load_unit(path, made(store))
+
+
+def test_a_launcher_that_cannot_be_built_is_said(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise BuildFailed("g++: no libstdc++")
+
+    monkeypatch.setattr(compiled, "launcher", fail)
+    made = load(add_mul().artifact(), store)
+    assert made.without_launcher == "g++: no libstdc++"
+    x = torch.randn(8)
+    assert torch.equal(made.call([x, x])[0], x * 4)
 
 
 def test_segments_without_a_launcher_are_the_same(store: Store) -> None:

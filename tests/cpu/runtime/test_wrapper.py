@@ -70,7 +70,6 @@ def test_the_text_reads_like_the_graph(store: Store) -> None:
         "    x, y = args\n"
         "    args.clear()\n"
         "    mm = aten_mm(x, y)  # aten.mm.default\n"
-        "    mm = laid_out(mm, (4, 4), (4, 1))\n"
         "    del x\n"
         "    q, = segment_0(mm)\n"
         "    del mm, y\n"
@@ -107,28 +106,38 @@ def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
     kernel = doubled("twice", "aten_mm", "torch")
     plan = Planned(
         [tensor("args", [4, 4]), tensor("lambda", [4, 4])],
-        [operand("torch", [4, 4]), Operand("laid_out", "float32", (4,), (1,))],
+        [
+            operand("torch", [4, 4]),
+            Operand("laid_out", "float32", (4,), (1,)),
+            operand("segment_0", [2]),
+        ],
         [Step(call), Step(segment([kernel], ("aten_mm",), ("torch",)))],
         [kernel],
         [memory("torch", [4, 4])],
     )
-    plan.inputs.append(tensor("laid_out", [4]))
+    plan.inputs += [tensor("laid_out", [4]), tensor("segment_0", [2])]
     x, y, z = torch.randn(4, 4), torch.randn(4, 4), torch.randn(4)
-    q, same = compiled(plan, store).call([x, y, z])
+    q, same, _ = compiled(plan, store).call([x, y, z, torch.randn(2)])
     torch.testing.assert_close(q, torch.mm(x, y) * 2)
     assert same is z
 
 
 def test_strides_that_were_not_foretold(store: Store) -> None:
-    plan = mm_then_double()
-    call = compiled(plan, store).call
-    names = call.__globals__  # type: ignore[attr-defined]
-    names["aten_mm"] = lambda x, y: torch.mm(x, y).t().contiguous().t()
-    x, y = torch.randn(4, 4), torch.randn(4, 4)
-    torch.testing.assert_close(call([x, y])[0], torch.mm(x, y) * 2)
-    names["aten_mm"] = lambda x, y: torch.mm(x, y).view(16)
+    call = aten("c", "aten.clone.default", (operand("x", [4, 4]),))
+    kernel = doubled("twice", "c", "q")
+    plan = Planned(
+        [tensor("x", [4, 4])],
+        [operand("q", [4, 4])],
+        [Step(call), Step(segment([kernel], ("c",), ("q",)))],
+        [kernel],
+        [memory("q", [4, 4])],
+    )
+    made = compiled(plan, store)
+    assert "    c = laid_out(c, (4, 4), (4, 1))\n" in made.artifact.wrapper
+    x = torch.randn(4, 4)
+    assert torch.equal(made.call([x.t()])[0], x.t() * 2)
     with pytest.raises(RuntimeError, match=r"answered \(16,\), not \(4, 4\)"):
-        call([x, y])
+        made.call([x.view(16)])
 
 
 def test_views_of_operands(store: Store) -> None:

@@ -104,7 +104,7 @@ def chains(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Layout], tuple[int, .
     return shape, views, current
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(chains())
 def test_chains_of_views(chain: tuple[tuple[int, ...], list[Layout], tuple[int, ...]]) -> None:
     shape, views, last = chain
@@ -213,7 +213,7 @@ def with_numbers(layout: Layout, values: dict[str, int]) -> Layout:
     return Layout(numbers(layout.shape), numbers(layout.strides), evaluate(layout.offset, values))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_symbolic_chains_are_right_for_all_numbers(data: st.DataObject) -> None:
     shape: Shape = tuple(data.draw(st.lists(SYMBOLIC, min_size=1, max_size=3)))

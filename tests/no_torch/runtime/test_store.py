@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compiler.cache_folder import CacheRefused
-from compiler.runtime.store import Store, digest, open_store
+from compiler.runtime.store import Store, digest, open_store, usable_store
 
 
 @pytest.fixture
@@ -107,6 +107,18 @@ def test_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").chmod(0o755)
     with pytest.raises(CacheRefused, match="chmod 700"):
         open_store(tmp_path / "open")
+
+
+def test_work_goes_on_without_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path / "open"))
+    store, why = usable_store()
+    assert "chmod 700" in why
+    assert stat.S_IMODE(store.folder.stat().st_mode) == 0o700
+    assert usable_store()[0].folder == store.folder
+    monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path / "private"))
+    assert usable_store()[1] == ""
 
 
 def test_digest_is_sha256() -> None:

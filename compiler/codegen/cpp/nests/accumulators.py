@@ -15,12 +15,13 @@ from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.passes import Pass
+from compiler.codegen.cpp.nests.quick import quick_max
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array, Scratch
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Expression, Local, Op, walk
+from compiler.loops.expressions import Local
 from compiler.loops.nest import Reduction, ScanAlong
 from compiler.loops.sizes import Size, c_expression, multiply
 
@@ -113,15 +114,15 @@ class Accumulators:
         return self.kept[name]
 
     def _fill(self, array: Array, identity: str, dtype: str, scope: Scope) -> None:
-        lanes = self.vector
-        name = "i"
-        loop = Code()
-        loop.add(lanes.store(compute_dtype(dtype), f"{array.base.name} + {name}", identity))
-        size = c_expression(array.size)
-        header = f"for (long {name} = 0; {name} < {size}; {name} += {lanes.count})"
-        if lanes.count == 1:
-            header = f"for (long {name} = 0; {name} < {size}; {name}++)"
-        scope.code.enclose(header, loop)
+        lanes, stored = self.vector, compute_dtype(dtype)
+        size, loop = c_expression(array.size), Code()
+        pointer = f"{array.base.name} + i"
+        if isinstance(array.size, int) and array.size % lanes.count == 0:
+            loop.add(lanes.store(stored, pointer, identity))
+        else:
+            left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
+            loop.add(lanes.store_partial(stored, pointer, identity, left))
+        scope.code.enclose(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
 
     # Reductions
 
@@ -140,13 +141,17 @@ class Accumulators:
             if rider:
                 accumulator.array = rider.array
             elif accumulator.row_axes:
-                array = self._array(f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes)
+                array = self._array(
+                    f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes
+                )
                 accumulator.array = array
                 start = self.vector.identity(ARG.get(statement.op, statement.op), dtype)
                 self._fill(array, start, dtype, scope)
                 if statement.op in ARG:
                     index = self._index_dtype(accumulator)
-                    indices = self._array(f"{base_name(statement.name)}_at", index, accumulator.row_axes)
+                    indices = self._array(
+                        f"{base_name(statement.name)}_at", index, accumulator.row_axes
+                    )
                     accumulator.index_array = indices
                     self._fill(indices, self.vector.constant(0, index), index, scope)
             found.append(accumulator)
@@ -157,20 +162,7 @@ class Accumulators:
 
     def _op(self, statement: Reduction) -> str:
         """The operation; one that may lose NaN where all that it feeds carries it on."""
-        if statement.op in ("max", "min") and self._only_shifts_exponents(statement):
-            return f"{statement.op}_quick"
-        return statement.op
-
-    def _only_shifts_exponents(self, statement: Reduction) -> bool:
-        """Every use is exp(x - max) of the same x, and those are all summed in this nest."""
-        if statement.op != "max" or statement.expression.dtype not in (
-            "float32",
-            "float64",
-            "bfloat16",
-            "float16",
-        ):
-            return False
-        return quick_max(self.facts, statement)
+        return "max_quick" if quick_max(self.facts, statement) else statement.op
 
     def declare(self, accumulator: Accumulator, holder: Scope, steps: int) -> None:
         """Registers in the scope where they start anew, unless each lane has its own result."""
@@ -320,7 +312,8 @@ class Accumulators:
 
     def _flush_index(self, accumulator: Accumulator, name: str, scope: Scope) -> None:
         array, indices = accumulator.array, accumulator.index_array
-        assert array and indices
+        assert array
+        assert indices
         scalar, dtype = self.scalar, accumulator.dtype
         old = self.values.load(array.base, array.address, scope)
         best = self._variable(old, dtype, scope, constant=False)
@@ -352,7 +345,9 @@ class Accumulators:
         for statement in walk.effects:
             if isinstance(statement, ScanAlong) and statement.axis == self.schedule.lane:
                 dtype = compute_dtype(statement.expression.dtype)
-                name = self.values.name(("carry", statement.name), f"{base_name(statement.name)}_carry")
+                name = self.values.name(
+                    ("carry", statement.name), f"{base_name(statement.name)}_carry"
+                )
                 start = self.scalar.identity(statement.op, dtype)
                 scope.code.add(f"{self.scalar.type(dtype)} {name} = {start};")
 
@@ -379,7 +374,9 @@ class Accumulators:
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             scope.code.add(self.values.store(array.base, array.address, name, scope))
         else:
-            carry = self.values.name(("carry", statement.name), f"{base_name(statement.name)}_carry")
+            carry = self.values.name(
+                ("carry", statement.name), f"{base_name(statement.name)}_carry"
+            )
             text = lanes.scan(statement.op, value, carry, dtype)
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             scope.code.add(f"{carry} = {lanes.last(name, dtype)};")
@@ -418,45 +415,3 @@ class Accumulators:
 
 def _guarded(guard: str, text: str) -> str:
     return f"if ({guard}) {text}" if guard else text
-
-
-def quick_max(facts: Facts, statement: Reduction) -> bool:
-    """Whether every use of a maximum is exp(x - max), x what it is taken of, and each such
-    exponential is summed over the same row: then the sum carries a NaN and the maximum need not."""
-    shifted = Op("sub", (statement.expression, Local(statement.name, statement.dtype)), "float32")
-    differences: set[str] = set()
-    exponentials: set[str] = set()
-    summed: set[str] = set()
-    for other in facts.nest.statements:
-        parts = list(walk(other.expression))
-        uses = [p for p in parts if isinstance(p, Local) and p.name == statement.name]
-        good = [p for p in parts if _same(p, shifted)]
-        if len(uses) != len(good):
-            return False
-        name = getattr(other, "name", None)
-        if good:
-            if other.expression is not good[0] and not _is_exp(other.expression, good[0]):
-                return False
-            if name is None or isinstance(other, (Reduction, ScanAlong)):
-                return False
-            (exponentials if _is_exp(other.expression, good[0]) else differences).add(name)
-            continue
-        read = {p.name for p in parts if isinstance(p, Local)}
-        if read & differences:
-            argument = other.expression
-            if not (isinstance(argument, Op) and argument.name == "exp" and name is not None):
-                return False
-            exponentials.add(name)
-        elif read & exponentials and isinstance(other, Reduction):
-            if other.op == "sum" and isinstance(other.expression, Local):
-                if set(other.over) == set(statement.over):
-                    summed.add(other.expression.name)
-    return bool(exponentials) and exponentials <= summed
-
-
-def _same(part: Expression, shifted: Op) -> bool:
-    return isinstance(part, Op) and part.name == "sub" and part.args == shifted.args
-
-
-def _is_exp(expression: Expression, inside: Expression) -> bool:
-    return isinstance(expression, Op) and expression.name == "exp" and expression.args[0] is inside

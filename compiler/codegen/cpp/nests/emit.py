@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,7 @@ from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases
+from compiler.codegen.cpp.nests.rounding import without_round_trips
 from compiler.codegen.cpp.nests.rows import Loops
 from compiler.codegen.cpp.nests.simplify import addresses
 from compiler.codegen.cpp.nests.units import Units
@@ -51,7 +53,7 @@ def emit(
     (a result that takes over the memory of an argument).
     """
     phases = Phases(vocabulary.isa)
-    phases.add(nest)
+    phases.add(without_round_trips(nest))
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
         dtypes,
@@ -99,7 +101,14 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     }
     units = Units(phase.facts, phase.schedule, names)
     units.grouped = phase.blocks
-    passes = Passes(phase.facts, phase.schedule.row(), phase.schedule.outer, function.shared)
+    plan = phase.schedule
+    passes = Passes(
+        phase.facts,
+        plan.row(),
+        plan.outer,
+        function.shared,
+        prologue=plan.chunk is None and plan.tile is None,
+    )
     loops = Loops(
         phase.facts,
         phase.schedule,
@@ -115,7 +124,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     begin, end = ("0", str(count)) if serial else ("begin", "end")
     rows = loops.rows(units, begin, end)
     body = Code()
-    _declare(function, phase, bases, body)
+    _declare(function, bases, body, "\n".join(text for text, _ in rows.lines))
     body.extend(rows)
     header = _header(phase)
     if serial and only:
@@ -169,8 +178,11 @@ def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:
     return bases
 
 
-def _declare(function: _Function, phase: Phase, bases: dict[str, Base], code: Code) -> None:
-    used = _symbols(phase.nest)
+def _declare(function: _Function, bases: dict[str, Base], code: Code, rows: str) -> None:
+    """Sizes and pointers of one phase, `rows` being its loops."""
+    offsets = [function.phases.workspace[b][1] for b in bases if b in function.phases.workspace]
+    used = {symbol for offset in offsets for symbol in symbols_of(offset)}
+    used |= set(re.findall(r"\w+", rows))
     for place, symbol in enumerate(function.symbols):
         if symbol in used:
             code.add(f"const long {symbol} = sizes[{place}];")

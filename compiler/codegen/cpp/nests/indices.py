@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from compiler.codegen.cpp.nests.code import Scope
+from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE
 from compiler.loops.expressions import IndexTerm
 from compiler.loops.sizes import c_expression
-
-INDEX_OUT_OF_RANGE = 2
-"""What a kernel stores in `*error` for an index out of range; it reads index 0 in its place."""
 
 
 def checked_index(scope: Scope, text: str, term: IndexTerm) -> str:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 
+from compiler.codegen.cpp.vocabulary import NAMES
 from compiler.loops.operators import OPERATORS
 
 _NUMBERED = re.compile(r"(_?\d+)+_*$")
 _ODD = re.compile(r"\W+")
 
-RESERVED = frozenset(
-    """
-    alignas and asm auto bool bitand bitor break case catch char class compl concept const continue
-    default delete do double else enum explicit export extern false float for friend goto if inline
-    int long mutable namespace new not operator or private protected public register requires
-    return short signed sizeof static struct switch template this throw true try typedef typename
-    union unsigned using virtual void volatile while xor
+WORDS = """\
+alignas and asm auto bool bitand bitor break case catch char class compl concept const continue
+default delete do double else enum explicit export extern false float for friend goto if inline
+int long mutable namespace new not operator or private protected public register requires
+return short signed sizeof static struct switch template this throw true try typedef typename
+union unsigned using virtual void volatile while xor
 
-    bf16 half load store select gather scatter reduce combine convert fma clamp scan last first
-    transpose iota broadcast blend mask step pointers sizes workspace error begin end count block
-    parallel main double_t float_t signgam j0 j1 jn y0 y1 yn gamma expand shuffle scale_power
-    sum max min prod any all mean log exp index round_to_even power rint
-    """.split()
-) | frozenset(OPERATORS)
+block block_units unit_begin unit_left unit_end step count i k lane wrapped checked
+Part Task parallel on_each_thread
+"""
+
+RESERVED = frozenset(WORDS.split()) | frozenset(OPERATORS) | NAMES
 """C++'s words and the names of functions in the prelude: no variable may hide them."""
 
 

@@ -42,12 +42,20 @@ class Passes:
     """The passes of one nest, in order."""
 
     def __init__(
-        self, facts: Facts, inner: Iterable[int], outer: Iterable[int], shared: frozenset[str]
+        self,
+        facts: Facts,
+        inner: Iterable[int],
+        outer: Iterable[int],
+        shared: frozenset[str],
+        *,
+        prologue: bool = True,
     ) -> None:
         self.facts = facts
         self.inner = frozenset(inner)
         """The axes of a row, the one on the lanes included."""
         self.outer = frozenset(outer)
+        self.prologue = prologue
+        """Whether values that are the same for all rows may be computed before them."""
         self.walks: list[Pass] = []
         self.kept: set[str] = set()
         self.reload: dict[str, Read] = {}
@@ -168,8 +176,9 @@ class Passes:
             wide = [walk for walk in users if walk.axes > own]
             weight = self.facts.weight(name)
             if isinstance(statement, ScanAlong):
-                if len(users) > 1:
-                    self._keep_in(name, next(w for w in users if statement in w.effects))
+                own_walk = next(walk for walk in self.walks if statement in walk.effects)
+                if any(walk is not own_walk for walk in users):
+                    self._keep_in(name, own_walk)
             elif self._invariant(name, axes) and weight > INVARIANT and users:
                 self._keep_before(name, own)
             elif wide and weight > INVARIANT:
@@ -182,7 +191,7 @@ class Passes:
 
     def _invariant(self, name: str, axes: frozenset[int]) -> bool:
         """The same for all rows, and from nothing that a row computes."""
-        if not self.outer or axes & self.outer:
+        if not self.prologue or not self.outer or axes & self.outer:
             return False
         pending, seen = [name], set()
         while pending:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import gcd
 
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests.accumulators import ARG, Rider
 from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
@@ -22,12 +24,15 @@ from compiler.codegen.cpp.nests.values import Base
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Expression, Local, Read, rewrite
 from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
-from compiler.loops.sizes import Size, add, multiply
+from compiler.loops.sizes import Size, add, multiply, terms
 
 SMALL = 1 << 19
 """A nest with less work than this (elements times instructions) stays on one thread."""
 LONG_ROWS = 1 << 16
 """Elements of a reduction that are worth several threads."""
+
+
+Result = Reduction | Let
 
 
 @dataclass(slots=True)
@@ -67,6 +72,7 @@ class Phases:
         self._with_riders(facts, riders)
 
     def _phase(self, nest: Nest) -> Phase:
+        nest = with_invariants(nest)
         facts = Facts(nest)
         return Phase(nest, facts, schedule(facts, self.isa), is_small(facts))
 
@@ -75,8 +81,7 @@ class Phases:
         name = f"{wanted}.{len(self.workspace)}"
         self.workspace[name] = (dtype, self.bytes)
         size = multiply(size, BYTES[dtype])
-        size = -(-size // 64) * 64 if isinstance(size, int) else multiply(size, 64)
-        self.bytes = add(self.bytes, size)
+        self.bytes = add(self.bytes, _aligned(size))
         return name
 
     def _with_riders(self, facts: Facts, riders: list[Reduction]) -> None:
@@ -98,19 +103,19 @@ class Phases:
             mine: list[Statement] = []
             for statement in list(rest):
                 needed = set(facts.locals_in(statement))
-                if needed <= names and set(facts.domain(statement)) <= set(axes):
-                    if isinstance(statement, (Let, Write)):
-                        mine.append(statement)
-                        rest.remove(statement)
-                        if isinstance(statement, Let):
-                            names.add(statement.name)
+                inside = needed <= names and facts.domain(statement) <= set(axes)
+                if inside and isinstance(statement, (Let, Write)):
+                    mine.append(statement)
+                    rest.remove(statement)
+                    if isinstance(statement, Let):
+                        names.add(statement.name)
             homes.append((axes, members, mine))
         wanted = {name for s in rest for name in facts.locals_in(s)}
         for _, members, mine in homes:
-            defined = [*members, *(s for s in mine if isinstance(s, Let))]
+            defined: list[Result] = [*members, *(s for s in mine if isinstance(s, Let))]
             totals |= {s.name for s in defined if s.name in wanted}
         reads: dict[str, Read] = {}
-        for axes, members, mine in homes:
+        for _, members, mine in homes:
             if members[0] in apart:
                 self._apart(facts, members[0], mine, totals, reads)
         if along:
@@ -170,13 +175,13 @@ class Phases:
         reduced = regroup_statements(mine, nest, axes)
         statements += reduced
         sizes = (Axis(phase.blocks.count, True), *(Axis(nest.axes[axis].size) for axis in axes))
-        defined = [*members, *(s for s in mine if isinstance(s, Let))]
+        defined: list[Result] = [*members, *(s for s in mine if isinstance(s, Let))]
         kept = [nest.axes[axis].size for axis in axes]
-        for statement in defined:
-            if statement.name in totals:
-                write, read = self._total(statement, kept, axes, len(nest.axes), 1)
+        for result in defined:
+            if result.name in totals:
+                write, read = self._total(result, kept, axes, len(nest.axes), 1)
                 statements.append(write)
-                reads[statement.name] = read
+                reads[result.name] = read
         self.add(Nest(nest.name, sizes, tuple(statements), nest.label), spread=False)
 
     def _total(
@@ -209,18 +214,27 @@ class Phases:
         axes = tuple(sorted(rider.axes))
         domain = facts.domain(rider)
         statements = [*_needed(facts, [rider]), *mine]
-        for statement in [rider, *(s for s in mine if isinstance(s, Let))]:
-            if statement.name in totals:
+        results: list[Result] = [rider, *(s for s in mine if isinstance(s, Let))]
+        for result in results:
+            if result.name in totals:
                 sizes = [nest.axes[axis].size for axis in axes]
-                write, read = self._total(statement, sizes, axes, len(nest.axes), 0)
+                write, read = self._total(result, sizes, axes, len(nest.axes), 0)
                 strides = [read.address.strides[axis] for axis in range(len(nest.axes))]
                 write = replace(write, address=Address(tuple(strides)), axes=axes)
                 statements.append(write)
-                reads[statement.name] = read
+                reads[result.name] = read
         flags = tuple(Axis(a.size, i in rider.over) for i, a in enumerate(nest.axes))
         whole = replace(nest, axes=flags, statements=tuple(statements))
         groups = [[axis] for axis in range(len(nest.axes)) if axis in domain]
         self.add(regroup(whole, groups) if groups else whole, spread=False)
+
+
+def _aligned(size: Size) -> Size:
+    """At least `size`, and a multiple of a cache line's 64 bytes."""
+    if isinstance(size, int):
+        return -(-size // 64) * 64
+    common = gcd(64, *(factor for _, factor in terms(size)))
+    return multiply(size, 64 // common)
 
 
 def regroup_statements(

@@ -13,6 +13,7 @@ from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.passes import Pass, Passes
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
+from compiler.codegen.cpp.nests.transpose import tiles
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
@@ -92,6 +93,9 @@ class Loops:
 
     def _pass(self, walk: Pass, scope: Scope) -> None:
         self.comments.above(scope.code, walk, self.passes.needs(walk))
+        if self.schedule.tile is not None:
+            tiles(self.values, self.units, self.schedule, scope, self.vector, walk, self._body)
+            return
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
         found = self.accumulators.begin(walk, scope)
@@ -125,6 +129,7 @@ class Loops:
         for name in walk.keeps:
             array = self.accumulators.kept[name]
             self.values.arrays[name] = (scope, array.base, array.address)
+            self.values.defined.pop(name, None)
         for name, read in self.passes.reload.items():
             if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
                 self.values.memory[name] = read

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.loops.expressions import Read, ReadIndexed
-from compiler.loops.nest import Reduction, ScanAlong, Write, expressions
+from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
 from compiler.loops.sizes import Size, product
 
 GUESS = 256
@@ -29,6 +29,8 @@ COLUMNS = 64
 """Fewest columns that a unit of a column program takes: four cache lines of each row."""
 UNITS = 64
 """As many units as keep threads busy."""
+MOST_TILES = 2
+"""So many reads of a nest are transposed in registers; with more they do not fit."""
 HORIZONTAL = 12
 """Cost of ending one reduction across lanes, in vector instructions."""
 
@@ -46,6 +48,9 @@ class Schedule:
     """Elements of the lane axis in one unit, where a unit does not have all of them."""
     inner: tuple[int, ...]
     """The axes of a row but for the one on the lanes."""
+    tile: int | None = None
+    """A kept axis along which some reads have unit stride: square tiles of it and the lane axis
+    are loaded along it and transposed in registers."""
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -114,6 +119,10 @@ def schedule(facts: Facts, isa: Isa) -> Schedule:
     inner = tuple(axis for axis in range(len(sizes)) if axis in ordered and axis != lane)
     outer = tuple(axis for axis in range(len(sizes)) if axis not in ordered and axis != lane)
     chunk: Size | None = None
+    tile = None if inner or lane is None else tile_axis(facts, lane, lanes, outer)
+    if tile is not None:
+        outer = tuple(axis for axis in outer if axis != tile)
+        return Schedule(lane, lanes, outer, _units(sizes, outer), None, inner, tile)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner])
@@ -217,3 +226,43 @@ def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> 
     else:
         total += 2 * len(reductions)
     return total * 16 / lanes
+
+
+def tile_axis(facts: Facts, lane: int, lanes: int, outer: tuple[int, ...]) -> int | None:
+    """The axis that most reads run along which are strided on the lanes."""
+    if lanes == 1 or any(
+        not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode == "add"))
+        for s in facts.nest.statements
+    ):
+        return None
+    whole = frozenset((*outer, lane))
+    if any(isinstance(s, Write) and facts.domain(s) != whole for s in facts.nest.statements):
+        return None
+    found = [axis for read in tiled_reads(facts, lane, None) for axis in along(read, outer)]
+    sizes = facts.nest.axes
+    wide = [a for a in found if estimate(sizes[a].size) >= lanes <= estimate(sizes[lane].size)]
+    if not wide:
+        return None
+    best = max(sorted(set(wide)), key=wide.count)
+    return best if len(list(tiled_reads(facts, lane, best))) <= MOST_TILES else None
+
+
+def along(read: Read, outer: tuple[int, ...]) -> list[int]:
+    return [axis for axis in outer if read.address.strides[axis] == 1]
+
+
+def tiled_reads(facts: Facts, lane: int, axis: int | None) -> Iterator[Read]:
+    """Reads with a stride along the lanes, and unit stride along `axis` (None: any), each once."""
+    seen: set[Read] = set()
+    for statement in facts.nest.statements:
+        for part in expressions(statement):
+            if (
+                isinstance(part, Read)
+                and part not in seen
+                and not part.address.then
+                and part.dtype != "bool"
+                and part.address.strides[lane] not in (0, 1)
+                and (axis is None or part.address.strides[axis] == 1)
+            ):
+                seen.add(part)
+                yield part

@@ -39,7 +39,7 @@ class Units:
         """How units form blocks, where reductions ride along."""
         self.head = Code()
         self.lane_name = "column"
-        self._start, self._width = "start", "width"
+        self._start, self._width, self.band = "start", "width", "band"
         self._name(names)
         self.sizes: list[Size | str] = [self._size(a) for a in self._unit_axes()]
         if self.chunk is not None:
@@ -50,6 +50,13 @@ class Units:
                 self.sizes.append(-(-whole // self.chunk))
             else:
                 self.sizes.append(f"(({size} + {chunk} - 1) / {chunk})")
+        if schedule.tile is not None:
+            whole = self._size(schedule.tile)
+            if isinstance(whole, int):
+                self.sizes.append(-(-whole // schedule.lanes))
+            else:
+                text = c_expression(whole)
+                self.sizes.append(f"(({text} + {schedule.lanes - 1}) / {schedule.lanes})")
         self._split(names)
 
     def _name(self, names: Names) -> None:
@@ -62,10 +69,13 @@ class Units:
         for axis, wanted in zip(schedule.inner, _letters("rstuvw"), strict=False):
             self.axis_names[axis] = names.exactly(wanted)
         if schedule.lane is not None:
-            flat = not schedule.outer and not schedule.inner
+            flat = not (schedule.outer or schedule.inner) and schedule.tile is None
             self.lane_name = names.exactly("element" if flat else "column")
         if self.chunk is not None:
             self._start, self._width = names.exactly("start"), names.exactly("width")
+        if schedule.tile is not None:
+            self.axis_names[schedule.tile] = names.exactly("row" if not schedule.outer else "r")
+            self.band = names.exactly("band")
 
     def _size(self, axis: int) -> Size:
         return self.facts.nest.axes[axis].size
@@ -79,6 +89,8 @@ class Units:
         parts = [self.axis_names[axis] for axis in axes]
         if self.chunk is not None:
             parts.append("chunk" if not axes else names.exactly("part"))
+        if self.schedule.tile is not None:
+            parts.append(f"{self.band}_number")
         self.name = parts[0] if len(parts) == 1 else names.exactly("unit")
         if len(parts) > 1:
             for place, part in enumerate(parts):
@@ -89,6 +101,13 @@ class Units:
                 if place:
                     text = f"{text} % {_product(self.sizes[place : place + 1])}"
                 self.head.add(f"const long {part} = {text};")
+        if self.schedule.tile is not None:
+            lanes, size = self.schedule.lanes, c_expression(self._size(self.schedule.tile))
+            self.head.add(f"const long {self.band} = {parts[-1]} * {lanes};")
+            self.head.add(
+                f"const long {self.band}_end ="
+                f" {self.band} + {lanes} < {size} ? {self.band} + {lanes} : {size};"
+            )
         if self.chunk is not None:
             assert self.schedule.lane is not None
             size = c_expression(self._size(self.schedule.lane))

@@ -239,32 +239,36 @@ class Values:
                     parts.append(part)
         start = " + ".join(parts) or "0"
         step: Size = self.lane_step(address, scope) if scope.is_lane else 0
-        if scope.is_lane and address.then:
-            kind = scope.lanes.type("int64")
-            name = self.name(("chain", address), "at")
-            inner = Code()
-            lines, text = chain_lines(address.then, f"{start} + lane * {step_text(step)}")
-            for line in lines:
-                inner.add(line)
-            inner.add(f"{name}[lane] = {text};")
-            scope.code.add(f"{kind} {name};")
-            scope.code.enclose(f"for (int lane = 0; lane < {scope.lanes.count}; lane++)", inner)
-            return name
         if address.then:
-            name = self.name(("chain", address, scope.depth), "at")
-            inner = Code()
-            lines, text = chain_lines(address.then, start)
-            for line in lines:
-                inner.add(line)
-            inner.add(f"{name} = {text};")
-            scope.code.add(f"long {name};")
-            scope.code.enclose("", inner)
-            return name
+            return self._chain(address, start, step, scope)
         if not scope.is_lane:
             return f"({start})"
         if step == 1:
             return scope.lanes.iota(start)
         return f"({scope.lanes.iota('0')} * {step_text(step)} + ({start}))"
+
+    def _chain(self, address: Address, start: str, step: Size, scope: Scope) -> str:
+        """The position behind a chain of layouts, by division and remainder, lane by lane."""
+        known = scope.memo.get(("chain", address))
+        if known is not None:
+            return known
+        name = self.name(("chain", address, scope.depth), "at")
+        inner = Code()
+        if scope.is_lane:
+            start = f"{start} + lane * {step_text(step)}"
+        lines, text = chain_lines(address.then, start)
+        for line in lines:
+            inner.add(line)
+        if scope.is_lane:
+            inner.add(f"{name}[lane] = {text};")
+            scope.code.add(f"{scope.lanes.type('int64')} {name};")
+            scope.code.enclose(f"for (int lane = 0; lane < {scope.lanes.count}; lane++)", inner)
+        else:
+            inner.add(f"{name} = {text};")
+            scope.code.add(f"long {name};")
+            scope.code.enclose("", inner)
+        scope.memo["chain", address] = name
+        return name
 
     def _read_indexed(self, read: ReadIndexed, scope: Scope) -> str:
         base = self.bases[read.buffer]

@@ -7,8 +7,8 @@ C++, which stands before the kernels:
     vocabulary = Vocabulary(detect())
     nest = vocabulary.lanes(vocabulary.isa.lanes((4, 4)))        # 16 on AVX-512
     x = nest.load("float32", "x + i")                            # load16(x + i)
-    y = nest.apply("exp", ["x"], ["float32"], "float32")         # exp(x)
-    nest.store("float32", "y + i", "y")                          # store(y + i, y);
+    y = nest.apply("exp", [x], ["float32"], "float32")           # exp(load16(x + i))
+    nest.store("float32", "y + i", y)                            # store(y + i, exp(...));
     vocabulary.prelude() + kernels
 
 Every vector of a nest has the same number of lanes, and none is wider than the machine's:
@@ -20,14 +20,16 @@ The text takes no header, and needs `isa.COMPILE_FLAGS` and the flags of the `Is
 polynomial here calls libm, so the unit links with -lm.
 
 An integer division by zero answers 0 and stores `DIVISION_BY_ZERO` in `*error`: a kernel that
-divides integers must have an `int*` of that name.
+divides integers must have an `int*` of that name. No variable of a kernel may be one of `NAMES`.
 
-Files: `types` names and literals · `memory` loads, stores, gathers · `sixteen` bf16 and half ·
-`conversions` · `operators` text of each operator · `arithmetic` its functions · `division` ·
-`polynomials` exp, log, tanh, ... · `libm` lane by lane · `hardware` GCC's builtins ·
-`reductions`, `argmax`, `scans`, `transposes` across lanes.
+Files: `types` names and literals · `values` constants, iota · `memory`, `strided` loads, stores ·
+`conversions`, `sixteen` (bf16 and half) · `operators` the text of each · `arithmetic`, `division` ·
+`functions` over `exponentials`, `logarithms`, `circular`, `powers`, `libm` · `reductions`,
+`argmax`, `scans`, `transposes` across lanes · GCC's builtins in `hardware`, `masked`, `resizing`.
 """
 
-from compiler.codegen.cpp.vocabulary.lanes import DIVISION_BY_ZERO, Lanes, Vocabulary
+from compiler.codegen.cpp.vocabulary.lanes import Lanes, Vocabulary
+from compiler.codegen.cpp.vocabulary.operators import NAMES
+from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE
 
-__all__ = ["DIVISION_BY_ZERO", "Lanes", "Vocabulary"]
+__all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "NAMES", "Lanes", "Vocabulary"]

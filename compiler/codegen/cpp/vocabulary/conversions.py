@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import hardware, sixteen
+from compiler.codegen.cpp.vocabulary import resizing, sixteen
 from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
 
@@ -43,7 +43,7 @@ def cast(lanes: Lanes, value: str, source: str, dtype: str) -> str:
         if between:
             result = cast(lanes, cast(lanes, "x", source, between), between, dtype)
         else:
-            builtin = hardware.resize(lanes, source, dtype)
+            builtin = resizing.resize(lanes, source, dtype)
             result = builtin or f"__builtin_convertvector(x, {target})"
         return f"INLINE {target} {name}({register} x) {{ return {result}; }}"
 
@@ -60,7 +60,7 @@ def to_mask(lanes: Lanes, comparison: str, dtype: str) -> str:
     answer = lanes.signed(size)
 
     def text() -> str:
-        builtin = hardware.resize(lanes, f"int{8 * size}", "int32")
+        builtin = resizing.resize(lanes, f"int{8 * size}", "int32")
         result = builtin or f"__builtin_convertvector(x, {mask})"
         return f"INLINE {mask} to_mask({answer} x) {{ return {result}; }}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import arithmetic
-from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, SCALARS
 from compiler.loops.dtypes import BYTES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def of_integers(lanes: Lanes, op: str, held: str) -> str:
         op,
         f"{scalar} a, {scalar} b, int* error",
         scalar,
-        f"if (b == 0) {{ *error = 1; return 0; }} {minus_one}{body}",
+        f"if (b == 0) {{ *error = {DIVISION_BY_ZERO}; return 0; }} {minus_one}{body}",
     )
     if lanes.count > 1:
         register = lanes.type(held)
@@ -54,7 +54,7 @@ def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> s
     register = lanes.type(held)
     end = "L" if held == "int64" else ""
     power_of_two = divisor & (divisor - 1) == 0
-    name = f"{op}_{divisor}"
+    name = f"{op}_by_{divisor}"
     if op in ("floor_divide", "remainder") and power_of_two:
         shift = divisor.bit_length() - 1
         result = f"x >> {shift}" if op == "floor_divide" else f"x & {divisor - 1}{end}"

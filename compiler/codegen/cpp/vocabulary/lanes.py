@@ -13,7 +13,9 @@ from compiler.codegen.cpp.vocabulary import (
     operators,
     reductions,
     scans,
+    strided,
     transposes,
+    values,
 )
 from compiler.codegen.cpp.vocabulary.types import (
     CODES,
@@ -26,9 +28,6 @@ from compiler.codegen.cpp.vocabulary.types import (
 from compiler.loops.dtypes import BYTES, compute_dtype
 
 _ATOM = re.compile(r"[\w.]+")
-
-DIVISION_BY_ZERO = 1
-"""What an integer division stores in `*error`, where ATen raises "ZeroDivisionError"."""
 
 
 class Vocabulary:
@@ -163,11 +162,11 @@ class Lanes:
 
     def broadcast(self, scalar: str, dtype: str) -> str:
         """A scalar register's value in every lane."""
-        return scalar if self.count == 1 else memory.broadcast(self, scalar, dtype)
+        return scalar if self.count == 1 else values.broadcast(self, scalar, dtype)
 
     def iota(self, start: str, dtype: str = "int64") -> str:
         """start, start+1, ... in the lanes, of an integer dtype."""
-        return memory.iota(self, start, dtype)
+        return values.iota(self, start, dtype)
 
     # Memory
 
@@ -189,13 +188,13 @@ class Lanes:
 
     def load_strided(self, dtype: str, pointer: str, stride: str, count: str | None = None) -> str:
         """Lane k from pointer[k*stride]; of lanes from `count` on nothing is read, they are 0."""
-        return memory.load_strided(self, dtype, pointer, stride, count)
+        return strided.load_strided(self, dtype, pointer, stride, count)
 
     def store_strided(
         self, dtype: str, pointer: str, value: str, stride: str, count: str | None = None
     ) -> str:
         """Statement: lane k to pointer[k*stride], in the order of the lanes."""
-        return memory.store_strided(self, dtype, pointer, value, stride, count)
+        return strided.store_strided(self, dtype, pointer, value, stride, count)
 
     def gather(
         self,
@@ -206,7 +205,7 @@ class Lanes:
         index_dtype: str = "int64",
     ) -> str:
         """Lane k from pointer[index[k]]; of lanes from `count` on nothing is read, they are 0."""
-        return memory.gather(self, dtype, pointer, index, count, index_dtype)
+        return strided.gather(self, dtype, pointer, index, count, index_dtype)
 
     def scatter(
         self,
@@ -218,7 +217,7 @@ class Lanes:
         index_dtype: str = "int64",
     ) -> str:
         """Statement: lane k to pointer[index[k]], in the order of the lanes: the last one stays."""
-        return memory.scatter(self, dtype, pointer, index, value, count, index_dtype)
+        return strided.scatter(self, dtype, pointer, index, value, count, index_dtype)
 
     def load_even_odd(self, pointer: str, even: str, odd: str) -> str:
         """Statement: 2 x lanes elements of bfloat16 into two declared float32 registers.
@@ -244,6 +243,8 @@ class Lanes:
     ) -> str:
         """One of `OPERATORS`, as ATen computes it.
 
+        Also `exp_nonpositive` (a cheaper exp of x <= 0), `max_quick` and `min_quick` (see
+        `combine`).
         An integer division reports a divisor of 0 through `*error`; `count` says that only the
         first lanes hold data, so that the others (0 after a partial load) do not.
         A constant exponent or divisor (a text of `constant`) is looked at.
@@ -278,7 +279,7 @@ class Lanes:
 
     def first(self, count: str) -> str:
         """Mask of the lanes below `count`."""
-        return memory.first(self, count)
+        return values.first(self, count)
 
     def select_lanes(self, value: str, other: str, count: str, dtype: str) -> str:
         """Lanes below `count` of `value`, the rest of `other`."""
@@ -328,13 +329,16 @@ class Lanes:
         """The winning index among the lanes, as a `long`; its value is `reduce` of max or min."""
         return argmax.reduce(self, op, best, best_index, dtype, index_dtype or self.index_dtype)
 
-    def scan(self, op: str, vector: str, carry: str, dtype: str) -> str:
-        """Lane k: `carry` (a scalar register) and lanes 0 to k under sum, prod, max or min."""
-        return scans.scan(self, op, vector, carry, dtype)
+    def scan(self, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False) -> str:
+        """Lane k: `carry` (a scalar register) and lanes 0 to k under sum, prod, max or min.
 
-    def last(self, vector: str, dtype: str) -> str:
-        """The last lane as a scalar register: the carry of the next step of a scan."""
-        return scans.last(self, vector, dtype)
+        `reverse`: the lanes from k to the last one instead.
+        """
+        return scans.scan(self, op, vector, carry, dtype, reverse=reverse)
+
+    def last(self, vector: str, dtype: str, *, reverse: bool = False) -> str:
+        """The lane that a scan reaches last, as a scalar register: the next step's carry."""
+        return scans.last(self, vector, dtype, reverse=reverse)
 
     def transpose(self, registers: Sequence[str], dtype: str) -> str:
         """Statement: transpose `lanes` declared registers of `lanes` lanes in place."""

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, libm, polynomials
-from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, functions
+from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
 from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
+from compiler.loops.operators import OPERATORS
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -28,6 +29,22 @@ class Form:
     literals: bool = False
     """One operand may be a scalar literal."""
 
+
+NAMES = frozenset(
+    {
+        *OPERATORS,
+        *("absolute", "round_even", "square", "cube", "reciprocal_square"),
+        *("exp_nonpositive", "max_quick", "min_quick"),
+        *("load", "store", "store_strided", "scatter", "load_even_odd", "store_even_odd"),
+        *("to_mask", "transpose", "bf16", "half", "bf16_to_f32", "half_to_f32"),
+        *("f32_to_bf16", "f32_to_half", *(f"to_{code}" for code in CODES.values())),
+    }
+)
+"""What the text of a kernel may call, so that no variable of a kernel can have that name.
+
+Names that end in a number (load16, floor_divide_7), and those that begin with lanes_, scan_, iota_,
+argmax_ or argmin_, are not listed.
+"""
 
 DIVISIONS = frozenset({"floor_divide", "trunc_divide", "remainder", "fmod"})
 
@@ -114,7 +131,7 @@ def _of_floats(lanes: Lanes, op: str, held: str) -> Form:
         return Form(division.of_floats(lanes, op, held))
     if op in arithmetic.FLOAT_FUNCTIONS:
         return Form(arithmetic.of_floats(lanes, op, held))
-    name = polynomials.function(lanes, op, held) or libm.function(lanes, op, held)
+    name = functions.function(lanes, op, held)
     if name is None:
         raise KeyError(f"{op} is not defined on {held}")
     return Form(name)

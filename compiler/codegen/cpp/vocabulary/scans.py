@@ -11,23 +11,32 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
-def scan(lanes: Lanes, op: str, vector: str, carry: str, dtype: str) -> str:
-    """carry op lane 0 op ... op lane k, in every lane k."""
+def _shifted(count: int, distance: int, reverse: bool) -> str:
+    """Shuffle: lane k takes lane k - distance, or one of the second operand where there is none."""
+    if reverse:
+        order = [lane + distance for lane in range(count)]
+    else:
+        order = [lane - distance if lane >= distance else count for lane in range(count)]
+    return ", ".join(str(min(lane, count)) for lane in order)
+
+
+def scan(
+    lanes: Lanes, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False
+) -> str:
+    """carry op lane 0 op ... op lane k, in every lane k; in reverse from the last lane on."""
     held = compute_dtype(dtype)
     if lanes.count == 1:
         return lanes.combine(op, carry, vector, held)
-    register, name = lanes.type(held), f"scan_{op}"
+    register, name = lanes.type(held), f"scan_{op}{'_reverse' if reverse else ''}"
     name += "_bool" if held == "bool" and op not in ("any", "all") else ""
 
     def text() -> str:
         neutral = lanes.constant(reductions.identity(op, held), held)
         steps, distance = [f"{register} neutral = {neutral}, w;"], 1
         while distance < lanes.count:
-            order = [
-                lane - distance if lane >= distance else lanes.count for lane in range(lanes.count)
-            ]
-            shuffle = f"__builtin_shufflevector(v, neutral, {', '.join(map(str, order))})"
-            steps.append(f"w = {shuffle}; v = {lanes.combine(op, 'w', 'v', held)};")
+            order = _shifted(lanes.count, distance, reverse)
+            steps.append(f"w = __builtin_shufflevector(v, neutral, {order});")
+            steps.append(f"v = {lanes.combine(op, 'w', 'v', held)};")
             distance *= 2
         return (
             f"INLINE {register} {name}({register} v, {register} carry) "
@@ -39,9 +48,9 @@ def scan(lanes: Lanes, op: str, vector: str, carry: str, dtype: str) -> str:
     return f"{name}({vector}, {start})"
 
 
-def last(lanes: Lanes, vector: str, dtype: str) -> str:
-    """The last lane."""
+def last(lanes: Lanes, vector: str, dtype: str, *, reverse: bool = False) -> str:
+    """The last lane; in reverse the first."""
     if lanes.count == 1:
         return vector
-    end = f"({vector})[{lanes.count - 1}]"
+    end = f"({vector})[{0 if reverse else lanes.count - 1}]"
     return f"({end} != 0)" if dtype == "bool" else end

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import hardware
+from compiler.codegen.cpp.vocabulary import resizing
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -27,7 +27,7 @@ def _bits(lanes: Lanes, target: str, value: str) -> str:
 def _halfwords(lanes: Lanes) -> tuple[str, str, str, str]:
     """The types of float32 lanes, of their unsigned bits, of 16-bit lanes; u32 from u16."""
     u16, u32 = lanes.unsigned(2), lanes.unsigned(4)
-    wide = "(unsigned)bits" if lanes.count == 1 else hardware.widen_u16(lanes, "bits")
+    wide = "(unsigned)bits" if lanes.count == 1 else resizing.widen_u16(lanes, "bits")
     return lanes.type("float32"), u32, u16, wide
 
 
@@ -40,7 +40,7 @@ def expand(lanes: Lanes, dtype: str, raw: str) -> str:
         head = f"INLINE {f32} {name}({u16} bits)"
         if dtype == "bfloat16":
             return f"{head} {{ return {_bits(lanes, f32, f'{wide} << 16')}; }}"
-        builtin = hardware.half_to_f32(lanes)
+        builtin = resizing.half_to_f32(lanes)
         if builtin:
             return f"{head} {{ return {builtin}; }}"
         value = _bits(lanes, f32, "(u & 0x7fffu) << 13")
@@ -83,11 +83,11 @@ def round_bits(lanes: Lanes, dtype: str, value: str) -> str:
         head = f"INLINE {u16} {name}({f32} x)"
 
         def narrow(words: str) -> str:
-            return f"({u16})({words})" if lanes.count == 1 else hardware.narrow_u32(lanes, words)
+            return f"({u16})({words})" if lanes.count == 1 else resizing.narrow_u32(lanes, words)
 
         if dtype == "bfloat16":
             return f"{head} {{ return {narrow('bf16_words(x) >> 16')}; }}"
-        builtin = hardware.f32_to_half(lanes)
+        builtin = resizing.f32_to_half(lanes)
         if builtin:
             return f"{head} {{ return {builtin}; }}"
         zero = "" if lanes.count == 1 else f"{u32}{{}} + "

@@ -34,6 +34,9 @@ STORAGE = {**SCALARS, "bfloat16": "bf16", "float16": "half"}
 UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long"}
 SIGNED = {1: "signed char", 2: "short", 4: "int", 8: "long"}
 
+DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE = 1, 2
+"""What a kernel stores in `*error`; the launcher raises "ZeroDivisionError", or IndexError."""
+
 INFINITY = {"float32": "__builtin_inff()", "float64": "__builtin_inf()"}
 NAN = {"float32": '__builtin_nanf("")', "float64": '__builtin_nan("")'}
 

@@ -1,0 +1,52 @@
+"""Parts of expressions that some loops around them do not change, as values of their own.
+
+What does not vary along the lanes is hoisted by its place alone (`values`). What varies along the
+lanes but not over rows (1 / sqrt(variance of a channel)) cannot stay in a register: as a value of
+its own it can be computed once and kept in a row buffer (`passes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.passes import INVARIANT
+from compiler.loops.expressions import Expression, Local, Op
+from compiler.loops.nest import Let, Nest, Statement
+
+
+def with_invariants(nest: Nest) -> Nest:
+    """The nest with heavy parts of fewer axes than their statement as `Let`s before it."""
+    facts = Facts(nest)
+    made: dict[Expression, Local] = {}
+    statements: list[Statement] = []
+    taken = set(facts.named)
+    for statement in nest.statements:
+        whole = facts.axes(statement.expression)
+
+        def visit(
+            part: Expression, whole: frozenset[int] = whole, statement: Statement = statement
+        ) -> Expression:
+            if not isinstance(part, Op):
+                return part
+            axes = facts.axes(part)
+            if axes and axes < whole and facts.expression_weight(part) > INVARIANT:
+                if part not in made:
+                    name = f"{part.name}_invariant"
+                    while name in taken:
+                        name += "_"
+                    taken.add(name)
+                    made[part] = Local(name, part.dtype)
+                    order = tuple(sorted(axes))
+                    statements.append(Let(name, part.dtype, part, order, statement.origins))
+                return made[part]
+            args = tuple(visit(argument) for argument in part.args)
+            if all(new is old for new, old in zip(args, part.args, strict=True)):
+                return part
+            return replace(part, args=args)
+
+        expression = visit(statement.expression)
+        if expression is not statement.expression:
+            statement = replace(statement, expression=expression)
+        statements.append(statement)
+    return replace(nest, statements=tuple(statements)) if made else nest

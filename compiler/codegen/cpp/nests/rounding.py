@@ -1,0 +1,108 @@
+"""16-bit floats stay float32 inside of a nest: what is rounded and widened again is left as it is.
+
+ATen rounds each result to 16 bits because it stores it. Where the next operation reads the register
+instead, rounding costs five instructions and accuracy; it is kept in front of operations that a
+last bit can turn over (comparisons, rounding to integers), which would otherwise answer something
+else for values that eager holds to be equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.loops.dtypes import INTEGERS, REDUCED
+from compiler.loops.expressions import Expression, Local, Op, convert
+from compiler.loops.nest import Let, Nest, Statement, Write, expressions
+from compiler.loops.operators import OPERATORS
+
+TURNS_OVER = frozenset(
+    {"floor", "ceil", "trunc", "round", "sign", "floor_divide", "trunc_divide", "remainder", "fmod"}
+) | frozenset(name for name, operator in OPERATORS.items() if operator.boolean)
+
+
+def without_round_trips(nest: Nest) -> Nest:
+    """The nest without float32 -> 16 bits -> float32."""
+    wide: dict[str, str] = {}
+    """16-bit values of statements that are also there in float32: under which name."""
+    statements: list[Statement] = []
+    changed = False
+    for statement in nest.statements:
+        expression = _argument(statement.expression, wide, False)
+        changed |= expression is not statement.expression
+        new = replace(statement, expression=expression)
+        if isinstance(new, Write):
+            terms = tuple(replace(term, index=_visit(term.index, wide)) for term in new.terms)
+            new = replace(new, terms=terms, expression=_stored(expression, new.dtype, wide))
+            changed |= new.expression is not expression
+        if isinstance(new, Let) and new.dtype in REDUCED and _rounds(new.expression):
+            assert isinstance(new.expression, Op)
+            source = new.expression.args[0]
+            if source.dtype == "float32":
+                name = f"{new.name}_wide"
+                wide[new.name] = name
+                statements.append(Let(name, "float32", source, new.axes, new.origins))
+                rounded = convert(Local(name, "float32"), new.dtype)
+                new = replace(new, expression=rounded)
+        statements.append(new)
+    if not changed:
+        return nest
+    return replace(nest, statements=tuple(_used(statements)))
+
+
+def _stored(expression: Expression, dtype: str, wide: dict[str, str]) -> Expression:
+    """What a write of 16 bits takes: it rounds itself."""
+    if dtype not in REDUCED or expression.dtype != dtype:
+        return expression
+    if isinstance(expression, Local) and expression.name in wide:
+        return Local(wide[expression.name], "float32")
+    if isinstance(expression, Op) and expression.name == "convert":
+        return expression.args[0] if expression.args[0].dtype == "float32" else expression
+    return expression
+
+
+def _rounds(expression: Expression) -> bool:
+    return (
+        isinstance(expression, Op) and expression.name == "convert" and expression.dtype in REDUCED
+    )
+
+
+def _visit(expression: Expression, wide: dict[str, str]) -> Expression:
+    if not isinstance(expression, Op):
+        return expression
+    exact = expression.name in TURNS_OVER or (
+        expression.name == "convert" and expression.dtype in INTEGERS
+    )
+    args = tuple(_argument(argument, wide, exact) for argument in expression.args)
+    if all(new is old for new, old in zip(args, expression.args, strict=True)):
+        return expression
+    return replace(expression, args=args)
+
+
+def _argument(argument: Expression, wide: dict[str, str], exact: bool) -> Expression:
+    """`exact`: what reads this must see the rounded value."""
+    widens = isinstance(argument, Op) and argument.name == "convert" and argument.dtype == "float32"
+    if not exact and isinstance(argument, Op) and widens and argument.args[0].dtype in REDUCED:
+        return _widened(argument, wide)
+    return _visit(argument, wide)
+
+
+def _widened(argument: Op, wide: dict[str, str]) -> Expression:
+    """convert:f32 of a 16-bit expression, without its rounding."""
+    inner = argument.args[0]
+    if isinstance(inner, Local) and inner.name in wide:
+        return Local(wide[inner.name], "float32")
+    if isinstance(inner, Op) and inner.name == "convert" and inner.args[0].dtype == "float32":
+        return _argument(inner.args[0], wide, False)
+    return _visit(argument, wide)
+
+
+def _used(statements: list[Statement]) -> list[Statement]:
+    """Without values that nothing reads any more."""
+    kept: list[Statement] = []
+    names: set[str] = set()
+    for statement in reversed(statements):
+        if isinstance(statement, Let) and statement.name not in names:
+            continue
+        kept.append(statement)
+        names.update(part.name for part in expressions(statement) if isinstance(part, Local))
+    return list(reversed(kept))

@@ -1,0 +1,77 @@
+"""GCC's builtins that move the first lanes between memory and a register and touch no others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.codegen.cpp.vocabulary.hardware import foreign, is_avx512, mask_type
+
+if TYPE_CHECKING:
+    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+
+
+def _memory(lanes: Lanes, size: int) -> tuple[str, str, str] | None:
+    """Of an AVX-512 masked move: the builtin's element letters, element type and vector type."""
+    if not is_avx512(lanes) or size * lanes.count < 16:
+        return None
+    if size == 8:
+        return "upd", "double", lanes.type("float64")
+    if size == 4:
+        return "ups", "float", lanes.type("float32")
+    if size == 2:
+        return "dquhi", "short", lanes.signed(2)
+    return "dquqi", "char", foreign(lanes, "char", 1)
+
+
+def _chosen(lanes: Lanes) -> str:
+    return f"{mask_type(lanes)} lanes = ({mask_type(lanes)})((1u << count) - 1u);"
+
+
+def _avx2(lanes: Lanes, size: int) -> tuple[str, str, str] | None:
+    """Of an AVX2 masked move: the builtin's letters, vector type, and the mask's text."""
+    if not lanes.isa.builtins or lanes.isa.name != "avx2" or size * lanes.count < 16 or size < 4:
+        return None
+    wide = "256" if size * lanes.count == 32 else ""
+    steps = ", ".join(map(str, range(lanes.count)))
+    if size == 4:
+        vector = lanes.type("int32")
+        return "d" + wide, vector, f"{vector}{{{steps}}} < (int)count"
+    vector = foreign(lanes, "long long", 8)
+    return "q" + wide, vector, f"{vector}{{{steps}}} < count"
+
+
+def load(lanes: Lanes, vector: str, size: int) -> str | None:
+    """Statements: `raw` of type `vector` is the first `count` elements at `p`, then zeros."""
+    found = _memory(lanes, size)
+    if found:
+        letters, element, own = found
+        bits = 8 * size * lanes.count
+        return (
+            f"{_chosen(lanes)} {vector} raw = ({vector})__builtin_ia32_load{letters}{bits}_mask("
+            f"(const {element}*)p, {own}{{}}, lanes);"
+        )
+    other = _avx2(lanes, size)
+    if other:
+        letters, own, mask = other
+        return (
+            f"{vector} raw = ({vector})__builtin_ia32_maskload{letters}("
+            f"(const {own}*)p, ({own})({mask}));"
+        )
+    return None
+
+
+def store(lanes: Lanes, size: int) -> str | None:
+    """Statements: the first `count` lanes of `raw` go to `p`."""
+    found = _memory(lanes, size)
+    if found:
+        letters, element, own = found
+        bits = 8 * size * lanes.count
+        return (
+            f"{_chosen(lanes)} __builtin_ia32_store{letters}{bits}_mask("
+            f"({element}*)p, ({own})raw, lanes);"
+        )
+    other = _avx2(lanes, size)
+    if other:
+        letters, own, mask = other
+        return f"__builtin_ia32_maskstore{letters}(({own}*)p, ({own})({mask}), ({own})raw);"
+    return None

@@ -1,0 +1,131 @@
+"""GCC's builtins that make lanes wider or narrower, 16-bit floats among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.codegen.cpp.vocabulary.hardware import all_lanes, foreign, is_avx512
+from compiler.loops.dtypes import BYTES, INTEGERS
+
+if TYPE_CHECKING:
+    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+
+
+def widen_u16(lanes: Lanes, bits: str) -> str:
+    """16-bit lanes zero-extended to 32."""
+    u32 = lanes.unsigned(4)
+    if is_avx512(lanes) and lanes.count == 16:
+        i16, i32 = lanes.signed(2), lanes.signed(4)
+        operands = f"({i16}){bits}, {i32}{{}}, {all_lanes(lanes)}"
+        return f"({u32})__builtin_ia32_pmovzxwd512_mask({operands})"
+    return f"__builtin_convertvector({bits}, {u32})"
+
+
+def narrow_u32(lanes: Lanes, words: str) -> str:
+    """The low 16 bits of 32-bit lanes."""
+    u16 = lanes.unsigned(2)
+    if is_avx512(lanes) and lanes.count == 16:
+        i16, i32 = lanes.signed(2), lanes.signed(4)
+        move = f"__builtin_ia32_pmovdw512_mask(({i32})({words}), {i16}{{}}, {all_lanes(lanes)})"
+        return f"({u16}){move}"
+    return f"__builtin_convertvector({words}, {u16})"
+
+
+def half_to_f32(lanes: Lanes) -> str | None:
+    """`bits` (u16 lanes) as float32 by F16C or AVX-512."""
+    if not lanes.isa.builtins:
+        return None
+    if lanes.count == 1:
+        return "(float)__builtin_bit_cast(_Float16, bits)"
+    i16 = lanes.signed(2)
+    if lanes.count == 16:
+        f32 = lanes.type("float32")
+        return f"__builtin_ia32_vcvtph2ps512_mask(({i16})bits, {f32}{{}}, {all_lanes(lanes)}, 4)"
+    if lanes.count == 8:
+        return f"__builtin_ia32_vcvtph2ps256(({i16})bits)"
+    return None
+
+
+def f32_to_half(lanes: Lanes) -> str | None:
+    """`x` (float32) rounded to nearest even as u16 lanes."""
+    if not lanes.isa.builtins:
+        return None
+    if lanes.count == 1:
+        return "__builtin_bit_cast(unsigned short, (_Float16)x)"
+    i16, u16 = lanes.signed(2), lanes.unsigned(2)
+    if lanes.count == 16:
+        return f"({u16})__builtin_ia32_vcvtps2ph512_mask(x, 0, {i16}{{}}, {all_lanes(lanes)})"
+    if lanes.count == 8:
+        return f"({u16})__builtin_ia32_vcvtps2ph256(x, 0)"
+    return None
+
+
+_LETTERS = {1: "b", 2: "w", 4: "d", 8: "q"}
+
+
+def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
+    """`x`, lanes of one integer dtype, as lanes of another size.
+
+    GCC 12 moves small vectors through scalar registers and splits large ones in halves.
+    """
+    small, large = sorted((BYTES[source], BYTES[dtype]))
+    if not {source, dtype} <= INTEGERS or small == large:
+        return None
+    if not lanes.isa.builtins or lanes.count * large < 16:
+        return None
+    own = lanes.type(dtype)
+    if BYTES[source] == small:
+        return _widen(lanes, source, small, large, own)
+    return _shorten(lanes, source, small, large, own)
+
+
+def _widen(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
+    sign = "z" if source == "uint8" else "s"
+    bits, mask = 8 * large * lanes.count, ""
+    if large == 8 and small != 4:
+        return None
+    if bits == 512:
+        mask = f", {foreign(lanes, *_ELEMENT[large])}{{}}, {all_lanes(lanes)}"
+    value = _padded(lanes, small)
+    if value is None:
+        return None
+    move = f"pmov{sign}x{_LETTERS[small]}{_LETTERS[large]}{bits}{'_mask' if mask else ''}"
+    return f"({own})__builtin_ia32_{move}({value}{mask})"
+
+
+_ELEMENT = {1: ("char", 1), 2: ("short", 2), 4: ("int", 4), 8: ("long long", 8)}
+"""Elements of the vectors that GCC's builtins take."""
+
+
+def _padded(lanes: Lanes, size: int) -> str | None:
+    """`x` as the vector of at least 16 bytes that a builtin takes."""
+    scalar, _ = _ELEMENT[size]
+    total = size * lanes.count
+    target = foreign(lanes, scalar, size, max(lanes.count, 16 // size))
+    if total >= 16:
+        return f"({target})x"
+    if total == 8:
+        return f"({target})({foreign(lanes, 'long', 8, 2)}){{(long)x, 0}}"
+    if total == 4:
+        return f"({target})({foreign(lanes, 'int', 4, 4)}){{(int)x, 0, 0, 0}}"
+    return None
+
+
+def _shorten(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
+    bits, total = 8 * large * lanes.count, small * lanes.count
+    if not is_avx512(lanes):
+        if bits < 128:
+            return None
+        pieces = foreign(lanes, _ELEMENT[small][0], small, lanes.count * large // small)
+        order = ", ".join(str(lane * large // small) for lane in range(lanes.count))
+        return f"({own})__builtin_shufflevector(({pieces})x, ({pieces})x, {order})"
+    if total not in (8, 16, 32):
+        return None
+    taken = foreign(lanes, *_ELEMENT[large])
+    count = max(lanes.count, 16 // small)
+    target = foreign(lanes, *_ELEMENT[small], count)
+    move = f"pmov{_LETTERS[large]}{_LETTERS[small]}{bits}_mask"
+    moved = f"__builtin_ia32_{move}(({taken})x, {target}{{}}, {all_lanes(lanes)})"
+    if total >= 16:
+        return f"({own}){moved}"
+    return f"({own})(({foreign(lanes, 'long', 8, 2)}){moved})[0]"

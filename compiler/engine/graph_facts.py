@@ -1,0 +1,61 @@
+"""What the stages have to know of an ATen graph beside its nodes."""
+
+from __future__ import annotations
+
+import linecache
+import operator
+import os
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.graphs.lines import parse_stack_trace
+from compiler.trace.records.graph import GraphKind
+
+
+def outputs_of_the_user(module: fx.GraphModule, kind: GraphKind) -> int:
+    """How many of the graph's outputs, the first ones, are not kept for the backward."""
+    count = len(_output(module).args[0])
+    found = getattr(_metadata(), "num_forward", None) if kind == "forward" else None
+    return found if isinstance(found, int) else count
+
+
+def donated(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
+    """Inputs of a backward that nobody holds once it runs: AOTAutograd refuses to run such a
+    backward twice (`donated_buffer` in torch/_functorch/config.py)."""
+    places = getattr(_metadata(), "bw_donated_idxs", None) if kind == "backward" else None
+    if not places:
+        return ()
+    inputs = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    return tuple(inputs[place] for place in places if place < len(inputs))
+
+
+def constants(module: fx.GraphModule) -> dict[str, Any]:
+    """The graph's own tensors, by name of their node."""
+    return {
+        node.name: operator.attrgetter(str(node.target))(module)
+        for node in module.graph.nodes
+        if node.op == "get_attr"
+    }
+
+
+def comments(module: fx.GraphModule) -> dict[str, str]:
+    """Name of a node -> the user's line, as it stands above the loop: `model.py:12  x = f(x)`."""
+    found = {}
+    for node in module.graph.nodes:
+        stack = parse_stack_trace(node.meta.get("stack_trace") or "")
+        if stack:
+            place = stack[-1]
+            source = linecache.getline(place.file, place.line).strip()
+            found[node.name] = f"{os.path.basename(place.file)}:{place.line}  {source}"
+    return found
+
+
+def _output(module: fx.GraphModule) -> fx.Node:
+    return next(node for node in reversed(module.graph.nodes) if node.op == "output")
+
+
+def _metadata() -> Any:
+    context = torch._guards.TracingContext.try_get()
+    return context.fw_metadata if context is not None else None

@@ -1,0 +1,17 @@
+"""The printer: value graphs, nests and programs as the loops that a textbook would write.
+
+Deterministic; names come from the user's program, so whatever is not plain text in them is escaped.
+"""
+
+from compiler.loops.printer.graphs import describe_graph, graph_text
+from compiler.loops.printer.nests import describe_nest, nest_text
+from compiler.loops.printer.programs import describe_program, program_text
+
+__all__ = [
+    "describe_graph",
+    "describe_nest",
+    "describe_program",
+    "graph_text",
+    "nest_text",
+    "program_text",
+]

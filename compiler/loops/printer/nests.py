@@ -1,0 +1,132 @@
+"""A nest as the loops that it stands for.
+
+    nest_0: softmax
+        for i < 3:
+            for j < 5:
+                amax max= x[5*i + j]                                        # amax
+            for j < 5:
+                exp = exp(x[5*i + j] - amax)                                # sub, exp
+                sum_1 += exp                                                # sum_1
+
+Reductions start from their identity. The code generator is free to run the loops in another order,
+to split and to join them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.loops.expressions import Local
+from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.printer.expressions import expression_text, with_terms
+from compiler.loops.printer.words import address_text, axis_name, escaped, with_comment
+
+INDENT = "    "
+SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
+"""Of reductions; the others are written `max=`."""
+
+
+def describe_nest(nest: Nest) -> str:
+    """One line: its loops, what it reads and writes."""
+    kept = " x ".join(str(axis.size) for axis in nest.axes if not axis.reduced) or "1"
+    reduced = " x ".join(str(axis.size) for axis in nest.axes if axis.reduced)
+    over = f"{kept} rows of {reduced} reduced" if reduced else kept
+    label = f" ({escaped(nest.label)})" if nest.label else ""
+    reads, writes = (", ".join(map(escaped, names)) for names in (nest.reads(), nest.writes()))
+    return f"{escaped(nest.name)}{label}: {over}; reads {reads or 'nothing'}; writes {writes}"
+
+
+def nest_text(nest: Nest) -> str:
+    """The whole nest; ends with a newline."""
+    return "\n".join(_lines(nest)) + "\n"
+
+
+def _lines(nest: Nest) -> Iterator[str]:
+    yield f"{escaped(nest.name)}: {escaped(nest.label)}" if nest.label else escaped(nest.name)
+    opened: list[int] = []
+    previous = -1
+    for row, statement in _in_order(nest):
+        loops = _loops(nest, statement)
+        same = 0
+        while same < min(len(loops), len(opened)) and loops[same] == opened[same]:
+            same += 1
+        if row != previous:
+            while same and nest.axes[loops[same - 1]].reduced:
+                same -= 1
+        previous = row
+        opened = loops
+        for depth in range(same, len(loops)):
+            axis = loops[depth]
+            yield f"{INDENT * (depth + 1)}for {axis_name(axis)} < {nest.axes[axis].size}:"
+        line = f"{INDENT * (len(loops) + 1)}{statement_text(nest, statement)}"
+        yield with_comment(line, () if isinstance(statement, Write) else statement.origins)
+
+
+def _in_order(nest: Nest) -> list[tuple[int, Statement]]:
+    """(loop over the row, statement), so that few loops have to be opened.
+
+    In each loop what varies over fewer axes comes first, and single stores of it last.
+    """
+    depths = [len(_loops(nest, statement)) for statement in nest.statements]
+    deepest = max(depths, default=0)
+    writes = [s.buffer for s in nest.statements if isinstance(s, Write)]
+    keyed: list[tuple[int, int, int]] = []
+    for place, (row, statement) in enumerate(zip(_rows(nest), nest.statements, strict=True)):
+        depth = depths[place]
+        if isinstance(statement, Write):
+            alone = writes.count(statement.buffer) == 1
+            depth = deepest + 1 if depth < deepest and alone else deepest
+        elif not isinstance(statement, Let):
+            depth = deepest
+        keyed.append((row, depth, place))
+    return [(row, nest.statements[place]) for row, _, place in sorted(keyed)]
+
+
+def _loops(nest: Nest, statement: Statement) -> list[int]:
+    """The loops that a statement stands in: kept axes outside of reduced ones."""
+    over = statement.over if isinstance(statement, Reduction) else ()
+    return sorted((*statement.axes, *over), key=lambda axis: (nest.axes[axis].reduced, axis))
+
+
+def is_main(nest: Nest, reduction: Reduction) -> bool:
+    """Whether each row completes it."""
+    return set(reduction.over) == {i for i, axis in enumerate(nest.axes) if axis.reduced}
+
+
+def _rows(nest: Nest) -> list[int]:
+    """For each statement, how many loops over the row have to be complete before it."""
+    complete: dict[str, int] = {}
+    riders: set[str] = set()
+    rows: list[int] = []
+    for statement in nest.statements:
+        names = [part.name for part in expressions(statement) if isinstance(part, Local)]
+        row = max((complete.get(name, 0) for name in names), default=0)
+        last = len(nest.statements) if any(name in riders for name in names) else row
+        rows.append(last)
+        if isinstance(statement, Reduction):
+            main = is_main(nest, statement)
+            complete[statement.name] = row + (main and bool(statement.over))
+            if not main:
+                riders.add(statement.name)
+        elif not isinstance(statement, Write):
+            complete[statement.name] = row
+    return rows
+
+
+def statement_text(nest: Nest, statement: Statement) -> str:
+    """One statement, without its loops."""
+    value = expression_text(statement.expression)
+    if isinstance(statement, Write):
+        place = with_terms(address_text(statement.address), statement.terms, ())
+        sign = "+=" if statement.mode == "add" else "="
+        return f"{escaped(statement.buffer)}[{place}] {sign} {value}"
+    name = escaped(statement.name)
+    if isinstance(statement, Reduction):
+        sign = SIGNS.get(statement.op, f"{statement.op}=")
+        if not is_main(nest, statement):
+            name += f"[{', '.join(map(axis_name, statement.axes))}]"
+        return f"{name} {sign} {value}"
+    if isinstance(statement, ScanAlong):
+        way = "from the end of" if statement.reverse else "along"
+        return f"{name} = running {statement.op} {way} {axis_name(statement.axis)} of {value}"
+    return f"{name} = {value}"

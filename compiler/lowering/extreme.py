@@ -1,0 +1,106 @@
+"""Extremes and where they are: amax, amin, max, min, aminmax, argmax, argmin.
+
+A NaN wins; of equals the first one is meant. Source: aten/src/ATen/native/cpu/ReduceOpsKernel.cpp,
+TensorCompareKernel.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.graph import ReduceOp
+from compiler.lowering.builder import Builder
+from compiler.lowering.reduction import Dims, dimensions, reduce_formula, same
+from compiler.lowering.registry import lowers
+from compiler.lowering.tensors import Tensor
+
+
+def extreme(
+    builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
+) -> Tensor:
+    """The greatest or least element; of bool it is whether any or all are true."""
+    logical: ReduceOp = "any" if op == "max" else "all"
+    return reduce_formula(
+        builder,
+        logical if x.dtype == "bool" else op,
+        same,
+        (x,),
+        dims,
+        keepdim=keepdim,
+        compute=compute_dtype(x.dtype),
+        dtype=x.dtype,
+    )
+
+
+@lowers("amax")
+def amax(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    return extreme(builder, x, "max", dimensions(x, dim), keepdim)
+
+
+@lowers("amin")
+def amin(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    return extreme(builder, x, "min", dimensions(x, dim), keepdim)
+
+
+@lowers("max.default")
+def maximum_of_all(builder: Builder, x: Tensor) -> Tensor:
+    return extreme(builder, x, "max", dimensions(x, None), False)
+
+
+@lowers("min.default")
+def minimum_of_all(builder: Builder, x: Tensor) -> Tensor:
+    return extreme(builder, x, "min", dimensions(x, None), False)
+
+
+@lowers("aminmax")
+def aminmax(
+    builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    dims = dimensions(x, dim)
+    return extreme(builder, x, "min", dims, keepdim), extreme(builder, x, "max", dims, keepdim)
+
+
+@lowers("max.dim")
+def maximum_over(
+    builder: Builder, x: Tensor, dim: int, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    dims = dimensions(x, dim)
+    index = _index_of(builder, x, "argmax", dims, keepdim)
+    return extreme(builder, x, "max", dims, keepdim), index
+
+
+@lowers("min.dim")
+def minimum_over(
+    builder: Builder, x: Tensor, dim: int, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    dims = dimensions(x, dim)
+    index = _index_of(builder, x, "argmin", dims, keepdim)
+    return extreme(builder, x, "min", dims, keepdim), index
+
+
+def _index_of(
+    builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
+) -> Tensor:
+    compute = "uint8" if x.dtype == "bool" else compute_dtype(x.dtype)
+    return reduce_formula(
+        builder, op, same, (x,), dims, keepdim=keepdim, compute=compute, dtype="int64"
+    )
+
+
+@lowers("argmax")
+def argmax(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return _argument(builder, x, "argmax", dim, keepdim)
+
+
+@lowers("argmin")
+def argmin(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return _argument(builder, x, "argmin", dim, keepdim)
+
+
+def _argument(builder: Builder, x: Tensor, op: ReduceOp, dim: int | None, keepdim: bool) -> Tensor:
+    """Without a dimension, the row-major index in the whole tensor."""
+    if dim is not None or not x.shape:
+        return _index_of(builder, x, op, dimensions(x, dim), keepdim)
+    flat = builder.reshape(x, (x.size,))
+    return builder.reshape(_index_of(builder, flat, op, [0], False), builder.meta.shape)

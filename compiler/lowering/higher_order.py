@@ -1,0 +1,119 @@
+"""Higher-order operations around one ATen or custom operation.
+
+- `auto_functionalized` and its second version (torch/_higher_order_ops/auto_functionalize.py): an
+  operation that writes its arguments, on copies of them, which are its results.
+- `with_effects` (torch/_higher_order_ops/effects.py): an operation that must run, in its place
+  among such; the token that says so is nothing.
+
+Any other makes the whole graph run as ATen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch._higher_order_ops.auto_functionalize import (
+    AliasViewInfo,
+    AsStridedViewInfo,
+    NotView,
+    SliceViewInfo,
+    get_mutable_args_from_schema,
+    read_view_information_from_args,
+)
+
+from compiler.loops.layouts import Layout
+from compiler.loops.sizes import subtract
+from compiler.lowering.builder import Builder, logical_strides, storage_order
+from compiler.lowering.calls import Operation, operation
+from compiler.lowering.dimensions import bound
+from compiler.lowering.registry import Unsupported
+from compiler.lowering.tensors import Meta, Tensor
+from compiler.lowering.views import piece
+
+AddCall = Callable[[Operation, Sequence[Any], dict[str, Any], list[Any], bool], tuple[Any, ...]]
+"""(operation, arguments, keywords, fake results, whether it answers one) -> its results."""
+
+
+def with_effects(add_call: AddCall, args: list[Any], keywords: dict[str, Any], value: Any) -> Any:
+    """Its results: no token, and those of the operation."""
+    _, target, *rest = args
+    _only_aten(target)
+    known = replace(operation(target), lowering=None, effect=True)
+    returns = target._schema.returns
+    single = len(returns) == 1 and not isinstance(value[1], (list, tuple))
+    answers = list(value[1:]) if returns else []
+    results = add_call(known, rest, keywords, answers, single)
+    return (None, *(results or (None,)))
+
+
+def functionalized(
+    builder: Builder,
+    add_call: AddCall,
+    args: list[Any],
+    keywords: dict[str, Any],
+    value: Any,
+    metas: Callable[[Tensor], Meta],
+) -> Any:
+    """Its results: those of the operation, then what it wrote."""
+    (target,) = args
+    _only_aten(target)
+    known = operation(target)
+    names, types = get_mutable_args_from_schema(target._schema)
+    if "_all_bases" in keywords:
+        bases = keywords.pop("_all_bases")
+        keywords.pop("_only_clone_these_bases", None)
+        copies = [_copy(builder, base, metas) for base in bases]
+        views = read_view_information_from_args(names, types, keywords, bases)
+        for name in names:
+            keywords[name] = _regenerated(builder, views[name], copies)
+    else:
+        keywords.pop("_only_clone_these_tensors", None)
+        copies = []
+        for name in names:
+            given = keywords[name]
+            if isinstance(given, list):
+                raise Unsupported(f"{known.name} writes a list of tensors")
+            copies.append(_copy(builder, given, metas))
+            keywords[name] = copies[-1]
+    returns = target._schema.returns
+    answers = list(value[: len(value) - len(copies)]) if returns else []
+    single = len(returns) == 1 and not isinstance(answers[0], (list, tuple))
+    results = add_call(known, [], keywords, answers, single)
+    return (*(results or (None,)), *copies)
+
+
+def _only_aten(target: Any) -> None:
+    if not isinstance(target, torch._ops.OpOverload):
+        raise Unsupported(f"{target}: higher-order operations run as ATen")
+
+
+def _copy(builder: Builder, tensor: Tensor | None, metas: Callable[[Tensor], Meta]) -> Any:
+    """A buffer with the tensor's content, in the strides of the tensor."""
+    if tensor is None:
+        return None
+    meta = metas(tensor)
+    whole = builder.buffer(meta)
+    builder.store(whole, tensor, order=storage_order(meta.shape, meta.strides))
+    return whole
+
+
+def _regenerated(builder: Builder, view: Any, copies: Sequence[Tensor | None]) -> Any:
+    if view is None:
+        return None
+    if isinstance(view, list):
+        return [_regenerated(builder, item, copies) for item in view]
+    whole = copies[view.base_index]
+    if whole is None or isinstance(view, (NotView, AliasViewInfo)):
+        return whole
+    if isinstance(view, SliceViewInfo):
+        size = whole.shape[view.dim]
+        start, end = bound(view.start, size, 0), bound(view.end, size, size)
+        return piece(builder, whole, view.dim, start, subtract(end, start))
+    if isinstance(view, AsStridedViewInfo) and logical_strides(whole) is not None:
+        shape = tuple(view.size)
+        layout = Layout(shape, tuple(view.stride), view.storage_offset or 0)
+        return builder.view(replace(whole, view=()), layout, shape)
+    raise Unsupported(f"a view of what is written: {type(view).__name__}")

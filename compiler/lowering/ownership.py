@@ -1,0 +1,73 @@
+"""Which memory ATen says that a node shows, and which of our values two nodes share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import fx
+
+from compiler.lowering.calls import Operation
+from compiler.lowering.tensors import Tensor
+
+
+class Ownership:
+    """Of one graph, as far as it has been lowered."""
+
+    def __init__(self) -> None:
+        self._roots: dict[fx.Node, fx.Node] = {}
+        self._owners: dict[str, fx.Node] = {}
+        self._shared: dict[str, list[fx.Node]] = {}
+
+    def root(self, node: fx.Node) -> fx.Node:
+        """The node whose memory a view shows; any other node shows its own."""
+        return self._roots.get(node, node)
+
+    def owner(self, value: str, default: fx.Node) -> fx.Node:
+        """The node whose memory the value is."""
+        return self.root(self._owners.get(value, default))
+
+    def has_owner(self, value: str) -> bool:
+        return value in self._owners
+
+    def own(self, value: str, node: fx.Node) -> None:
+        """The value was made for this node."""
+        self._owners[value] = node
+
+    def note(self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]) -> None:
+        """The node has been lowered to these results."""
+        for place in known.shares or known.writes:
+            source = _argument(node, place)
+            if isinstance(source, fx.Node):
+                self._roots[node] = self.root(source)
+                break
+        for result in results:
+            if result is not None:
+                self.show(node, result)
+
+    def note_item(self, node: fx.Node, source: fx.Node, item: Tensor) -> None:
+        """The node is one of the source's results."""
+        self._roots[node] = root = self._roots.get(source, node)
+        if self._owners.get(item.value) is source:
+            self._owners[item.value] = root
+        self.show(node, item)
+
+    def show(self, node: fx.Node, result: Tensor) -> None:
+        """The node's tensor is a view of that value."""
+        root = self.root(node)
+        if self._owners.setdefault(result.value, root) is root:
+            return
+        if self.owner(result.value, root) is not root:
+            self._shared.setdefault(result.value, []).append(node)
+
+    def take_shared(self, value: str) -> list[fx.Node]:
+        """Nodes that show the value though ATen gives them memory of their own; forgotten here."""
+        return self._shared.pop(value, [])
+
+    def share_again(self, value: str, node: fx.Node) -> None:
+        self._shared.setdefault(value, []).append(node)
+
+
+def _argument(node: fx.Node, place: int | str) -> Any:
+    if isinstance(place, str):
+        return node.kwargs.get(place)
+    return node.args[place] if place < len(node.args) else None

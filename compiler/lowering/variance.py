@@ -1,0 +1,113 @@
+"""Variances and standard deviations.
+
+A mean, and a second reduction over the squared distances from it: the row is still near, and two
+passes beat Welford's recurrence. Source: aten/src/ATen/native/ReduceOps.cpp (std_var_out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from compiler.loops.dtypes import compute_dtype
+from compiler.lowering.builder import Builder
+from compiler.lowering.elements import Element, larger, sqrt
+from compiler.lowering.promotion import Number
+from compiler.lowering.reduction import (
+    Dims,
+    count,
+    dense,
+    dimensions,
+    finish,
+    over_count,
+    reduce_formula,
+    same,
+    size_element,
+)
+from compiler.lowering.registry import lowers
+from compiler.lowering.tensors import Tensor
+
+
+def moments(
+    builder: Builder, x: Tensor, dims: Sequence[int], compute: str
+) -> tuple[Tensor, Tensor]:
+    """The mean and the sum of squared distances from it, both with the dimensions kept as 1."""
+    summed = reduce_formula(
+        builder, "sum", same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="sum"
+    )
+    centre = finish(
+        builder,
+        lambda s: over_count(s, count(x, dims)),
+        (summed,),
+        compute,
+        dense(summed.shape, compute),
+        "mean",
+    )
+    return centre, reduce_formula(
+        builder,
+        "sum",
+        lambda e, m: (e - m) * (e - m),
+        (x, centre),
+        dims,
+        keepdim=True,
+        compute=compute,
+        dtype=compute,
+        name="squares",
+    )
+
+
+def _variance(x: Tensor, dims: Sequence[int], correction: Number | None) -> Callable[..., Element]:
+    """Sum of squares -> variance; 0 in place of a negative number of degrees of freedom."""
+    size, lost = count(x, dims), 1 if correction is None else correction
+
+    def formula(squares: Element) -> Element:
+        if isinstance(size, int):
+            return squares / max(size - lost, 0)
+        return squares / larger(0, size_element(size, squares.dtype) - lost)
+
+    return formula
+
+
+@lowers("var.correction")
+def variance(
+    builder: Builder,
+    x: Tensor,
+    dim: Dims = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
+    _, squares = moments(builder, x, dims, compute)
+    return finish(builder, _variance(x, dims, correction), (squares,), compute)
+
+
+@lowers("std.correction")
+def standard_deviation(
+    builder: Builder,
+    x: Tensor,
+    dim: Dims = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
+    _, squares = moments(builder, x, dims, compute)
+    of = _variance(x, dims, correction)
+    return finish(builder, lambda s: sqrt(of(s)), (squares,), compute)
+
+
+@lowers("var_mean.correction")
+def variance_and_mean(
+    builder: Builder,
+    x: Tensor,
+    dim: Dims = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
+    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
+    centre, squares = moments(builder, x, dims, compute)
+    answer = finish(builder, _variance(x, dims, correction), (squares,), compute)
+    if centre.dtype == builder.meta.dtype:
+        return answer, builder.reshape(centre, builder.meta.shape)
+    return answer, finish(builder, same, (centre,), compute)

@@ -1,0 +1,116 @@
+"""Functions whose graphs need every form of loop nest, at sizes that are no whole vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
+
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def floats(dtype: torch.dtype) -> dict[str, Case]:
+    """Rows, columns, full reductions, transposes, scans in one floating dtype."""
+
+    def r(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape).to(dtype)
+
+    return {
+        "pointwise": (lambda x: F.gelu(x) * torch.tanh(x), (r(1001),)),
+        "softmax": (lambda x: torch.softmax(x, -1), (r(37, 19),)),
+        "softmax of columns": (lambda x: torch.softmax(x, 0), (r(37, 19),)),
+        "layer norm": (lambda x: F.layer_norm(x, (333,)), (r(5, 333),)),
+        "batch norm": (lambda x, w: F.batch_norm(x, None, None, w, w, True), (r(4, 6, 7, 9), r(6))),
+        "variance": (lambda x: x.var(-1) + x.mean(-1), (r(9, 45),)),
+        "sum": (lambda x: x.sum(), (r(40, 333),)),
+        "long sum": (lambda x: x.sum(), (r(400, 333),)),
+        "middle sum": (lambda x: x.sum(1), (r(7, 9, 21),)),
+        "outer and inner sum": (lambda x: x.sum((0, 2)), (r(7, 9, 21),)),
+        "long column sums": (lambda x: (x.sum(0), x.amax(0)), (r(3000, 70),)),
+        "over its sum": (lambda x: x.abs() / x.abs().sum(), (r(90, 450),)),
+        "maxima": (lambda x: (x.amax(-1), x.amin(0), x.amax()), (r(9, 45),)),
+        "argmax": (lambda x: (x.argmax(-1), x.argmin(0), x.argmax()), (r(9, 45),)),
+        "transposed": (lambda x, y: x + y.t(), (r(37, 53), r(53, 37))),
+        "permuted": (lambda x, y: x + y.permute(2, 0, 1), (r(3, 37, 53), r(37, 53, 3))),
+        "cumulative sum": (lambda x: x.cumsum(-1), (r(9, 45),)),
+        "cumulative sum of columns": (lambda x: x.cumsum(0), (r(45, 9),)),
+        "cat": (lambda x, y: torch.cat((x, y * 2), 1), (r(5, 7), r(5, 20))),
+        "flip": (lambda x: x.flip(0, 1) + 1, (r(5, 37),)),
+        "roll": (lambda x: torch.roll(x, 3, 1) * 2, (r(5, 37),)),
+        "nan": (lambda x: (x.log().amax(1), x.log().amin(0), x.sqrt().softmax(-1)), (r(9, 45),)),
+    }
+
+
+def integers(dtype: torch.dtype) -> dict[str, Case]:
+    """Arithmetic, reductions, divisions in one integer dtype."""
+    x = torch.randint(0, 100, (5, 37)).to(dtype)
+    y = torch.randint(1, 9, (5, 37)).to(dtype)
+    return {
+        "arithmetic": (lambda x, y: x * y + 3, (x, y)),
+        "reductions": (lambda x: (x.sum(), x.sum(0), x.sum(1), x.amax(1)), (x,)),
+        "division": (lambda x, y: (x // y, x % y), (x, y)),
+        "cumulative sum": (lambda x: x.cumsum(1), (x,)),
+        "conversions": (lambda x: (x.float() * 0.5, x > 50, x.double()), (x,)),
+    }
+
+
+def mixed() -> dict[str, Case]:
+    """Masks, indices, scatters, views, sizes of one and zero."""
+    r = torch.randn
+
+    def i(n: int, *shape: int) -> torch.Tensor:
+        return torch.randint(0, n, shape)
+
+    places = torch.stack([torch.randperm(30)[:7] for _ in range(50)])
+    a, b = r(9, 45) > 0, r(9, 45) > 0
+    mask = torch.triu(torch.ones(20, 20, dtype=torch.bool), 1)
+    images = r(8, 20, 30, 30).to(memory_format=torch.channels_last)
+    return {
+        "bool": (lambda x, y: (x & y, x | ~y, x.any(), x.all(1), (x ^ y).sum()), (a, b)),
+        "where": (lambda m, x: torch.where(m, x, 0.0), (a, r(9, 45))),
+        "masked": (lambda x, m: x.masked_fill(m, -1e9).softmax(-1), (r(4, 20, 20), mask)),
+        "embedding": (lambda w, i: F.embedding(i, w) * 2, (r(50, 33), i(50, 4, 7))),
+        "index": (lambda x, i: x[i] + 1, (r(50, 3), i(50, 17) - 25)),
+        "two indices": (lambda x, i, j: x[i, j] * 2, (r(50, 30, 3), i(50, 17), i(30, 17))),
+        "gather": (lambda x, i: x.gather(1, i) * 2, (r(50, 30), i(30, 50, 7))),
+        "scatter": (lambda x, i, y: x.scatter(1, i, y), (r(50, 30), places, r(50, 7))),
+        "scatter add": (
+            lambda x, i, y: x.scatter_add(1, i, y),
+            (r(50, 30), i(30, 50, 7), r(50, 7)),
+        ),
+        "index add": (
+            lambda x, i, y: x.index_put((i,), y, accumulate=True),
+            (r(50, 30), i(50, 77), r(77, 30)),
+        ),
+        "arange": (lambda x: x + torch.arange(37), (r(5, 37),)),
+        "one hot": (lambda x: F.one_hot(x, 7), (i(7, 21),)),
+        "cross entropy": (F.cross_entropy, (r(40, 333), i(333, 40))),
+        "pad": (lambda x: F.pad(x, (2, 3, 1, 1)), (r(5, 7),)),
+        "reverse scan": (lambda x: x.flip(1).cumsum(1).flip(1), (r(5, 37),)),
+        "product": (lambda x: (x.prod(1), x.cumprod(1)), (r(5, 37),)),
+        "empty": (lambda x: (x + 1, x.sum(0), x.sum(1), x.sum()), (r(0, 5),)),
+        "one element": (lambda x: (x + 1, x.sum()), (r(1),)),
+        "scalar": (lambda x: x * 2, (r(()),)),
+        "chain of views": (
+            lambda x: x.t().reshape(-1)[:100].reshape(20, 5).t() + 1,
+            (r(15, 14),),
+        ),
+        "group norm": (lambda x, w: F.group_norm(x, 2, w, w), (r(3, 8, 5, 7), r(8))),
+        "channels-last batch norm": (
+            lambda x, w: F.batch_norm(x, None, None, w, w, True).relu(),
+            (images, r(20)),
+        ),
+        "channels-last with statistics": (
+            lambda x, m: F.batch_norm(x, m, m.abs(), m, m, False).relu(),
+            (images, r(20)),
+        ),
+        "standardised": (lambda x: (x - x.mean()) / x.std(), (r(300, 700),)),
+        "log of a sum": (lambda x: x.logsumexp(0), (r(300, 70),)),
+        "a row longer than L1": (lambda x: torch.softmax(x * 2, -1), (r(3, 40013),)),
+        "short rows": (lambda x: (x.sum(-1), x.softmax(-1)), (r(500, 3),)),
+    }

@@ -1,0 +1,117 @@
+"""Loop nests as C++ against eager: every form of nest, dtypes, tails, threads, instruction sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from compiler.codegen.cpp.isa import Isa, cpu_flags, detect, runnable
+from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed
+from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
+
+NARROW = runnable(cpu_flags())[1:]
+"""The other instruction sets of this machine."""
+
+
+def check(cases: dict[str, Case], isa: Isa | None = None, *, dynamic: bool = False) -> None:
+    """Compile all cases in one unit; each answers what eager does, with any number of threads."""
+    found = [programs(fn, *inputs, dynamic=dynamic)[0] for fn, inputs in cases.values()]
+    threads = torch.get_num_threads()
+    try:
+        made = compile_programs(found, isa or detect())
+        for (name, (fn, inputs)), program in zip(cases.items(), made, strict=True):
+            _check(name, fn(*inputs), inputs, program)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check(name: str, answer: Any, inputs: tuple[Any, ...], program: CompiledProgram) -> None:
+    torch.set_num_threads(1)
+    got = program.run(inputs)
+    torch.set_num_threads(2)
+    assert digest(got) == digest(program.run(inputs)), f"{name}: threads change the bits"
+    expected = [leaf for leaf in pytree.tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected, strict=True):
+        low = theirs.dtype in (torch.bfloat16, torch.float16)
+        close = {"rtol": 2e-2, "atol": 2e-2} if low else {"rtol": 1e-4, "atol": 2e-4}
+        if not theirs.is_floating_point():
+            close = {"rtol": 0, "atol": 0}
+        torch.testing.assert_close(
+            ours, theirs, equal_nan=True, **close, msg=lambda text: f"{name}: {text}"
+        )
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floats(dtype: torch.dtype) -> None:
+    check(floats(dtype))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integers(dtype: torch.dtype) -> None:
+    check(integers(dtype))
+
+
+def test_mixed() -> None:
+    check(mixed())
+
+
+def test_dynamic_sizes() -> None:
+    check({**floats(torch.float32), **{f"{n}'": c for n, c in mixed().items()}}, dynamic=True)
+
+
+@pytest.mark.parametrize("isa", NARROW, ids=[isa.name for isa in NARROW])
+def test_other_instruction_sets(isa: Isa) -> None:
+    check({**floats(torch.float32), **{f"{n}'": c for n, c in mixed().items()}}, isa)
+
+
+def test_other_sizes_than_compiled_for() -> None:
+    (program,) = programs(
+        lambda x: torch.softmax(x * 2, -1).sum(0), torch.randn(6, 10), dynamic=True
+    )
+    (made,) = compile_programs([program])
+    for shape in ((6, 10), (2, 3), (7, 1000), (300, 33), (40, 5000)):
+        x = torch.randn(*shape)
+        (got,) = made.run([a if isinstance(a, int) else x for a in _arguments(program, x)])
+        torch.testing.assert_close(got, torch.softmax(x * 2, -1).sum(0), rtol=1e-4, atol=1e-5)
+
+
+def _arguments(program: Any, x: torch.Tensor) -> list[Any]:
+    """The graph's parameters for another x: its symbols are x's sizes in order."""
+    sizes = iter(x.shape)
+    return [
+        x if p.startswith("arg") and p in _inputs(program) else next(sizes)
+        for p in program.graph.parameters
+    ]
+
+
+def _inputs(program: Any) -> set[str]:
+    return {name for name, value in program.graph.values().items() if hasattr(value, "constant")}
+
+
+def test_errors() -> None:
+    cases = {
+        "index": (lambda x, i: x[i] + 1, (torch.randn(50, 3), torch.tensor([3, 50, 2]))),
+        "gather": (lambda x, i: x.gather(0, i), (torch.randn(40), torch.tensor([3, -41] * 20))),
+        "division": (lambda x, y: x // y, (torch.arange(37), torch.arange(37) % 30)),
+    }
+    small = {
+        "index": torch.tensor([3, 49, 2]),
+        "gather": torch.tensor([3, 39] * 20),
+        "division": torch.ones(37, dtype=torch.int64),
+    }
+    found = [programs(fn, inputs[0], small[name])[0] for name, (fn, inputs) in cases.items()]
+    made = compile_programs(found)
+    for (name, (_, inputs)), program in zip(cases.items(), made, strict=True):
+        program.run((inputs[0], small[name]))
+        if program.kernels:
+            with pytest.raises(ZeroDivisionError if name == "division" else IndexError):
+                program.run(inputs)

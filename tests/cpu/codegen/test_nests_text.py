@@ -1,0 +1,79 @@
+"""What the generated C++ looks like: goldens that a person can read; equal nests stand once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+
+from compiler.codegen.cpp.isa import AVX512
+from compiler.codegen.cpp.nests import emit
+from compiler.codegen.cpp.unit import assemble, buffer_dtypes
+from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.loops.nest import Nest
+from tests.cpu.codegen.nests import programs
+
+
+def text(fn, *inputs: torch.Tensor, comment: str) -> str:
+    """The functions of a graph, one line of the user for every operation."""
+    (program,) = programs(fn, *inputs)
+    nests = [step for step in program.steps if isinstance(step, Nest)]
+    origins = {origin: f"model.py:12  {comment}" for nest in nests for origin in nest.origins()}
+    dtypes = buffer_dtypes(program)
+    return "\n".join(emit(nest, dtypes, Vocabulary(AVX512), origins).body for nest in nests)
+
+
+def test_softmax(golden) -> None:
+    words = text(lambda x: x.softmax(-1), torch.randn(4096, 1000), comment="y = x.softmax(-1)")
+    golden("codegen/softmax.cpp", words)
+
+
+def test_layer_norm(golden) -> None:
+    x, w = torch.randn(2048, 1024), torch.randn(1024)
+    words = text(lambda x, w: F.layer_norm(x, (1024,), w, w), x, w, comment="y = self.norm(x)")
+    golden("codegen/layer_norm.cpp", words)
+
+
+def test_column_sum(golden) -> None:
+    words = text(lambda x: (x * 2).sum(0), torch.randn(4096, 1024), comment="y = (x * 2).sum(0)")
+    golden("codegen/column_sum.cpp", words)
+
+
+def test_transposed_add(golden) -> None:
+    x = torch.randn(1024, 1024)
+    words = text(lambda x, y: y + x.t(), x, x.clone(), comment="z = y + x.t()")
+    golden("codegen/transposed_add.cpp", words)
+
+
+def test_a_small_nest_has_no_threads() -> None:
+    body = text(lambda x: x * 2 + 1, torch.randn(8), comment="y = x * 2 + 1")
+    assert "parallel" not in body
+    assert len(body.splitlines()) < 14, body
+
+
+def test_equal_nests_stand_once() -> None:
+    (program,) = programs(lambda x: x.softmax(-1), torch.randn(64, 100))
+    (nest,) = (step for step in program.steps if isinstance(step, Nest))
+    (other,) = programs(lambda longer: longer.clone().softmax(-1), torch.randn(64, 100))
+    (same,) = (step for step in other.steps if isinstance(step, Nest))
+    vocabulary = Vocabulary(AVX512)
+    functions = [
+        (replace(step, name=name), emit(step, buffer_dtypes(owner), vocabulary, {"amax": name}))
+        for step, owner, name in ((nest, program, "one"), (same, other, "two"))
+    ]
+    made = assemble(functions, vocabulary)
+    assert made.kernels["one"][0] == made.kernels["two"][0]
+    assert made.code.count("static void") <= 2
+    name, function = made.kernels["two"]
+    first = made.first_lines[name]
+    assert made.code.splitlines()[first - 1] == function.body.splitlines()[0]
+
+
+def test_a_users_line_stays_a_comment() -> None:
+    line = "y = x * 2  \\\n#include <evil>\r??/"
+    body = text(lambda x: x * 2, torch.randn(8), comment=line)
+    found = [row for row in body.splitlines() if "evil" in row]
+    assert found
+    assert all(row.strip().startswith("//") for row in found)
+    assert all("\\" not in row and "??/" not in row for row in found)

@@ -1,0 +1,170 @@
+"""What a recording of the tcw engine says is what the stages made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import compiler.engine.compile as stages
+from compiler.autograd import HOOKS as AUTOGRAD
+from compiler.capture import HOOKS as CAPTURE
+from compiler.control.decisions import Gate
+from compiler.engine.backend import backend
+from compiler.engine.recording import listening
+from compiler.engine.records.decisions import decided_record
+from compiler.loops.graph import Call, Map, Reduce, Scan, Store
+from compiler.loops.nest import Nest
+from compiler.trace.records import (
+    CacheLookup,
+    Decided,
+    FusionGroups,
+    FusionPair,
+    Kernel,
+    Lowered,
+    MemoryPlan,
+    Partition,
+    SchedulerNode,
+    Wrapper,
+)
+from tests.cpu.recorded import Recorded, record
+from viewers.panes.loops import read_loops
+from viewers.summary import summarise
+from viewers.text.explain import explain
+from viewers.text.lines import to_text
+from viewers.text.sections import SECTIONS
+
+
+class Products:
+    """What each stage answered, in order."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+        self.fusions: list[Any] = []
+        self.plans: list[Any] = []
+        self.units: list[Any] = []
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recorded, Products]:
+    products = Products()
+    patched = pytest.MonkeyPatch()
+    patched.setenv("TCW_STRICT", "1")
+    patched.setenv("TCW_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    for name, kept in (
+        ("lower", products.graphs),
+        ("fuse", products.fusions),
+        ("plan", products.plans),
+        ("unit", products.units),
+    ):
+        original = getattr(stages, name)
+
+        def watched(*args: Any, original: Any = original, kept: list[Any] = kept) -> Any:
+            kept.append(original(*args))
+            return kept[-1]
+
+        patched.setattr(stages, name, watched)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 32), nn.GELU(), nn.Softmax(-1))
+    with record([*CAPTURE, *AUTOGRAD]) as recorded:
+        recorder = recorded.recorder
+        gate = Gate(watch=lambda one: recorder.emit(decided_record(one)))
+        with listening(recorder, gate):
+            x = torch.randn(8, 32, requires_grad=True)
+            torch.compile(model, backend=backend)(x).square().sum().backward()
+    patched.undo()
+    return recorded, products
+
+
+def test_every_node_of_the_graph_was_lowered(training: tuple[Recorded, Products]) -> None:
+    recorded, products = training
+    assert len(products.graphs) == 2
+    for graph in products.graphs:
+        id = f"{graph.name}/lowered"
+        nodes = [node.name for node in recorded.graphs[id].nodes if node.op != "output"]
+        assert [one.node for one in recorded.all(Lowered) if one.graph == id] == nodes
+        computing = [n for n in graph.nodes if isinstance(n, (Map, Reduce, Scan, Store, Call))]
+        found = [one for one in recorded.all(SchedulerNode) if one.graph == id]
+        assert [one.name for one in found] == [f"op{i}" for i in range(len(computing))]
+        kinds = {Call: "extern", Map: "pointwise", Reduce: "reduction"}
+        assert [one.kind for one in found] == [kinds[type(node)] for node in computing]
+        fallbacks = {one.node for one in recorded.all(Lowered) if one.graph == id and one.fallback}
+        reasons = {o for n in computing if isinstance(n, Call) and n.reason for o in n.origins}
+        assert fallbacks == reasons
+
+
+def test_loops_read_as_loop_nests(training: tuple[Recorded, Products]) -> None:
+    recorded, _ = training
+    nodes = [node for node in recorded.all(SchedulerNode) if node.kind != "extern"]
+    assert nodes
+    for node in nodes:
+        nest = read_loops(recorded.text(node.loops))
+        assert nest is not None, recorded.text(node.loops)
+        assert nest.body[-1].startswith(node.writes[0])
+
+
+def test_pairs_and_groups_are_those_of_fusion(training: tuple[Recorded, Products]) -> None:
+    recorded, products = training
+    pairs = [pair for fusion in products.fusions for pair in fusion.pairs]
+    assert [pair.id for pair in recorded.all(FusionPair)] == [pair.id for pair in pairs]
+    verdicts = {pair.id: pair.fused for pair in recorded.all(FusionPair)}
+    assert verdicts == {pair.id: pair.fused for pair in pairs}
+    for fusion, groups in zip(products.fusions, recorded.all(FusionGroups), strict=True):
+        assert len(groups.groups) == len(fusion.program.steps)
+        calls = [group.kind == "extern" for group in groups.groups]
+        assert calls == [isinstance(step, Call) for step in fusion.program.steps]
+    fused = summarise(recorded).fusion.fused
+    assert fused == sum(pair.fused for pair in pairs)
+
+
+def test_decisions_are_recorded_with_what_was_weighed(
+    training: tuple[Recorded, Products],
+) -> None:
+    recorded, _ = training
+    decided = {one.id: one for one in recorded.all(Decided)}
+    for pair in recorded.all(FusionPair):
+        if pair.id in decided:
+            assert decided[pair.id].choice == ("fuse" if pair.fused else "apart")
+    (partition,) = recorded.all(Partition)
+    saved = {value.node for value in partition.values if value.choice == "saved"}
+    kept = {one.id.rpartition("/")[2] for one in decided.values() if one.choice == "save"}
+    assert saved == kept
+
+
+def test_memory_and_kernels_are_those_of_the_plan(training: tuple[Recorded, Products]) -> None:
+    recorded, products = training
+    rows = zip(products.plans, products.units, recorded.all(MemoryPlan), strict=True)
+    for plan, unit, memory in rows:
+        steps = [
+            step
+            for one in plan.steps
+            for step in ([one.run] if isinstance(one.run, Call) else one.run.nests)
+        ]
+        kernels = [kernel for kernel in recorded.all(Kernel) if kernel.graph == memory.graph]
+        assert len(kernels) == len(steps) == len(memory.steps)
+        assert memory.peak_bytes == plan.peak_bytes
+        assert set(plan.placements) <= {buffer.name for buffer in memory.buffers}
+        for kernel, step in zip(kernels, steps, strict=True):
+            if isinstance(step, Nest):
+                name, function = unit.kernels[step.name]
+                assert recorded.text(kernel.text) == function.body.replace("@", name)
+                assert kernel.locations or kernel.no_line
+            else:
+                assert (kernel.language, kernel.name) == ("aten", step.target)
+    units = [recorded.text(one.text) for one in recorded.all(Wrapper) if one.language == "cpp"]
+    assert all(unit.code in text for unit, text in zip(products.units, units, strict=True))
+
+
+def test_the_cache_is_asked_and_misses(training: tuple[Recorded, Products]) -> None:
+    recorded, _ = training
+    asked = [(one.cache, one.verdict) for one in recorded.all(CacheLookup)]
+    assert asked.count(("tcw graph", "miss")) == 2
+    assert asked.count(("kernel build", "miss")) == 2
+
+
+def test_every_section_can_be_shown(training: tuple[Recorded, Products]) -> None:
+    recorded, _ = training
+    for name in SECTIONS:
+        assert to_text(explain(recorded, 100, 40, (name,)), 100)

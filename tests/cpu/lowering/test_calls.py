@@ -1,0 +1,176 @@
+"""Calls: what loops do not compute runs as ATen, on memory with the strides it was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compiler.loops.graph import Call, Graph, Operand
+from compiler.lowering.driver import lower
+from compiler.lowering.registry import Unsupported
+from tests.cpu.lowering.harness import lowered
+
+X = torch.randn(3, 4, 5)
+SQUARE = torch.randn(4, 4)
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "mm": (lambda x, y: (x + 1) @ y.t(), (X[0], X[1])),
+    "mm of a broadcast": (lambda x, y: torch.mm(x.expand(4, 5) * 1, y.expand(5, 6)),
+                          (X[0, :1], X[0, 0, :1])),
+    "bmm of what has no strides": (
+        lambda x: torch.bmm(x.permute(2, 0, 1).reshape(3, 4, 5), x.transpose(1, 2)), (X,),
+    ),
+    "mm of windows": (lambda x: (x * 2).unfold(0, 3, 1) @ x[:3], (torch.randn(6),)),
+    "mm of repeats": (lambda x: x.repeat(2, 1) @ x.t(), (X[0],)),
+    "convolution, channels-last": (
+        lambda x, w: F.conv2d(F.relu(x), w),
+        (torch.randn(2, 3, 6, 6).contiguous(memory_format=torch.channels_last),
+         torch.randn(4, 3, 3, 3)),
+    ),
+    "convolution of a sliced map": (
+        lambda x, w: F.conv1d((x * 2)[:, :, ::2], w), (torch.randn(2, 3, 9), torch.randn(4, 3, 2)),
+    ),
+    "attention": (
+        lambda x: F.scaled_dot_product_attention(*[x.transpose(1, 2) + i for i in range(3)]),
+        (torch.randn(2, 6, 4, 8),),
+    ),
+    "sort": (lambda x: torch.sort(x * 2, 1), (X,)),
+    "topk": (lambda x: x.topk(2).values + 1, (X,)),
+    "fft": (lambda x: torch.fft.rfft(x * 2).abs(), (X,)),
+    "complex numbers": (
+        lambda x: torch.view_as_real(torch.complex(x, x + 1).transpose(0, 1) * 2), (X,),
+    ),
+    "float64 and complex outputs": (lambda x: torch.complex(x, x).t(), (X[0].double(),)),
+    "float8": (lambda x: x.to(torch.float8_e4m3fn).to(torch.float32) + 1, (X,)),
+    "uint16": (lambda x: x.to(torch.uint16).to(torch.int32), (torch.arange(5),)),
+    "bits of another dtype": (lambda x: (x * 2).view(torch.int32) + 1, (X,)),
+    "median": (lambda x: torch.median(x, 1), (X,)),
+    "inverse": (lambda x: torch.linalg.inv(x) * 2, (SQUARE,)),
+    "one result of several": (lambda x: torch.linalg.qr(x)[1] + 1, (SQUARE,)),
+    "max pooling": (lambda x: F.max_pool2d(x[None], 2) * 2, (torch.randn(3, 6, 6),)),
+    "no elements": (lambda x: (x[:0] @ x.t(), torch.sort(x[:, :0])), (X[0],)),
+    "as_strided of a map": (lambda x: (x * 2).as_strided((2, 3), (3, 1), 2), (X,)),
+    "an argument without dimensions": (
+        lambda x, y: torch.linspace(0, 1, 5) * y, (X, torch.tensor(2.0)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_call(name: str) -> None:
+    fn, args = CASES[name]
+    lowered(fn, *args, calls=None)
+
+
+def test_random_numbers_are_those_of_eager() -> None:
+    def draw(x: Any) -> Any:
+        a = torch.rand_like(x)
+        b = torch.bernoulli(a)
+        return a * 2, b + torch.randn(4), F.dropout(x, 0.5)
+
+    found = lowered(draw, X[0, 0, :4], calls=None)
+    effects = [n.effect for n in found.graphs[0].nodes if isinstance(n, Call)]
+    assert effects == [True] * 4
+
+
+@torch.library.custom_op("tcw_tests::scale_", mutates_args={"x"})
+def scale_(x: torch.Tensor, by: float) -> None:
+    x.mul_(by)
+
+
+@torch.library.custom_op("tcw_tests::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def test_custom_operations() -> None:
+    found = lowered(lambda x: twice(x.t() + 1).t() * 3, X[0], calls=("twice",))
+    assert found.fallbacks() == ["no lowering for tcw_tests.twice.default"]
+
+
+def test_a_custom_operation_that_writes_its_argument() -> None:
+    def both(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        scale_(y, 3.0)
+        scale_(x, 2.0)
+        return y + x
+
+    lowered(both, X, calls=("scale_",))
+
+
+def test_a_call_gets_the_strides_it_was_traced_with() -> None:
+    x = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    found = lowered(lambda x: torch.sort(x + 1), x, calls=("sort",))
+    (call,) = [node for node in found.graphs[0].nodes if isinstance(node, Call)]
+    (operand,) = call.operands()
+    assert isinstance(operand, Operand)
+    assert operand.strides == x.stride()
+
+
+def test_sizes_that_depend_on_data_are_left_to_aten() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with torch._functorch.config.patch(fake_tensor_propagate_real_tensors=False):
+        module = make_fx(lambda x: torch.nonzero(x) * 2, tracing_mode="symbolic")(torch.ones(3))
+    with pytest.raises(Unsupported, match="content of a tensor"):
+        lower(module, "graph")
+
+
+def test_gradients() -> None:
+    def fn(x: torch.Tensor, w: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        y = F.embedding(i, w)
+        z = torch.cat([y[:, 1:], x.transpose(0, 1)[:, :2]], 1)
+        z = F.pad(z, (1, 0)).flip(0)
+        picked = z.gather(2, i[:, :1, None].expand(-1, -1, 2))
+        return torch.stack([z.sum(-1).unfold(1, 2, 1).sum(), picked.sum(), z[i[:, :2] % 3].sum()])
+
+    lowered(
+        fn,
+        torch.randn(4, 3, 5, requires_grad=True),
+        torch.randn(7, 5, requires_grad=True),
+        torch.tensor([[1, 2, 3, 4], [0, 4, 1, 1], [3, 3, 3, 3]]),
+        calls=None,
+    )
+
+
+def test_sizes_as_arguments_and_as_numbers() -> None:
+    seen: list[Graph] = []
+
+    def backend(module: Any, inputs: Any) -> Any:
+        from torch._dynamo.backends.common import aot_autograd
+
+        from compiler.engine.decompositions import decompositions
+        from compiler.loops.interpreter import run_graph
+        from compiler.loops.verifier import verify_graph
+
+        def compiler(module: Any, inputs: Any) -> Any:
+            graph = lower(module, "graph")
+            verify_graph(graph)
+            seen.append(graph)
+            return lambda *args: run_graph(graph, list(args))
+
+        return aot_autograd(fw_compiler=compiler, decompositions=decompositions())(module, inputs)
+
+    def fn(x: torch.Tensor, n: int) -> Any:
+        half = x.shape[0] // 2
+        wide = torch.full((int(x.shape[0] * 0.5),), n)
+        ends = x[:, -n:], x[n:], x.reshape(-1)[: x.shape[0] - n]
+        root = x / x.shape[1] ** 0.5
+        return x[:half].repeat(n, 1) * n, x.shape[0] * n, x.view(half, -1), root, ends, wide
+
+    torch._dynamo.reset()
+    compiled = torch.compile(fn, backend=backend, dynamic=True, fullgraph=True)
+    with torch.no_grad():
+        for rows, n in ((6, 3), (8, 5)):
+            x = torch.randn(rows, 5)
+            torch.testing.assert_close(compiled(x, n), fn(x, n))
+    assert seen[0].hints
