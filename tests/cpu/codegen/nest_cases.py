@@ -89,7 +89,7 @@ def mixed() -> dict[str, Case]:
         ),
         "arange": (lambda x: x + torch.arange(37), (r(5, 37),)),
         "one hot": (lambda x: F.one_hot(x, 7), (i(7, 21),)),
-        "cross entropy": (F.cross_entropy, (r(40, 333), i(333, 40))),
+        "cross entropy": (F.cross_entropy, (r(512, 701), i(701, 512))),
         "pad": (lambda x: F.pad(x, (2, 3, 1, 1)), (r(5, 7),)),
         "reverse scan": (lambda x: x.flip(1).cumsum(1).flip(1), (r(5, 37),)),
         "product": (lambda x: (x.prod(1), x.cumprod(1)), (r(5, 37),)),

@@ -1,4 +1,4 @@
-// sum: 4096 x 1024
+// mul + sum: 4096 x 1024
 static void @_0(void* const* pointers, const long* sizes, char* workspace, int* error, long begin, long end) {
     const float* __restrict arg = (const float*)pointers[0];
     for (long block = begin; block < end; block++) {
@@ -28,7 +28,7 @@ static void @_0(void* const* pointers, const long* sizes, char* workspace, int* 
     }
 }
 
-// sum: [64] x 1024
+// mul + sum: [64] x 1024
 static void @_1(void* const* pointers, const long* sizes, char* workspace, int* error, long begin, long end) {
     const float* __restrict sum = (const float*)(workspace + 0);
     float* __restrict sum_1 = (float*)pointers[1];

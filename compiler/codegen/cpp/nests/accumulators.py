@@ -8,7 +8,7 @@ the sizes alone, so that any number of threads gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from compiler.codegen.cpp.nests.code import Code, Scope
@@ -113,8 +113,12 @@ class Accumulators:
             self.kept[name] = self._array(f"{base_name(name)}_row", statement.dtype, axes)
         return self.kept[name]
 
-    def _fill(self, array: Array, identity: str, dtype: str, scope: Scope) -> None:
-        lanes, stored = self.vector, compute_dtype(dtype)
+    def _fill(self, array: Array, start: Callable[[Lanes], str], scope: Scope) -> None:
+        """Fill an array, vector by vector where it has a result for each lane."""
+        lane, stored = self.schedule.lane, array.base.dtype
+        along = lane is not None and array.address.strides[lane] != 0
+        lanes = self.vector if along else self.scalar
+        identity = start(lanes)
         size, loop = c_expression(array.size), Code()
         pointer = f"{array.base.name} + i"
         if isinstance(array.size, int) and array.size % lanes.count == 0:
@@ -123,6 +127,10 @@ class Accumulators:
             left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
             loop.add(lanes.store_partial(stored, pointer, identity, left))
         scope.code.enclose(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
+
+    def _fill_identity(self, array: Array, op: str, scope: Scope) -> None:
+        dtype = array.base.dtype
+        self._fill(array, lambda lanes: lanes.identity(ARG.get(op, op), dtype), scope)
 
     # Reductions
 
@@ -145,15 +153,14 @@ class Accumulators:
                     f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes
                 )
                 accumulator.array = array
-                start = self.vector.identity(ARG.get(statement.op, statement.op), dtype)
-                self._fill(array, start, dtype, scope)
+                self._fill_identity(array, statement.op, scope)
                 if statement.op in ARG:
                     index = self._index_dtype(accumulator)
                     indices = self._array(
                         f"{base_name(statement.name)}_at", index, accumulator.row_axes
                     )
                     accumulator.index_array = indices
-                    self._fill(indices, self.vector.constant(0, index), index, scope)
+                    self._fill(indices, lambda lanes: lanes.constant(0, lanes.index_dtype), scope)
             found.append(accumulator)
         return found
 
@@ -359,7 +366,7 @@ class Accumulators:
                 axes = frozenset(statement.axes) - {statement.axis}
                 array = self._array(f"{base_name(statement.name)}_carry", dtype, axes)
                 self._carries[statement.name] = array
-                self._fill(array, self.vector.identity(statement.op, dtype), dtype, scope)
+                self._fill_identity(array, statement.op, scope)
 
     def scan(self, statement: ScanAlong, scope: Scope) -> None:
         """The scan's value for one element or vector, and what it carries on."""
@@ -402,8 +409,7 @@ class Accumulators:
             width = c_expression(rider.array.size)
             head.add(f"{element}* {base.name} = ({element}*)({start}) + block * {width};")
             saved, scope.code = scope.code, head
-            dtype = base.dtype
-            self._fill(rider.array, self.vector.identity(rider.statement.op, dtype), dtype, scope)
+            self._fill_identity(rider.array, rider.statement.op, scope)
             scope.code = saved
         head.extend(scope.code)
         scope.code = head

@@ -43,6 +43,7 @@ class Scope:
         *,
         is_lane: bool = False,
         partial: int | None = None,
+        flipped: bool = False,
         count: str | None = None,
     ) -> None:
         self.parent = parent
@@ -58,6 +59,8 @@ class Scope:
         self.depth: int = parent.depth + 1 if parent else 0
         self.partial = partial
         """The axis along which this scope only knows where its unit starts."""
+        self.flipped = flipped
+        """It starts at the axis's last element, from which the lanes go backwards."""
         known = parent.axes if parent else frozenset()
         self.axes: frozenset[int] = known | frozenset(self.own) - {partial}
         """Axes whose index is known here."""

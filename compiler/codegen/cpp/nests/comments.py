@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from compiler.codegen.cpp.nests.code import Code
@@ -47,4 +48,4 @@ class Comments:
 def _one_line(text: str) -> str:
     """User text as the rest of a comment: one line, nothing that goes on to the next."""
     shown = "".join(c if c.isprintable() else "?" for c in text)[:160]
-    return shown.replace("\\", "/").replace("??/", "?/")
+    return re.sub(r"\?+/", "?/", shown.replace("\\", "/"))

@@ -81,7 +81,11 @@ class Loops:
             self.accumulators.close_block(holder)
             inner.enclose(units.block_loop(begin, end), holder.code)
         else:
-            inner.enclose(units.loop(begin, end), unit.code)
+            header = units.loop(begin, end)
+            if header:
+                inner.enclose(header, unit.code)
+            else:
+                inner.extend(unit.code)
         whole = Code()
         whole.extend(self.scratch.head)
         whole.extend(root.code)
@@ -191,6 +195,9 @@ class Loops:
             scope.code.enclose(f"for (long {name} = 0; {name} < {bound}; {name}++)", body)
             return self._end_lane(scope)
         main, single, tail = _parts(size, lanes, steps)
+        if tail and isinstance(size, int) and size < lanes:
+            scope.code.extend(self._lane_body(walk, scope, found, "0", 0, str(size)))
+            return self._end_lane(scope)
         if steps == 1:
             body = self._lane_body(walk, scope, found, name, 0, None) if main else Code()
             self._plain_loop(scope, body, name, bound, main, tail)
@@ -224,10 +231,7 @@ class Loops:
             body.add(f"const long count = {bound} - {name};")
             partial = self._lane_body(walk, scope, found, name, 0, "count")
             body.extend(partial)
-            if main or not isinstance(size, int):
-                scope.code.enclose(f"if ({name} < {bound})", body)
-            else:
-                scope.code.enclose("", body)
+            scope.code.enclose(f"if ({name} < {bound})", body)
         return self._end_lane(scope)
 
     def _plain_loop(
@@ -247,7 +251,7 @@ class Loops:
         lane = self.schedule.lane
         assert lane is not None
         size = c_expression(self.facts.nest.axes[lane].size)
-        return Scope(scope, self.scalar, {lane: (f"({size} - 1)", 1)}, partial=lane)
+        return Scope(scope, self.scalar, {lane: (f"({size} - 1)", 1)}, partial=lane, flipped=True)
 
     def _end_lane(self, scope: Scope) -> None:
         if scope.partial is not None and scope.parent is not None:

@@ -211,7 +211,7 @@ class Values:
             text = self.pointer(base, address, scope.parent)
             added = ""
             for axis, (index, sign) in scope.own.items():
-                if base.relative and axis == scope.partial:
+                if base.relative and axis == scope.partial and not scope.flipped:
                     continue
                 part = product_text(index, address.strides[axis])
                 if part:
