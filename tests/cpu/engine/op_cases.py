@@ -286,7 +286,8 @@ class Notes:
 @contextmanager
 def noting() -> Iterator[Notes]:
     """How many graphs reach the engine meanwhile, and why operations of them are left to ATen."""
-    from compiler.engine import backend, compile as stage
+    from compiler.engine import backend
+    from compiler.engine import compile as stage
     from compiler.loops.graph import Call
     from compiler.lowering.registry import Unsupported
 
