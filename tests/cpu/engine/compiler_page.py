@@ -46,7 +46,7 @@ BLOCK = re.compile(
 ISA = "avx512"
 """The page's machine, whatever the test's own is: the text is generated, not built."""
 
-WIDTH = 160
+WIDTH = 190
 
 
 def blocks(page: str, kind: str) -> dict[str, str]:
@@ -107,7 +107,7 @@ class Walk:
         chosen: list[str] = []
         taking = False
         for line in self.artifacts[0].unit.split("\n"):
-            if not line.startswith(" "):
+            if line != "}" and not line.startswith(" "):
                 taking = line.startswith(tuple(starts))
             if taking:
                 chosen.append(line)
