@@ -14,21 +14,22 @@ from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
-from compiler.engine.failures import gave_up
+from compiler.engine.failures import gave_up, strict
 from compiler.engine.graph_facts import comments, constants, donated, outputs_of_the_user
 from compiler.engine.recording import current
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
+from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
+from compiler.lowering.registry import Unsupported
 from compiler.memory.planner import plan
-from compiler.runtime.arguments import first_refusal
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
 from compiler.runtime.cached import Outcome, compiled_graph
 from compiler.runtime.compiled import load
 from compiler.runtime.graph_cache import Miss
 from compiler.runtime.graph_key import graph_key
-from compiler.runtime.store import open_store
+from compiler.runtime.store import usable_store
 from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
@@ -72,19 +73,20 @@ def _compiled(
             raise Ended
 
     goes_on("lowering")
-    if refusal := first_refusal(example_inputs):
-        records.refused(refusal)
-        return run_as_it_is(module)
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
 
     def make() -> Artifact:
         """What the cache does not hold."""
         with dynamo_timed("tcw.lowering"):
             values = lower(module, graph)
+        if strict():
+            verify_graph(values)
         records.lowered(module, values)
         goes_on("fusion")
         with dynamo_timed("tcw.fusion"):
             fusion = fuse(values, gate)
+        if strict():
+            verify_program(fusion.program)
         records.fused(fusion)
         goes_on("memory")
         with dynamo_timed("tcw.memory"):
@@ -100,14 +102,21 @@ def _compiled(
         goes_on("build")
         return artifact
 
-    store, own = open_store(), constants(module)
+    store, refused = usable_store()
+    if refused:
+        records.without_cache(refused)
+    own = constants(module)
     otherwise = run_as_it_is_when_asked(module)
-    with dynamo_timed("tcw.build"):
-        if recorder is not None and gate.overrides:
-            # An override has to meet its decision: nothing may come from the cache.
-            outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
-        else:
-            key = graph_key(module, {"kind": kind, "overrides": gate.text(graph)})
-            outcome = compiled_graph(key, store, make, own, otherwise)
-            records.looked_up(key.digest, outcome)
+    try:
+        with dynamo_timed("tcw.build"):
+            if recorder is not None and gate.overrides:
+                # An override has to meet its decision: nothing may come from the cache.
+                outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
+            else:
+                key = graph_key(module, {"kind": kind, "overrides": gate.text(graph)})
+                outcome = compiled_graph(key, store, make, own, otherwise)
+                records.looked_up(key.digest, outcome)
+    except Unsupported as reason:
+        records.refused(str(reason))
+        return run_as_it_is(module)
     return outcome.compiled.call

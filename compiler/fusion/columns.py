@@ -48,7 +48,7 @@ def with_columns(
     `names` is told what each reader now computes as well.
     """
     maps = {node.name: node for node in graph.nodes if isinstance(node, Map)}
-    places = {node.name: place for place, node in enumerate(graph.nodes)}
+    places = {n.name: p for p, n in enumerate(graph.nodes) if not isinstance(n, Call)}
     stored = _operands(graph)
     computed = {node.name for node in graph.nodes if is_compute(node)}
     versions = Versions(graph)

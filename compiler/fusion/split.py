@@ -6,14 +6,14 @@ the borders of the pieces, each part reads the memory of its piece and the cat i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from compiler.control.decisions import Decision, Gate
 from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import is_compute, through
+from compiler.fusion.through import in_memory, is_compute, through
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Expression, Load, rewrite
@@ -46,19 +46,31 @@ def split_at_pieces(
 ) -> tuple[list[Node], list[Split]]:
     """The graph's nodes, with maps over a cat as stores of their pieces.
 
-    Only maps that end in memory for calls and outputs, which have no more readers to fuse with.
+    Only maps that end in memory for calls and outputs, which have no more readers to fuse with,
+    and that (with what they alone read) read memory: parts could not join the nest of a row.
     """
     cats = _cats(graph)
     if not cats:
         return graph.nodes, []
     finals = _finals(graph)
     versions = Versions(graph)
-    places = {node.name: place for place, node in enumerate(graph.nodes)}
+    places = {n.name: p for p, n in enumerate(graph.nodes) if not isinstance(n, Call)}
     taken = set(places)
+    once = _read_once(graph)
+    computed = {n.name for n in graph.nodes if is_compute(n)}
     considered: list[Split] = []
     nodes: list[Node] = []
     for place, node in enumerate(graph.nodes):
-        buffer = _cat_of(node, cats) if isinstance(node, Map) and node.name in finals else ""
+        path: list[str] = []
+        buffer = ""
+        if isinstance(node, Map) and node.name in finals:
+            original = node
+            node = _expanded(node, once, versions, places, path)
+            buffer = _cat_of(node, cats)
+            if any(leaf.value in computed for leaf in reads(node)):
+                buffer = ""
+            if not buffer:
+                node = original
         pieces = cats.get(buffer, [])
         parts = _parts(node, buffer, pieces, taken) if isinstance(node, Map) and buffer else None
         moved = all(
@@ -67,23 +79,59 @@ def split_at_pieces(
             for leaf in reads(piece)
         )
         if parts is None or not moved:
-            nodes.append(node)
+            nodes.append(graph.nodes[place])
             continue
         reason = f"{buffer} need not be written: {len(parts)} loops, one for each piece"
         pair = (node.name, buffer)
         decision = Decision(graph.name, KIND, pair, SPLIT, (SPLIT, WHOLE), "pieces", reason)
         held = [piece.name for piece in pieces]
-        done = not gate.veto(graph.name, held, (node.name,)) and gate.decide(decision) == SPLIT
+        veto = gate.veto(graph.name, (*held, *path), (node.name, *path))
+        done = not veto and gate.decide(decision) == SPLIT
         considered.append(Split(decision.id, node.name, buffer, done, reason))
         if not done:
-            nodes.append(node)
+            nodes.append(graph.nodes[place])
             continue
         assert isinstance(node, Map)
         nodes += [Buffer(node.name, node.dtype, node.domain), *parts]
         for part, piece in zip(parts, pieces, strict=True):
             taken.add(part.name)
-            names.setdefault(part.name, []).extend((node.name, piece.name))
+            names.setdefault(part.name, []).extend((node.name, piece.name, *path))
     return nodes, considered
+
+
+def _read_once(graph: Graph) -> dict[str, Map]:
+    """Maps that one node reads, once, and that need not be in memory."""
+    count: dict[str, int] = {}
+    for node in graph.nodes:
+        if is_compute(node):
+            for leaf in reads(node):
+                count[leaf.value] = count.get(leaf.value, 0) + 1
+    fixed = in_memory(graph)
+    return {
+        node.name: node
+        for node in graph.nodes
+        if isinstance(node, Map) and node.name not in fixed and count.get(node.name) == 1
+    }
+
+
+def _expanded(
+    node: Map, once: dict[str, Map], versions: Versions, places: dict[str, int], path: list[str]
+) -> Map:
+    """The map with all that it alone reads in its expression; `path`: their names."""
+    here = places[node.name]
+
+    def leaf(part: Expression) -> Expression:
+        source = once.get(part.value) if isinstance(part, Load) else None
+        if source is None or not isinstance(part, Load):
+            return part
+        there = places[source.name]
+        if not all(versions.same(read.value, there, here) for read in reads(source)):
+            return part
+        path.append(source.name)
+        sizes = elements(source.domain), elements(node.domain)
+        return rewrite(through(source.expression, part.view, *sizes), leaf)
+
+    return replace(node, expression=rewrite(node.expression, leaf))
 
 
 def _cats(graph: Graph) -> dict[str, list[Store]]:

@@ -3,8 +3,9 @@
 Operands and result have the dtype that the `Op` states, except: comparisons, `isnan`, `isinf` and
 `signbit` answer bool, and their operands share one dtype; `where` takes a bool first; `convert`
 takes any dtype. Lowering inserts the `convert`s that ATen's type promotion asks for, so no operator
-promotes. The 16-bit floats are computed in float32 and rounded where they are stored or where a
-`convert` says so. NaN and signed zeros behave as in ATen.
+promotes. The 16-bit floats are computed in float32 and rounded where they are stored, or where the
+user converts (`rounded`); a `convert` that is widened again may be left out. NaN and signed zeros
+behave as in ATen.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ OPERATORS = _table(
     # selection and conversion
     Operator("where", 3, 1),
     Operator("convert", 1, 1),
+    Operator("rounded", 1, 2),  # a 16-bit float that the user asked for: never kept wider
     # bits and booleans: on bool, the logical operators
     Operator("bitwise_and", 2, 1),
     Operator("bitwise_or", 2, 1),

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from compiler.loops.dtypes import REDUCED
+from compiler.loops.expressions import Expression, Op, convert
 from compiler.lowering.builder import Builder, logical_strides, storage_order
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
@@ -37,7 +39,15 @@ def to_copy(builder: Builder, tensor: Tensor, *_: object, **options: object) -> 
     """Another dtype or memory format, on the same device."""
     if options.get("pin_memory"):
         raise NoLowering("pinned memory")
+    meta = builder.meta
+    if meta.dtype in REDUCED and tensor.dtype in ("float32", "float64"):
+        return builder.pointwise([tensor], lambda x: _rounded(x, meta.dtype), compute=tensor.dtype)
     return as_promised(builder, tensor)
+
+
+def _rounded(expression: Expression, dtype: str) -> Expression:
+    """The 16-bit value that the user asked for, also where it is widened again."""
+    return Op("rounded", (convert(expression, dtype),), dtype)
 
 
 @lowers("copy")

@@ -47,7 +47,7 @@ def apply(name: str, args: list[Value], dtype: str) -> Value:
 
     Raises TypeError where torch answers another dtype: operators do not promote.
     """
-    if name == "convert":
+    if name in ("convert", "rounded"):
         return rounded(args[0], dtype)
     function = FUNCTIONS.get(name) or getattr(torch, name)
     result = function(*args)

@@ -1,4 +1,5 @@
-"""16-bit floats stay float32 inside of a nest: what is rounded and widened again is left as it is.
+"""16-bit floats stay float32 inside of a nest: what is rounded and widened again is left as it is,
+unless the user asked for the rounding (`rounded`).
 
 ATen rounds each result to 16 bits because it stores it. Where the next operation reads the register
 instead, rounding costs five instructions and accuracy; it is kept in front of operations that a
@@ -24,6 +25,8 @@ def without_round_trips(nest: Nest) -> Nest:
     """The nest without float32 -> 16 bits -> float32."""
     wide: dict[str, str] = {}
     """16-bit values of statements that are also there in float32: under which name."""
+    stored: dict[str, str] = {}
+    """The same for values that only a store may take unrounded, since it rounds itself."""
     statements: list[Statement] = []
     changed = False
     for statement in nest.statements:
@@ -32,16 +35,21 @@ def without_round_trips(nest: Nest) -> Nest:
         new = replace(statement, expression=expression)
         if isinstance(new, Write):
             terms = tuple(replace(term, index=_visit(term.index, wide)) for term in new.terms)
-            new = replace(new, terms=terms, expression=_stored(expression, new.dtype, wide))
+            new = replace(
+                new, terms=terms, expression=_stored(expression, new.dtype, wide | stored)
+            )
             changed |= new.expression is not expression
-        if isinstance(new, Let) and new.dtype in REDUCED and _rounds(new.expression):
-            assert isinstance(new.expression, Op)
-            source = new.expression.args[0]
+        rounding = _rounding(new) if isinstance(new, Let) else None
+        if isinstance(new, Let) and rounding is not None:
+            source = rounding.args[0]
             if source.dtype == "float32":
                 name = f"{new.name}_wide"
-                wide[new.name] = name
+                asked = rounding is not new.expression
+                (stored if asked else wide)[new.name] = name
                 statements.append(Let(name, "float32", source, new.axes, new.origins))
                 rounded = convert(Local(name, "float32"), new.dtype)
+                if asked:
+                    rounded = Op("rounded", (rounded,), new.dtype)
                 new = replace(new, expression=rounded)
         statements.append(new)
     if not changed:
@@ -55,15 +63,21 @@ def _stored(expression: Expression, dtype: str, wide: dict[str, str]) -> Express
         return expression
     if isinstance(expression, Local) and expression.name in wide:
         return Local(wide[expression.name], "float32")
+    if isinstance(expression, Op) and expression.name == "rounded":
+        (expression,) = expression.args
     if isinstance(expression, Op) and expression.name == "convert":
         return expression.args[0] if expression.args[0].dtype == "float32" else expression
     return expression
 
 
-def _rounds(expression: Expression) -> bool:
-    return (
-        isinstance(expression, Op) and expression.name == "convert" and expression.dtype in REDUCED
-    )
+def _rounding(statement: Let) -> Op | None:
+    """The conversion to 16 bits that a statement is; of a `rounded` one, the one inside."""
+    expression = statement.expression
+    if isinstance(expression, Op) and expression.name == "rounded":
+        (expression,) = expression.args
+    if isinstance(expression, Op) and expression.name == "convert" and expression.dtype in REDUCED:
+        return expression
+    return None
 
 
 def _visit(expression: Expression, wide: dict[str, str]) -> Expression:

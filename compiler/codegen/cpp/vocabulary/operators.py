@@ -67,6 +67,8 @@ def form(lanes: Lanes, op: str, operand: str, dtype: str) -> Form:
     """The form of `op` on operands of `operand`; KeyError where ATen has no such operation."""
     if op == "convert":
         return Form(conversions.convert(lanes, "{0}", operand, dtype), infix=True)
+    if op == "rounded":
+        return Form("{0}", infix=True)  # its argument is the conversion, which rounds
     held = compute_dtype(operand)
     if op == "where":
         return arithmetic.where(lanes, held)

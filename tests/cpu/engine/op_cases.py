@@ -1,0 +1,330 @@
+"""One case of torch's op database (torch/testing/_internal): eager and the engine side by side.
+
+Both get the same inputs and the same random state; what the inputs hold afterwards is compared as
+well as what is answered. Verdicts:
+
+- `equal`: `assert_close` with its defaults;
+- `closer`: 16-bit floats that are not equal to eager's, and no further from float64 than eager's
+  or Inductor's are;
+- `wrong`, `error` (the engine's own), `crash` (of the process, or no answer for minutes);
+- `skipped`: eager refuses the sample, or AOTAutograd cannot trace it, so that no engine is asked.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._dynamo.utils import preserve_rng_state
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils import _pytree as pytree
+
+import compiler
+
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "int64": torch.int64,
+    "bool": torch.bool,
+}
+
+UNCOMPARABLE = {
+    "empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted",
+}  # fmt: skip
+"""What they answer is not defined."""
+
+BAD = ("wrong", "error", "crash")
+
+Function = Callable[..., Any]
+
+
+@dataclass
+class Outcome:
+    name: str
+    dtype: str
+    sample: int
+    verdict: str
+    detail: str = ""
+    fallbacks: str = ""
+    """`no lowering for X`, of the graphs that it took, with `; ` between; `whole graph: …`."""
+
+
+@dataclass
+class Case:
+    """An operation and a dtype: the first sample, or all of them."""
+
+    op: Any
+    dtype: str
+    gradients: bool = False
+    all_samples: bool = False
+    through_dynamo: bool = False
+    dynamic: bool = False
+    """Every size but 0 and 1 is a symbol."""
+
+    @property
+    def name(self) -> str:
+        return full_name(self.op)
+
+    def exists(self) -> bool:
+        dtype = DTYPES[self.dtype]
+        if not self.op.supports_dtype(dtype, "cpu"):
+            return False
+        return not self.gradients or (self.op.supports_autograd and dtype.is_floating_point)
+
+    def run(self) -> Iterator[Outcome]:
+        torch.manual_seed(0)
+        try:
+            samples = self.op.sample_inputs("cpu", DTYPES[self.dtype], requires_grad=self.gradients)
+            for number, sample in enumerate(samples):
+                yield self._outcome(number, sample)
+                if not self.all_samples:
+                    return
+        except Exception as error:  # the database itself fails for some dtypes
+            yield self._said(0, "skipped", f"no samples: {_words(error)}")
+
+    def _said(self, number: int, verdict: str, detail: str = "", fallbacks: str = "") -> Outcome:
+        return Outcome(self.name, self.dtype, number, verdict, detail, fallbacks)
+
+    def _outcome(self, number: int, sample: Any) -> Outcome:
+        function, tensors = function_of(self.op, sample)
+        try:
+            wanted = called(function, tensors, self.gradients)
+        except Exception as error:
+            return self._said(number, "skipped", f"eager: {_words(error)}")
+        with noting() as notes:
+            try:
+                found = called(self._compiler(function), tensors, self.gradients)
+            except Exception as error:
+                mine = bool(notes.graphs) or _is_ours(error)
+                return self._said(number, "error" if mine else "skipped", _words(error))
+        verdict, detail = "equal", ""
+        if self.op.name not in UNCOMPARABLE:
+            verdict, detail = compare(function, tensors, self.gradients, wanted, found)
+        return self._said(number, verdict, detail, "; ".join(dict.fromkeys(notes.reasons)))
+
+    def _compiler(self, function: Function) -> Function:
+        from compiler.engine.backend import backend
+
+        if not self.through_dynamo:
+            return directly(function, backend, dynamic=self.dynamic)
+        torch._dynamo.reset()
+        return torch.compile(function, backend=backend, fullgraph=True, dynamic=self.dynamic)  # type: ignore[no-any-return]
+
+
+def operations() -> list[Any]:
+    """The database, whose random operations take the random state as they find it: it would set a
+    seed inside of each, which AOTAutograd's graph does not hold."""
+    from torch.testing._internal import common_methods_invocations as database
+
+    database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+    return list(database.op_db)
+
+
+def full_name(op: Any) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else str(op.name)
+
+
+def function_of(op: Any, sample: Any) -> tuple[Function, list[torch.Tensor]]:
+    """The sample as a function of its tensors alone, and these."""
+    flat, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+    places = [i for i, item in enumerate(flat) if isinstance(item, torch.Tensor)]
+
+    def function(*tensors: torch.Tensor) -> Any:
+        leaves = list(flat)
+        for place, tensor in zip(places, tensors, strict=True):
+            leaves[place] = tensor
+        first, args, kwargs = pytree.tree_unflatten(leaves, spec)
+        return op.op(first, *args, **kwargs)
+
+    return function, [flat[i] for i in places]
+
+
+def directly(function: Function, backend: Function, *, dynamic: bool = False) -> Function:
+    """What a backend makes of a function that AOTAutograd traces without TorchDynamo before it.
+
+    An operation is one line of Python, so that TorchDynamo, most of the time of such a compile,
+    would find nothing to do.
+    """
+
+    def call(*tensors: Any) -> Any:
+        specs: list[Any] = []
+
+        class Traced(torch.nn.Module):
+            def forward(self, *arguments: Any) -> tuple[Any, ...]:
+                leaves, spec = pytree.tree_flatten(function(*arguments))
+                specs.append(spec)
+                return tuple(leaves)
+
+        mode = FakeTensorMode(shape_env=ShapeEnv())
+        static = None if dynamic else True
+        with preserve_rng_state(), tracing(TracingContext(mode)):
+            inputs = [mode.from_tensor(tensor, static_shapes=static) for tensor in tensors]
+            compiled = backend(Traced(), inputs)
+        return pytree.tree_unflatten(list(compiled(*tensors)), specs[-1])
+
+    return call
+
+
+def called(function: Function, tensors: Sequence[torch.Tensor], gradients: bool) -> list[Any]:
+    """The outputs, flattened; the gradients of the inputs; the inputs as they are then."""
+    inputs = [_copy(tensor) for tensor in tensors]
+    torch.manual_seed(1)
+    if not gradients:
+        with torch.no_grad():
+            return list(pytree.tree_leaves(function(*inputs))) + inputs
+    outputs = list(pytree.tree_leaves(function(*inputs)))
+    roots = [o for o in outputs if isinstance(o, torch.Tensor) and o.requires_grad]
+    leaves = [t for t in inputs if t.requires_grad]
+    found: list[Any] = []
+    if roots and leaves:
+        weights = [_weights(root) for root in roots]
+        found = list(torch.autograd.grad(roots, leaves, weights, allow_unused=True))
+    return [o.detach() if isinstance(o, torch.Tensor) else o for o in outputs] + found
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.layout is not torch.strided:
+        return tensor
+    copy = tensor.detach().clone(memory_format=torch.preserve_format)
+    return copy.requires_grad_(tensor.requires_grad)
+
+
+def _weights(root: torch.Tensor) -> torch.Tensor:
+    """Gradients that a sum does not bring to zero, as of a loss after it."""
+    numbers = torch.linspace(0.25, 1.75, max(root.numel(), 1), dtype=torch.float64)
+    return numbers[: root.numel()].reshape(root.shape).to(root.dtype)
+
+
+def compare(
+    function: Function,
+    tensors: Sequence[torch.Tensor],
+    gradients: bool,
+    wanted: list[Any],
+    found: list[Any],
+) -> tuple[str, str]:
+    """The verdict, and where something differs what."""
+    if len(wanted) != len(found):
+        return "wrong", f"{len(found)} outputs instead of {len(wanted)}"
+    different: list[tuple[int, str]] = []
+    for place, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        if not isinstance(other, torch.Tensor) or not isinstance(one, torch.Tensor):
+            if type(one) is not type(other) or (one != other and one == one):
+                return "wrong", f"output {place}: {one!r} instead of {other!r}"
+            continue
+        if other.layout is not torch.strided or other.is_quantized:
+            continue
+        ours, eager = (f"{t.dtype} {tuple(t.shape)}" for t in (one, other))
+        if ours != eager:
+            return "wrong", f"output {place}: {ours}, not {eager}"
+        try:
+            torch.testing.assert_close(one, other, equal_nan=True)
+        except AssertionError as error:
+            different.append((place, f"output {place}: {' '.join(str(error).split())[:300]}"))
+    if not different:
+        return "equal", ""
+    if not any(t.dtype in (torch.bfloat16, torch.float16) for t in tensors):
+        return "wrong", different[0][1]
+    return _against_float64(function, tensors, gradients, wanted, found, different)
+
+
+def _against_float64(
+    function: Function,
+    tensors: Sequence[torch.Tensor],
+    gradients: bool,
+    wanted: list[Any],
+    found: list[Any],
+    different: list[tuple[int, str]],
+) -> tuple[str, str]:
+    wide = [t.detach().double() if t.is_floating_point() else t for t in tensors]
+    for tensor, like in zip(wide, tensors, strict=True):
+        tensor.requires_grad_(like.requires_grad)
+    inductor: list[Any] | None = None
+    try:
+        exact = called(function, wide, gradients)
+        for place, text in different:
+            ours, eager = (_error(x[place], exact[place]) for x in (found, wanted))
+            if ours <= eager:
+                continue
+            if inductor is None:
+                torch._dynamo.reset()
+                inductor = called(torch.compile(function), tensors, gradients)
+            theirs = _error(inductor[place], exact[place])
+            if ours > theirs:
+                errors = f"error {ours:.3g}, eager's {eager:.3g}, Inductor's {theirs:.3g}"
+                return "wrong", f"{text} ({errors})"
+    except Exception as error:
+        return "wrong", f"{different[0][1]} (no float64: {_words(error)})"
+    return "closer", different[0][1]
+
+
+def _error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    """The largest absolute error; infinite where a number is missing or too much."""
+    if found.numel() == 0:
+        return 0.0
+    wide = torch.complex128 if exact.is_complex() else torch.float64
+    ours, theirs = found.to(wide), exact.to(wide)
+    same = (ours == theirs) | (ours.isnan() & theirs.isnan())
+    errors = torch.where(same, 0.0, (ours - theirs).abs())
+    return float(torch.where(errors.isnan(), torch.inf, errors).max())
+
+
+@dataclass
+class Notes:
+    graphs: int
+    reasons: list[str]
+
+
+@contextmanager
+def noting() -> Iterator[Notes]:
+    """How many graphs reach the engine meanwhile, and why operations of them are left to ATen."""
+    from compiler.engine import backend
+    from compiler.engine import compile as stage
+    from compiler.loops.graph import Call
+    from compiler.lowering.registry import Unsupported
+
+    notes = Notes(0, [])
+    lower, gave_up, compile_graph = stage.lower, stage.gave_up, backend.compile_graph
+
+    def lowered(*args: Any, **kwargs: Any) -> Any:
+        graph = lower(*args, **kwargs)
+        notes.reasons += [n.reason for n in graph.nodes if isinstance(n, Call) and n.reason]
+        return graph
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        notes.graphs += 1
+        return compile_graph(*args, **kwargs)
+
+    def given_up(error: Exception, graph: str) -> None:
+        if not isinstance(error, Unsupported):
+            raise error
+        notes.reasons.append(f"whole graph: {error}")
+
+    stage.lower, stage.gave_up, backend.compile_graph = lowered, given_up, compiled
+    try:
+        yield notes
+    finally:
+        stage.lower, stage.gave_up, backend.compile_graph = lower, gave_up, compile_graph
+
+
+def _is_ours(error: BaseException) -> bool:
+    folder = str(Path(compiler.__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and any(frame.filename.startswith(folder) for frame in frames[-3:])
+
+
+def _words(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    folder = str(Path(compiler.__file__).parent.parent)
+    ours = [f for f in frames if f.filename.startswith(folder)]
+    last = (ours or frames)[-1] if frames else None
+    place = f" at {Path(last.filename).name}:{last.lineno}" if last else ""
+    return f"{type(error).__name__}{place}: {' '.join(str(error).split())[:300]}"
