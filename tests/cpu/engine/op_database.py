@@ -1,7 +1,8 @@
 """Sweeps torch's own op database through the engine; what a verdict means is in `op_cases.py`.
 
     python -m tests.cpu.engine.op_database [--ops add,softmax] [--dtypes float32] [--all-samples]
-        [--gradients] [--dynamo] [--dynamic] [--report FILE] [--part 0/2]
+        [--gradients] [--dynamo] [--dynamic]
+        [--in-place] [--strided] [--report FILE] [--part 0/2]
 
 Cases run in a child process that is forked again after a crash and after every few hundred cases:
 a segmentation fault is the verdict of its case and ends nothing else.
@@ -117,6 +118,8 @@ def main() -> None:
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--dynamo", action="store_true", help="through torch.compile")
     parser.add_argument("--dynamic", action="store_true", help="sizes are symbols")
+    parser.add_argument("--in-place", action="store_true", help="the variants that write an input")
+    parser.add_argument("--strided", action="store_true", help="inputs that are not contiguous")
     parser.add_argument("--part", default="0/1", help="`1/3`: the second third of the operations")
     parser.add_argument("--report", default="", help="write every outcome to this file, tabs")
     arguments = parser.parse_args()
@@ -133,6 +136,8 @@ def main() -> None:
             all_samples=arguments.all_samples,
             through_dynamo=arguments.dynamo,
             dynamic=arguments.dynamic,
+            in_place=arguments.in_place,
+            strided=arguments.strided,
         )
         for dtype in arguments.dtypes.split(",")
         for op in chosen[part::parts]
