@@ -1,8 +1,8 @@
 """`docs/op-coverage.md` from two reports of the op database's sweep.
 
-    python -m tests.cpu.engine.op_database --report forward.tsv
-    python -m tests.cpu.engine.op_database --gradients --report backward.tsv
-    python docs/make_op_coverage.py forward.tsv backward.tsv
+python -m tests.cpu.engine.op_database --report forward.tsv
+python -m tests.cpu.engine.op_database --gradients --report backward.tsv
+python docs/make_op_coverage.py forward.tsv backward.tsv
 """
 
 from __future__ import annotations
