@@ -1,4 +1,4 @@
-"""The decision gate: every choice that our compiler makes passes here, with its reason.
+"""The decision gate: every choice from the partition to the memory plan, with its reason.
 
 A stage describes what it could do as a `Decision` and asks the `Gate`, which answers with one of
 its choices: the default, or what the user's override file says. A choice that a rule forbids is
