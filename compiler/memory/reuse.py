@@ -24,16 +24,18 @@ REUSE = "reuse"
 OWN = "own"
 
 FRESH = frozenset(
-    f"aten.{name}.default"
+    f"{name}.default"
     for name in (
-        "mm",
-        "addmm",
-        "bmm",
-        "baddbmm",
-        "convolution",
-        "convolution_backward",
-        "_scaled_dot_product_flash_attention_for_cpu",
-        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        "aten.mm",
+        "aten.addmm",
+        "aten.bmm",
+        "aten.baddbmm",
+        "aten.convolution",
+        "aten.convolution_backward",
+        "aten.max_pool2d_with_indices",
+        "aten._scaled_dot_product_flash_attention_for_cpu",
+        "aten._scaled_dot_product_flash_attention_for_cpu_backward",
+        "mkldnn._linear_pointwise",
     )
 )
 """Operations that are known to answer memory which nobody else holds."""
