@@ -117,9 +117,8 @@ def attend(folder: Path) -> dict[str, str]:
 
 def backward(folder: Path) -> dict[str, str]:
     found = walk(folder / "softmax.py", backward=True)
-    again = walk(folder / "softmax.py", overrides(folder / "recompute.toml"), backward=True)
     first, _, _ = found.shown("decisions").partition("\n\n")
-    return {"saved": first, "backward": found.program(1), "recomputed": again.program(1)}
+    return {"saved": first, "backward": found.program(1)}
 
 
 def squareplus(folder: Path) -> dict[str, str]:
