@@ -22,6 +22,9 @@ VERDICTS = ("equal", "closer", "wrong", "error", "crash", "skipped")
 
 DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "bool")
 
+UNKNOWN = "?"
+"""Of rows that `--together` made."""
+
 HEAD = """# Op coverage
 
 The operations of torch's own op database (`torch.testing._internal.common_methods_invocations`),
@@ -36,7 +39,7 @@ torch {torch}, {date}; written by `docs/make_op_coverage.py`, which says how it 
 - **skipped**: no engine is asked: eager refuses the sample, or AOTAutograd cannot trace it.
 - **with ATen**: how many of those run had at least one operation that has no lowering of ours and
   stayed an ATen call. Operations that are calls by design (products, convolutions, attention,
-  sorts, FFTs, random numbers) do not count.
+  sorts, FFTs, random numbers) do not count. "–" where operations ran several in a graph.
 """
 
 
@@ -62,7 +65,8 @@ def table(rows: Sequence[Row]) -> list[str]:
             continue
         counts = Counter(row.verdict for row in chosen)
         numbers = [str(counts[verdict]) for verdict in VERDICTS]
-        numbers.append(str(sum(bool(row.fallbacks) for row in chosen)))
+        unknown = any(row.fallbacks == UNKNOWN for row in chosen)
+        numbers.append("–" if unknown else str(sum(bool(row.fallbacks) for row in chosen)))
         lines.append(f"| {dtype or 'all'} | " + " | ".join(numbers) + " |")
     return lines
 
@@ -80,6 +84,7 @@ def grouped(pairs: Iterable[tuple[str, Row]]) -> list[str]:
 
 def fallbacks(rows: Sequence[Row]) -> list[str]:
     parts = [(reason, row) for row in rows for reason in row.fallbacks.split("; ") if reason]
+    parts = [(reason, row) for reason, row in parts if reason != UNKNOWN]
     prefix = "no lowering for "
     plain, obstacles = [], []
     for reason, row in parts:
