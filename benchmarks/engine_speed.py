@@ -49,7 +49,7 @@ RETURNED_AT_ONCE = {
     "MKL_DISABLE_FAST_MM": "1",
     "TCW_POOL_BYTES": "0",
 }
-"""What is freed goes back to the system: glibc's larger blocks, MKL's buffers, our pool's blocks."""
+"""What is freed goes back to the system: glibc's larger blocks, MKL's buffers, our pool's."""
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:
