@@ -61,6 +61,10 @@ class Decisions:
     _seen: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
 
     def run(self) -> None:
+        """Producers with readers to the end, then siblings, pieces and twins, each once.
+
+        Where one of the latter fused something, producers with readers are weighed again.
+        """
         edges = vertical(self.grouping)
         self._to_end(edges)
         if self._pass("horizontal", siblings(self.grouping)):
