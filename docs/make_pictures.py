@@ -1,7 +1,7 @@
 """The pictures and the reports of the README, from real recordings.
 
     python docs/make_pictures.py [TRACE]        what torch.compile did to a model, and the pictures
-    python docs/make_pictures.py --engines      the two engines compared
+    OMP_NUM_THREADS=1 python docs/make_pictures.py --engines    the two engines compared
 
 Records `sample_models/troubled_block.py --train` (or reads TRACE), writes what `tcw explain` says
 of it into README.md, and screens of `tcw open` into `docs/pictures/`. `--engines` records

@@ -133,6 +133,13 @@ class Gate:
         self._keep(Decided(decision, APART, decision.default != APART, refused, wanted))
         return False
 
+    def joined(self, decision: Decision) -> None:
+        """Two nodes that were refused by themselves stand in one nest, through others.
+
+        The last answer of an id is what was carried out.
+        """
+        self._keep(Decided(decision, FUSE))
+
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
         """Id of the override that forbids these nodes one loop nest; "" where none does.
 

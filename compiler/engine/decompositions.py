@@ -93,20 +93,10 @@ APART = (
 """Taken apart, though torch's core table keeps them."""
 
 
-LOWERED_WHOLE = (
-    aten._log_softmax_backward_data,
-    aten._softmax_backward_data,
-    aten.gelu,
-    aten.gelu_backward,
-    aten.native_group_norm_backward,
-    aten.native_layer_norm_backward,
-    aten.silu,
-    aten.silu_backward,
-    aten.sigmoid_backward,
-    aten.tanh_backward,
-)
+LOWERED_WHOLE = (aten.gelu, aten.gelu_backward, aten.silu)
 """Lowered at once, to the loops that their pieces would become: tracing the pieces costs more than
-all our stages together. The partitioner knows the forward ones and never looks into the others."""
+all our stages together. Only what the partitioner knows how to recompute: it saves what any other
+operation of the backward reads, and knows nothing better of a normalisation in one piece."""
 
 LOWERED_WHOLE_IN_INFERENCE = (
     aten._fused_rms_norm,

@@ -1,7 +1,7 @@
 """Softmax and its logarithm along a dimension, and their gradients.
 
-max, exp(x - max), sum, quotient: fused, three walks over each row (docs/compiler.md). A row of nothing
-but -inf is NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKernel.cpp.
+max, exp(x - max), sum, quotient: fused, three walks over each row (docs/compiler.md). A row of
+nothing but -inf is NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKernel.cpp.
 """
 
 from __future__ import annotations

@@ -99,10 +99,11 @@ class Reuse:
             written_later = born >= life.first and donor not in self.values.inputs
             if donor in self._given or written_later or dead > life.first:
                 continue
-            if (donor in self.temporaries) != temporary or self._made_here(donor, step):
+            inside = self._in_arena(donor)
+            if (inside and not temporary) or self._made_here(donor, step):
                 continue
             if dead < life.first:
-                if not temporary and (best is None or dead >= best[0]):
+                if not inside and (best is None or dead >= best[0]):
                     best = dead, donor
                 continue
             no = refusal(nest, value, donor, self.values)
@@ -121,6 +122,11 @@ class Reuse:
                 f"it cannot be written over {donor}: {reason}",
                 (rule, reason),
             )
+
+    def _in_arena(self, value: str) -> bool:
+        while value in self.taken:
+            value = self.taken[value].value
+        return value in self.temporaries
 
     def _made_here(self, donor: str, step: int) -> bool:
         """Whether a tensor is answered by the very segment in which it dies."""
