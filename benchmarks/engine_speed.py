@@ -22,6 +22,7 @@ memory at most Inductor's.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import math
@@ -49,12 +50,13 @@ RETURNED_AT_ONCE = {
     "MKL_DISABLE_FAST_MM": "1",
     "TCW_POOL_BYTES": "0",
 }
-"""What is freed goes back to the system: glibc's larger blocks, MKL's buffers, our pool's."""
+"""What is freed goes back to the system: glibc's larger blocks, MKL's buffers and our pool's."""
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:
     """Most bytes in memory during one call beyond those before it; Linux only."""
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # pages of free blocks, which would serve the call unseen
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark is now what is in use
     before = _in_memory("VmRSS")
     kept = call()
