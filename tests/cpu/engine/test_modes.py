@@ -95,7 +95,7 @@ def test_autocast() -> None:
     torch.testing.assert_close(got, wanted, atol=1e-2, rtol=1e-2)
 
 
-def test_activation_checkpointing_with_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activation_checkpointing_with_random_numbers() -> None:
     from torch.utils.checkpoint import checkpoint
 
     inner = nn.Linear(16, 16)

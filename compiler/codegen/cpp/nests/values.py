@@ -26,7 +26,7 @@ from compiler.loops.nest import Let
 from compiler.loops.sizes import Size, c_expression, multiply
 
 LONGEST = 50
-"""So many values are computed out of one another by recursion; a longer chain begins at its start."""
+"""So many values are computed out of one another by recursion; a longer chain is begun early."""
 
 
 @dataclass(frozen=True, slots=True)
