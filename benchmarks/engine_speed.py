@@ -2,21 +2,32 @@
 
     python benchmarks/engine_speed.py [--threads 1] [--only NAME] [--kernels | --models] [--pooled]
 
-Both sides run through torch.compile, interleaved in rounds; each figure is the median of the
-rounds, the ratio the median of the ratios within a round, its spread the middle half. Both sides
-allocate from the same allocator, set up to keep what is freed (no page faults on either side), and
-our pool of outputs is off; `--pooled` leaves allocators as they are shipped. Memory is the most
-that is alive above the inputs, in a call after warm-up, as torch's profiler counts it.
-Targets: geomean of the kernels at least 1.5x; each model at least 1.0x, no row below 0.95x.
+Both sides run through torch.compile, interleaved in rounds that alternate which comes first. Each
+figure is the lower quartile of the rounds and the ratio that of the two: what others on the machine
+take from a round only makes it longer. Next to it stands the middle half of the ratios within a
+round. With one thread the clock is the thread's own CPU time, which does not count while others
+run; with more it is the wall. Both sides allocate from the same allocator, set up to keep what is
+freed (no page faults on either side), and our pool of outputs is off; `--pooled` leaves allocators
+as they are shipped.
+
+Memory is the most that one call after warm-up adds to what the process has in memory, by the
+kernel's own count (VmHWM in /proc/self/status, reset before the call), in pages: a few KB are no
+difference. That sees what torch's profiler does not: our arenas, and the buffers into which MKL
+packs matrices. It is measured in a process of its own, in which no allocator keeps what is freed
+(glibc's, MKL's, our pool), so that nothing of an earlier call is used unseen.
+Targets: geomean of the kernels at least 1.5x; each model at least 1.0x, no row below 0.95x; peak
+memory at most Inductor's.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import math
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -33,27 +44,99 @@ SAME_ALLOCATOR = {
 }
 
 
-def peak_bytes(call: Callable[[], Any]) -> int:
-    """Most bytes alive at once during one call beyond those before it."""
-    from torch.profiler import ProfilerActivity, profile
+RETURNED_AT_ONCE = {
+    "MALLOC_MMAP_THRESHOLD_": "32768",
+    "MKL_DISABLE_FAST_MM": "1",
+    "TCW_POOL_BYTES": "0",
+}
+"""What is freed goes back to the system: glibc's larger blocks, MKL's buffers, our pool's."""
 
+
+def peak_bytes(call: Callable[[], Any]) -> int:
+    """Most bytes in memory during one call beyond those before it; Linux only."""
     gc.collect()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
-        kept = call()
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark is now what is in use
+    before = _in_memory("VmRSS")
+    kept = call()
+    most = _in_memory("VmHWM") - before
     del kept
-    events = found.profiler.kineto_results.events()
-    alive = most = 0
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        if event.name() == "[memory]":
-            alive += event.nbytes()
-            most = max(most, alive)
     return most
 
 
+def _in_memory(row: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key == row:
+            return int(value.split()[0]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {row}")
+
+
+Row = tuple[str, str, Callable[[], tuple[Any, Any]], bool]
+
+
+def rows(kernels: bool, models: bool, only: str) -> list[Row]:
+    """Kind, name, what makes function and inputs, whether its backward runs too."""
+    from benchmarks.kernel_cases import KERNELS
+    from benchmarks.models import MODELS
+
+    found: list[Row] = []
+    if kernels:
+        found += [
+            ("kernel", name, (lambda c=case: (c.function, c.inputs())), False)
+            for name, case in KERNELS.items()
+        ]
+    if models:
+        found += [("model", name, case.make, case.train) for name, case in MODELS.items()]
+    return [row for row in found if only in row[1]]
+
+
+def both_sides(row: Row) -> dict[str, Callable[[], Any]]:
+    """One warm call of each engine."""
+    import torch
+
+    from benchmarks.backend import backend
+    from benchmarks.models import run_once
+
+    _, _, make, train = row
+    torch.manual_seed(0)
+    function, inputs = make()
+    sides: dict[str, Callable[[], Any]] = {}
+    for engine in ("inductor", "tcw"):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend=backend(engine))
+        sides[engine] = partial(run_once, compiled, inputs, train)
+        sides[engine]()
+    for call in sides.values():
+        call()
+    return sides
+
+
+def print_peaks(chosen: list[Row]) -> None:
+    """A line of JSON for each row: its name, and the peak of each engine in bytes."""
+    for row in chosen:
+        sides = both_sides(row)
+        peaks = {name: min(peak_bytes(call) for _ in range(3)) for name, call in sides.items()}
+        print(json.dumps([row[1], peaks]), flush=True)
+
+
+def peaks_of_a_process_of_its_own() -> dict[str, dict[str, int]]:
+    """Row -> engine -> peak bytes."""
+    environment = {key: value for key, value in os.environ.items() if key not in SAME_ALLOCATOR}
+    found = subprocess.run(
+        [sys.executable, *sys.argv, "--peaks"],
+        env={**environment, **RETURNED_AT_ONCE},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    lines = (line for line in found.stdout.splitlines() if line.startswith("["))
+    return dict(json.loads(line) for line in lines)
+
+
 def interleaved(
-    sides: dict[str, Callable[[], Any]], seconds: float
+    sides: dict[str, Callable[[], Any]], seconds: float, clock: Callable[[], float]
 ) -> tuple[dict[str, float], list[float]]:
-    """Median seconds of each side, and the ratio first/second of each round."""
+    """Seconds of each side in its quicker rounds, and the ratio first/second of each round."""
     first, second = sides
     for call in sides.values():
         call()
@@ -67,12 +150,12 @@ def interleaved(
         order = list(sides) if len(times[first]) % 2 == 0 else list(reversed(sides))
         for name in order:
             call = sides[name]
-            start = time.perf_counter()
+            start = clock()
             for _ in range(inner):
                 call()
-            times[name].append((time.perf_counter() - start) / inner)
+            times[name].append((clock() - start) / inner)
     ratios = [a / b for a, b in zip(times[first], times[second], strict=True)]
-    return {name: statistics.median(values) for name, values in times.items()}, ratios
+    return {name: statistics.quantiles(values, n=4)[0] for name, values in times.items()}, ratios
 
 
 def main() -> None:
@@ -82,54 +165,37 @@ def main() -> None:
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--models", action="store_true")
     parser.add_argument("--pooled", action="store_true", help="allocators as shipped")
+    parser.add_argument("--peaks", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=2.0, help="for each row")
     arguments = parser.parse_args()
-    if not arguments.pooled and os.environ.get("MALLOC_MMAP_MAX_") != "0":
+    if not (arguments.pooled or arguments.peaks) and os.environ.get("MALLOC_MMAP_MAX_") != "0":
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SAME_ALLOCATOR})
     sys.path.insert(0, str(ROOT))
     import torch
 
-    from benchmarks.backend import backend
-    from benchmarks.kernel_cases import KERNELS
-    from benchmarks.models import MODELS, run_once
-
     torch.set_num_threads(arguments.threads)
-    rows: list[tuple[str, str, Callable[[], tuple[Any, Any]], bool]] = []
-    if not arguments.models:
-        rows += [
-            ("kernel", name, (lambda c=case: (c.function, c.inputs())), False)
-            for name, case in KERNELS.items()
-        ]
-    if not arguments.kernels:
-        rows += [("model", name, case.make, case.train) for name, case in MODELS.items()]
-    print(f"{arguments.threads} thread(s); milliseconds, medians")
+    chosen = rows(not arguments.models, not arguments.kernels, arguments.only)
+    if arguments.peaks:
+        print_peaks(chosen)
+        return
+    peaks = peaks_of_a_process_of_its_own()
+    clock = time.thread_time if arguments.threads == 1 else time.perf_counter
+    print(f"{arguments.threads} thread(s); milliseconds, lower quartiles of {clock.__name__}")
     print(
         f"{'':36} {'inductor':>9} {'tcw':>9} {'ratio':>7}  middle half"
         f"   {'peak MB: inductor':>18} {'tcw':>7}"
     )
     found: dict[str, list[float]] = {"kernel": [], "model": []}
-    for kind, name, make, train in rows:
-        if arguments.only not in name:
-            continue
-        torch.manual_seed(0)
-        function, inputs = make()
-        sides, peaks = {}, {}
-        for engine in ("inductor", "tcw"):
-            torch._dynamo.reset()
-            compiled = torch.compile(function, backend=backend(engine))
-            run_once(compiled, inputs, train)
-            sides[engine] = partial(run_once, compiled, inputs, train)
-        for engine, call in sides.items():
-            call()
-            peaks[engine] = peak_bytes(call)
-        medians, ratios = interleaved(sides, arguments.seconds)
-        ratio = statistics.median(ratios)
+    for row in chosen:
+        kind, name, _, _ = row
+        times, ratios = interleaved(both_sides(row), arguments.seconds, clock)
+        ratio = times["inductor"] / times["tcw"]
         quarters = statistics.quantiles(ratios, n=4)
         found[kind].append(ratio)
         print(
-            f"{name:36} {medians['inductor'] * 1e3:9.4f} {medians['tcw'] * 1e3:9.4f} {ratio:6.2f}x"
-            f"  {quarters[0]:.2f}-{quarters[2]:.2f}   {peaks['inductor'] / 1e6:18.2f} "
-            f"{peaks['tcw'] / 1e6:7.2f}",
+            f"{name:36} {times['inductor'] * 1e3:9.4f} {times['tcw'] * 1e3:9.4f} {ratio:6.2f}x"
+            f"  {quarters[0]:.2f}-{quarters[2]:.2f}   {peaks[name]['inductor'] / 1e6:18.2f} "
+            f"{peaks[name]['tcw'] / 1e6:7.2f}",
             flush=True,
         )
     for kind, ratios in found.items():

@@ -1,8 +1,8 @@
 """`docs/op-coverage.md` from two reports of the op database's sweep.
 
-    python -m tests.cpu.engine.op_database --report forward.tsv
-    python -m tests.cpu.engine.op_database --gradients --report backward.tsv
-    python docs/make_op_coverage.py forward.tsv backward.tsv
+python -m tests.cpu.engine.op_database --report forward.tsv
+python -m tests.cpu.engine.op_database --gradients --report backward.tsv
+python docs/make_op_coverage.py forward.tsv backward.tsv
 """
 
 from __future__ import annotations
@@ -16,11 +16,19 @@ from typing import NamedTuple
 
 import torch
 
-PAGE = Path(__file__).resolve().parent / "op-coverage.md"
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.cpu.engine.op_cases import Case, operations  # noqa: E402  (the checkout's, not installed)
+
+PAGE = ROOT / "docs" / "op-coverage.md"
 
 VERDICTS = ("equal", "closer", "wrong", "error", "crash", "skipped")
 
 DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "bool")
+
+UNKNOWN = "?"
+"""Of rows that `--together` made."""
 
 HEAD = """# Op coverage
 
@@ -36,7 +44,7 @@ torch {torch}, {date}; written by `docs/make_op_coverage.py`, which says how it 
 - **skipped**: no engine is asked: eager refuses the sample, or AOTAutograd cannot trace it.
 - **with ATen**: how many of those run had at least one operation that has no lowering of ours and
   stayed an ATen call. Operations that are calls by design (products, convolutions, attention,
-  sorts, FFTs, random numbers) do not count.
+  sorts, FFTs, random numbers) do not count. "–" where operations ran several in a graph.
 """
 
 
@@ -53,17 +61,20 @@ def rows_of(file: Path) -> list[Row]:
     return [Row(*line.split("\t")) for line in file.read_text().split("\n") if line]
 
 
-def table(rows: Sequence[Row]) -> list[str]:
-    lines = ["| dtype | " + " | ".join((*VERDICTS, "with ATen")) + " |"]
-    lines.append("|---" * (len(VERDICTS) + 2) + "|")
-    for dtype in (*DTYPES, ""):
-        chosen = [row for row in rows if not dtype or row.dtype == dtype]
-        if not chosen:
+def table(rows: Sequence[Row], gradients: bool) -> list[str]:
+    lines = ["| dtype | " + " | ".join((*VERDICTS, "not run", "with ATen")) + " |"]
+    lines.append("|---" * (len(VERDICTS) + 3) + "|")
+    for dtype in DTYPES:
+        chosen = [row for row in rows if row.dtype == dtype]
+        there = sum(Case(op, dtype, gradients).exists() for op in operations())
+        if not there:
             continue
         counts = Counter(row.verdict for row in chosen)
         numbers = [str(counts[verdict]) for verdict in VERDICTS]
-        numbers.append(str(sum(bool(row.fallbacks) for row in chosen)))
-        lines.append(f"| {dtype or 'all'} | " + " | ".join(numbers) + " |")
+        numbers.append(str(there - len(chosen)))
+        unknown = not chosen or any(row.fallbacks == UNKNOWN for row in chosen)
+        numbers.append("–" if unknown else str(sum(bool(row.fallbacks) for row in chosen)))
+        lines.append(f"| {dtype} | " + " | ".join(numbers) + " |")
     return lines
 
 
@@ -80,6 +91,7 @@ def grouped(pairs: Iterable[tuple[str, Row]]) -> list[str]:
 
 def fallbacks(rows: Sequence[Row]) -> list[str]:
     parts = [(reason, row) for row in rows for reason in row.fallbacks.split("; ") if reason]
+    parts = [(reason, row) for reason, row in parts if reason != UNKNOWN]
     prefix = "no lowering for "
     plain, obstacles = [], []
     for reason, row in parts:
@@ -131,8 +143,8 @@ def page(forward: Sequence[Row], backward: Sequence[Row]) -> str:
     head = HEAD.format(torch=torch.__version__, date=datetime.date.today().isoformat())
     sections = [
         head.rstrip(),
-        "\n".join(["## Forward", "", *table(forward)]),
-        "\n".join(["## Forward and backward", "", *table(backward)]),
+        "\n".join(["## Forward", "", *table(forward, False)]),
+        "\n".join(["## Forward and backward", "", *table(backward, True)]),
         "\n".join(["## Not as it should be", "", *bad(both)]),
         "\n".join(["## Left to ATen", "", *fallbacks(both)]),
         "\n".join(["## Skipped", "", *skipped(both)]),

@@ -1,9 +1,11 @@
-"""The pictures and the report of the README, from one real recording.
+"""The pictures and the reports of the README, from real recordings.
 
-    python docs/make_pictures.py [TRACE]
+    python docs/make_pictures.py [TRACE]        what torch.compile did to a model, and the pictures
+    OMP_NUM_THREADS=1 python docs/make_pictures.py --engines    the two engines compared
 
 Records `sample_models/troubled_block.py --train` (or reads TRACE), writes what `tcw explain` says
-of it into README.md, and screens of `tcw open` into `docs/pictures/`.
+of it into README.md, and screens of `tcw open` into `docs/pictures/`. `--engines` records
+`sample_models/softmax_layernorm.py --engine both` instead, and writes its report alone.
 """
 
 from __future__ import annotations
@@ -38,19 +40,20 @@ LINE = "torch.softmax"
 
 
 MARK = "<!-- explain: written by docs/make_pictures.py -->\n"
+ENGINES = "sample_models/softmax_layernorm.py --engine both"
+ENGINES_MARK = f"<!-- tcw explain {ENGINES} --show engines: written by docs/make_pictures.py -->\n"
 
 
-def record(trace: Path) -> None:
-    model = "sample_models/troubled_block.py"
-    command = [sys.executable, "-P", "tcw.py", "explain", model, "--train", "--trace", str(trace)]
+def record(trace: Path, what: str = "sample_models/troubled_block.py --train") -> None:
+    command = [sys.executable, "-P", "tcw.py", "explain", *what.split(), "--trace", str(trace)]
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
 
 
-def write_report(trace: Path) -> None:
+def write_report(trace: Path, mark: str = MARK, show: tuple[str, ...] = ()) -> None:
     """What `tcw explain` said, between the fences that follow the mark in the README."""
-    report = to_text(explain(Recording.open(trace), trace="run.tcw"), width=100)
+    report = to_text(explain(Recording.open(trace), show=show, trace="run.tcw"), width=100)
     readme = ROOT / "README.md"
-    before, mark, after = readme.read_text().partition(MARK)
+    before, mark, after = readme.read_text().partition(mark)
     _, _, rest = after.removeprefix("```\n").partition("```\n")
     readme.write_text(f"{before}{mark}```\n{report.strip()}\n```\n{rest}")
 
@@ -79,6 +82,11 @@ async def draw(trace: Path, name: str, keys: tuple[str, ...]) -> None:
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        if sys.argv[1:] == ["--engines"]:
+            trace = Path(folder) / "both.tcw"
+            record(trace, ENGINES)
+            write_report(trace, ENGINES_MARK, ("engines",))
+            return
         if sys.argv[1:]:
             trace = Path(sys.argv[1])
         else:

@@ -24,7 +24,7 @@ class Function:
     sizes: tuple[str, ...]
     """Symbols, in the order in which the body takes them."""
     workspace_bytes: Size = 0
-    """Scratch memory that it wants for a call, zeroed or not: not."""
+    """Scratch memory that it wants for a call; it need not be zeroed."""
     lines: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """(line of the body, counted from 1; origins that the line computes)."""
     nests: tuple[str, ...] = ()

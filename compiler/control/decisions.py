@@ -1,4 +1,4 @@
-"""The decision gate: every choice that our compiler makes passes here, with its reason.
+"""The decision gate: every choice from the partition to the memory plan, with its reason.
 
 A stage describes what it could do as a `Decision` and asks the `Gate`, which answers with one of
 its choices: the default, or what the user's override file says. A choice that a rule forbids is
@@ -132,6 +132,13 @@ class Gate:
         refused = f"{veto} keeps two of their nodes apart" if wanted == FUSE else ""
         self._keep(Decided(decision, APART, decision.default != APART, refused, wanted))
         return False
+
+    def joined(self, decision: Decision) -> None:
+        """Two nodes that were refused by themselves stand in one nest, through others.
+
+        The last answer of an id is what was carried out.
+        """
+        self._keep(Decided(decision, FUSE))
 
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
         """Id of the override that forbids these nodes one loop nest; "" where none does.

@@ -52,9 +52,17 @@ def backend(
             bw_compiler=_compiler("backward", gate),
             inference_compiler=_compiler("inference", gate),
             partition_fn=partial(partition, gate=gate),
-            decompositions=decompositions(),
+            decompositions=decompositions(_may_train(graph_module, example_inputs)),
             keep_inference_input_mutations=True,
         )(graph_module, example_inputs)
+
+
+def _may_train(module: fx.GraphModule, inputs: Sequence[Any]) -> bool:
+    """Whether AOTAutograd will trace a backward."""
+    held = (*inputs, *module.parameters(), *module.buffers())
+    return torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in held
+    )
 
 
 backend.__name__ = "tcw"  # what torch calls it in its messages

@@ -16,6 +16,7 @@ from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up, strict
 from compiler.engine.graph_facts import comments, constants, donated, outputs_of_the_user
+from compiler.engine.products import products
 from compiler.engine.recording import current
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
@@ -74,6 +75,7 @@ def _compiled(
 
     goes_on("lowering")
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
+    products(module, graph=graph, gate=gate)
 
     def make() -> Artifact:
         """What the cache does not hold."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
-from torch._decomp.decompositions import pw_cast_for_opmath
 
 from compiler.engine.foreach import foreach_decompositions
 
@@ -79,7 +78,6 @@ APART = (
     aten.dist,
     aten.elu,
     aten.empty_like,
-    aten.gelu,
     aten.hardtanh,
     aten.index_select,
     aten.leaky_relu,
@@ -95,20 +93,46 @@ APART = (
 """Taken apart, though torch's core table keeps them."""
 
 
-@pw_cast_for_opmath  # type: ignore[untyped-decorator]
-def silu(x: torch.Tensor) -> torch.Tensor:
-    """As ATen's kernel computes it (aten/src/ATen/native/cpu/Activation.cpp)."""
-    return x / (1 + x.neg().exp())
+LOWERED_WHOLE = (aten.gelu, aten.gelu_backward, aten.silu)
+"""Lowered at once, to the loops that their pieces would become: tracing the pieces costs more than
+all our stages together. Only what the partitioner knows how to recompute: it saves what any other
+operation of the backward reads, and knows nothing better of a normalisation in one piece."""
+
+LOWERED_WHOLE_IN_INFERENCE = (
+    aten._fused_rms_norm,
+    aten._log_softmax,
+    aten._native_batch_norm_legit_no_training,
+    aten._safe_softmax,
+    aten._softmax,
+    aten.addcdiv,
+    aten.addcmul,
+    aten.elu,
+    aten.hardsigmoid,
+    aten.hardswish,
+    aten.hardtanh,
+    aten.leaky_relu,
+    aten.lerp,
+    aten.logsumexp,
+    aten.masked_fill,
+    aten.mish,
+    aten.native_group_norm,
+    aten.native_layer_norm,
+    aten.softplus,
+    aten.std,
+)
+"""The same, where no partitioner has to choose among the pieces what to save for the backward."""
 
 
 @functools.cache
-def decompositions() -> Table:
+def decompositions(training: bool = True) -> Table:
     """Operation -> the function that writes it in others."""
     table: Table = dict(_core_aten_decompositions_post_autograd())
     for operation in WHOLE:
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)
     table.update(get_decompositions(list(APART)))
-    table[aten.silu.default] = silu
     table.update(foreach_decompositions())
+    for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):
+        for overload in operation.overloads():
+            table.pop(getattr(operation, overload), None)
     return table

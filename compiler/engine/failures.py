@@ -14,6 +14,7 @@ _said: set[tuple[str, str]] = set()
 
 
 def strict() -> bool:
+    """Whether `TCW_STRICT` is set: errors are raised, and products verified between the stages."""
     return os.environ.get("TCW_STRICT", "") not in ("", "0")
 
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils.checkpoint import CheckpointPolicy
 
 from compiler.autograd.partition import OVERRIDDEN
 from compiler.control.decisions import RECOMPUTE, SAVE, Decision, Gate
+from compiler.engine.common_subexpressions import merge_common_subexpressions
 from compiler.engine.recording import current
 from compiler.graphs.current import current_compile_id, graph_id
 
@@ -32,7 +34,7 @@ def partition(
     decision `tcw/0/0/joint/save/NAME`."""
     gate = gate or current().gate
     graph = graph_id(current_compile_id(), "joint")
-    halves: Halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
+    halves = _cut(joint, joint_inputs, **kwargs)
     default = crossing(*halves)
     nodes = {node.name: node for node in joint.graph.nodes}
     wanted = {
@@ -45,7 +47,7 @@ def partition(
         for name, choice in legal.items():
             nodes[name].meta["recompute"] = _MARKS[choice]
             nodes[name].meta[OVERRIDDEN] = choice
-        halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
+        halves = _cut(joint, joint_inputs, **kwargs)
         chosen = crossing(*halves)
     for name, choice in default.items():
         illegal = forbidden(nodes[name], RECOMPUTE)
@@ -64,6 +66,15 @@ def partition(
                 forbidden=bans,
             )
         )
+    return halves
+
+
+def _cut(joint: fx.GraphModule, joint_inputs: Sequence[Any], **kwargs: Any) -> Halves:
+    """Torch's min-cut, with our own merging of common subexpressions in place of its own."""
+    if functorch_config.cse:
+        merge_common_subexpressions(joint.graph)
+    with functorch_config.patch(cse=False):
+        halves: Halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
     return halves
 
 

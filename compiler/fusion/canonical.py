@@ -83,6 +83,8 @@ def identity(op: str, dtype: str) -> Const:
         top = 1 << LIMITS[dtype]
         return Const(-top if op == "max" else top - 1, dtype)
     number = 1 if op == "prod" else 0
+    if dtype == "bool":
+        return Const(bool(number), dtype)
     return Const(float(number) if dtype in FLOATS else number, dtype)
 
 

@@ -58,9 +58,15 @@ class Decisions:
     gate: Gate
     pairs: dict[str, Pair] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
+    _asked: dict[str, Decision] = field(default_factory=dict)
+    """The last decision of each id."""
     _seen: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
 
     def run(self) -> None:
+        """Producers with readers to the end, then siblings, pieces and twins, each once.
+
+        Where one of the latter fused something, producers with readers are weighed again.
+        """
         edges = vertical(self.grouping)
         self._to_end(edges)
         if self._pass("horizontal", siblings(self.grouping)):
@@ -78,6 +84,10 @@ class Decisions:
             if not pair.fused and home[place[pair.first]] == home[place[pair.second]]:
                 reason = f"in one nest through others; by itself {pair.rule}: {pair.reason}"
                 self.pairs[id] = replace(pair, fused=True, rule="joined", reason=reason)
+                asked = self._asked[id]
+                self.gate.joined(
+                    replace(asked, default=FUSE, rule="joined", reason=reason, forbidden={})
+                )
 
     def _to_end(self, candidates: list[Candidate]) -> None:
         while self._pass("vertical", candidates):
@@ -152,6 +162,7 @@ class Decisions:
             },
             forbidden,
         )
+        self._asked[id] = decision
         fused = self.gate.fuse(decision, one.names, two.names)
         if not fused and against is None:
             rule, reason = "veto", f"{self.gate.veto(decision.graph, one.names, two.names) or id}"

@@ -27,6 +27,8 @@ class Edge:
 
 @dataclass(slots=True)
 class Edges:
+    """All edges of a graph, found from either end; calls have none."""
+
     of_reader: list[list[Edge]]
     """Place of a unit -> what it reads from other compute nodes, each way of seeing once."""
     of_producer: list[list[Edge]]

@@ -44,12 +44,16 @@ class Inlined:
 
 @dataclass(slots=True)
 class Use:
+    """One place at which a map is read."""
+
     reader: int
     view: View
 
 
 @dataclass(slots=True)
 class Inlining:
+    """The graph after inlining, and what was considered."""
+
     nodes: list[Node]
     considered: list[Inlined]
     names: dict[str, list[str]]

@@ -60,7 +60,7 @@ class Grouping:
     def legal(self, one: Group, two: Group) -> Merge | Refusal:
         """The merged group, or the first rule against it."""
         edges = self.between(one, two)
-        space = common_space(one, two, edges, self.weights)
+        space = common_space(one, two, edges, self.weights, self.edges)
         if isinstance(space, Refusal):
             return space
         refusal = no_cycle(one, two, self.reach, self.order.units)

@@ -27,6 +27,7 @@ def merged(digits: Iterable[tuple[Size, bool]]) -> Mask:
 
 @lru_cache(maxsize=1 << 12)
 def mask_of(domain: Shape, reduced: tuple[bool, ...]) -> Mask:
+    """The mask of a domain, digit by digit kept or reduced."""
     return merged(zip(domain, reduced, strict=True))
 
 

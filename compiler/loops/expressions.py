@@ -95,6 +95,8 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Read:
+    """The element of a buffer at an address."""
+
     buffer: str
     address: Address
     dtype: str

@@ -1,4 +1,4 @@
-"""Fused loop nests: what fusion makes, what both code generators read, what a person is shown.
+"""Fused loop nests: what fusion makes, what code generation reads, what a person is shown.
 
     nest      := axis* statement*
     axis      := size, kept or reduced
@@ -26,12 +26,16 @@ from compiler.loops.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class Axis:
+    """A loop: `size` positions, of rows (kept) or along one (reduced)."""
+
     size: Size
     reduced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Let:
+    """A value of its own, held in a register (or in whatever code generation keeps it)."""
+
     name: str
     dtype: str
     expression: Expression
@@ -57,6 +61,8 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class ScanAlong:
+    """An inclusive scan: at each position of `axis` all up to it (`reverse`: all from it on)."""
+
     name: str
     dtype: str
     op: ScanOp
@@ -69,6 +75,8 @@ class ScanAlong:
 
 @dataclass(frozen=True, slots=True)
 class Write:
+    """buffer[address + sum(index * stride)] = or += the expression, in the buffer's dtype."""
+
     buffer: str
     dtype: str
     address: Address

@@ -164,11 +164,11 @@ def symbols_of(size: Size) -> frozenset[str]:
 
 
 def c_expression(size: Size) -> str:
-    """C text, parenthesised where it is a sum; symbols become identifiers as they are."""
+    """C text that may stand behind any operator; symbols become identifiers as they are."""
     if isinstance(size, int):
         return f"{size}L" if abs(size) >= 1 << 31 else str(size)
     text = " + ".join(_term_text(symbols, factor) for symbols, factor in size.terms)
-    return f"({text})" if len(size.terms) > 1 else text
+    return text if text.isidentifier() else f"({text})"
 
 
 def _term_text(symbols: tuple[str, ...], factor: int) -> str:

@@ -45,6 +45,8 @@ class Builder:
         """Name of the FX node being lowered: the origin of what is added."""
         self.metas: tuple[Meta | None, ...] = ()
         """Its outputs; one for an operation that answers one tensor."""
+        self.unread: frozenset[int] = frozenset()
+        """Positions of its outputs that nobody reads."""
         self.about_to_write: Callable[[str], None] = lambda value: None
         """To be told of a value before a store or a call writes memory that others may view."""
         self.offsets: dict[str, Size | None] = {}

@@ -30,6 +30,7 @@ WANTED = frozenset(
         "dot",
         "vdot",
         "linear",
+        "_linear_pointwise",
         "matmul",
         "_int_mm",
         "_scaled_mm",

@@ -244,6 +244,8 @@ class _Driver:
                 plain = False
                 self.foreign.add(node)
         self.builder.metas = metas
+        read = self.read_results(node, metas)
+        self.builder.unread = frozenset(i for i, meta in enumerate(read) if meta is None)
         results = self.lowered(node, known, metas, plain)
         if several:
             self.values[node] = results

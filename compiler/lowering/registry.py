@@ -27,11 +27,11 @@ class Unsupported(Exception):
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
-    """Register a lowering for operations of the aten and prims namespaces.
+    """Register a lowering for operations of ATen or, with its name in front, another namespace.
 
-    `add` stands for every overload of aten.add, `add.Tensor` for one, `prims.iota` for another
-    namespace. The function is called as `lowering(builder, *args, **kwargs)` with the arguments of
-    the FX node: tensors as `Tensor`, symbolic sizes as `Size`, all else as it stands.
+    `add` stands for every overload of aten.add, `add.Tensor` for one, `prims.iota` for one of
+    another namespace. The function is called as `lowering(builder, *args, **kwargs)` with the
+    arguments of the FX node: tensors as `Tensor`, symbolic sizes as `Size`, all else as it stands.
     """
 
     def register(lowering: Lowering) -> Lowering:

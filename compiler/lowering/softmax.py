@@ -1,6 +1,6 @@
 """Softmax and its logarithm along a dimension, and their gradients.
 
-max, exp(x - max), sum: the code generator makes a row of it online where it is long. A row of
+max, exp(x - max), sum, quotient: fused, three walks over each row (docs/compiler.md). A row of
 nothing but -inf is NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKernel.cpp.
 """
 

@@ -35,6 +35,8 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
+    """Temporaries of one segment with their byte offsets."""
+
     offsets: dict[str, Size]
     bytes: Size
     shares: dict[str, str]

@@ -72,6 +72,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """What the memory stage hands on."""
+
     steps: tuple[Step, ...]
     placements: dict[str, Placement]
     """Of every value that a nest writes, but for mutated inputs."""

@@ -16,7 +16,7 @@ from compiler.memory.order import Run, gathered
 from compiler.memory.peak import peak_bytes, total_bytes
 from compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
 from compiler.memory.reuse import OWN, REUSE, Reuse, decide
-from compiler.memory.segments import home, segment
+from compiler.memory.segments import home, segment, stays_inside
 
 ORDER = "order"
 EARLY, LATE, AS_FUSED = "early", "late", "as-fused"
@@ -163,8 +163,8 @@ def _arenas(
     """Step -> the arena of its segment; each value that shares bytes with another is a decision."""
     lasts: dict[str, int] = {}
     for value in placements:
-        if value in temporaries:
-            root = home(value, placements)
+        root = home(value, placements)
+        if root in temporaries:
             lasts[root] = max(lasts.get(root, 0), timeline.values[value].last)
     found: dict[int, list[Temporary]] = {}
     for root, last in lasts.items():
@@ -241,7 +241,7 @@ def _deaths(
     dead: dict[int, list[str]] = {}
     for name, step in needed.items():
         constant = name in values.inputs and values.inputs[name].constant
-        inside = isinstance(placements.get(home(name, placements)), InArena)
+        inside = stays_inside(name, timeline, placements)
         if name not in values.outputs and not constant and not inside:
             dead.setdefault(step, []).append(name)
     return dead

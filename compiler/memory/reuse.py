@@ -24,16 +24,18 @@ REUSE = "reuse"
 OWN = "own"
 
 FRESH = frozenset(
-    f"aten.{name}.default"
+    f"{name}.default"
     for name in (
-        "mm",
-        "addmm",
-        "bmm",
-        "baddbmm",
-        "convolution",
-        "convolution_backward",
-        "_scaled_dot_product_flash_attention_for_cpu",
-        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        "aten.mm",
+        "aten.addmm",
+        "aten.bmm",
+        "aten.baddbmm",
+        "aten.convolution",
+        "aten.convolution_backward",
+        "aten.max_pool2d_with_indices",
+        "aten._scaled_dot_product_flash_attention_for_cpu",
+        "aten._scaled_dot_product_flash_attention_for_cpu_backward",
+        "mkldnn._linear_pointwise",
     )
 )
 """Operations that are known to answer memory which nobody else holds."""
@@ -97,10 +99,11 @@ class Reuse:
             written_later = born >= life.first and donor not in self.values.inputs
             if donor in self._given or written_later or dead > life.first:
                 continue
-            if (donor in self.temporaries) != temporary or self._made_here(donor, step):
+            inside = self._in_arena(donor)
+            if (inside and not temporary) or self._made_here(donor, step):
                 continue
             if dead < life.first:
-                if not temporary and (best is None or dead >= best[0]):
+                if not inside and (best is None or dead >= best[0]):
                     best = dead, donor
                 continue
             no = refusal(nest, value, donor, self.values)
@@ -119,6 +122,11 @@ class Reuse:
                 f"it cannot be written over {donor}: {reason}",
                 (rule, reason),
             )
+
+    def _in_arena(self, value: str) -> bool:
+        while value in self.taken:
+            value = self.taken[value].value
+        return value in self.temporaries
 
     def _made_here(self, donor: str, step: int) -> bool:
         """Whether a tensor is answered by the very segment in which it dies."""

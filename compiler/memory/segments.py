@@ -35,8 +35,8 @@ def segment(
         one = values.access(nest)
         accessed.update(dict.fromkeys((*one.reads, *one.writes)))
         for value in one.writes:
-            inside = isinstance(placements.get(home(value, placements)), InArena)
-            if timeline.values[value].first == place and value in placements and not inside:
+            first = timeline.values[value].first == place and value in placements
+            if first and not stays_inside(value, timeline, placements):
                 gives.append(value)
     made = {value for value in gives if isinstance(placements[value], New)}
     takes: dict[str, None] = {}
@@ -60,6 +60,13 @@ def segment(
         tuple(name for name in order if name in symbols),
         arena_bytes,
     )
+
+
+def stays_inside(value: str, timeline: Timeline, placements: Mapping[str, Placement]) -> bool:
+    """Whether a value that a nest writes has no name outside of its segment."""
+    if isinstance(placements.get(value), TakesOver) and not timeline.leaves(value):
+        return True
+    return isinstance(placements.get(home(value, placements)), InArena)
 
 
 def home(value: str, placements: Mapping[str, Placement]) -> str:

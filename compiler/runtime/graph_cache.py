@@ -54,11 +54,15 @@ class GraphKey:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
+    """The cache has the graph."""
+
     artifact: Artifact
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
+    """The cache does not have the graph, and why."""
+
     reason: str
     """`first`: no entry of a similar graph; `changed`; `damaged`: there was one, unreadable."""
     nearest: str = ""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
+import heapq
 import os
 import tempfile
 import time
@@ -88,7 +90,8 @@ class Store:
 
     def newest(self, kind: str, count: int) -> list[str]:
         """Names of the files of a kind, last used first."""
-        return [path.name for _, _, path in sorted(self._files(kind), reverse=True)[:count]]
+        found = heapq.nlargest(count, self._files(kind))
+        return [os.path.basename(path) for _, _, path in found]
 
     @contextlib.contextmanager
     def locked(self, name: str) -> Iterator[None]:
@@ -138,7 +141,7 @@ class Store:
             if total - removed <= self.capacity * 4 // 5:
                 break
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(path)
                 removed += size
         return removed
 
@@ -148,21 +151,23 @@ class Store:
         except OSError:
             return []
 
-    def _files(self, kind: str) -> Iterator[tuple[int, int, Path]]:
+    def _files(self, kind: str) -> Iterator[tuple[int, int, str]]:
+        """When each was last used, its size, its path."""
         try:
             entries = list(os.scandir(self.folder / kind))
         except OSError:
             return
         for entry in entries:
             with contextlib.suppress(OSError):
-                found = entry.stat(follow_symlinks=False)
                 if entry.is_file(follow_symlinks=False) and kind != "locks":
-                    yield found.st_mtime_ns, found.st_size, Path(entry.path)
+                    found = entry.stat(follow_symlinks=False)
+                    yield found.st_mtime_ns, found.st_size, entry.path
 
 
 def open_store(folder: Path | None = None) -> Store:
     """The store in `folder`, else in $TCW_CACHE_DIR, else in our cache folder.
 
+    One object for a folder and process, so that a process looks through it once, not once a graph.
     $TCW_CACHE_BYTES caps it. Raises `CacheRefused` where the folder is not ours alone.
     """
     named = os.environ.get(FOLDER_VARIABLE, "")
@@ -172,7 +177,12 @@ def open_store(folder: Path | None = None) -> Store:
         folder = private_folder(cache_folder() / "engine")
     else:
         folder = private_folder(folder, f"set {FOLDER_VARIABLE}")
-    return Store(folder, _capacity())
+    return _opened(folder, _capacity())
+
+
+@functools.cache
+def _opened(folder: Path, capacity: int) -> Store:
+    return Store(folder, capacity)
 
 
 def usable_store() -> tuple[Store, str]:

@@ -23,7 +23,12 @@ from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
 from compiler.runtime.artifact import Binding
 
-DENSE = frozenset(f"aten.{name}.default" for name in ("mm", "bmm", "addmm", "baddbmm"))
+DENSE = frozenset(
+    (
+        *(f"aten.{name}.default" for name in ("mm", "bmm", "addmm", "baddbmm")),
+        "mkldnn._linear_pointwise.default",
+    )
+)
 """Operations that allocate their result row by row, whatever they are given."""
 
 

@@ -102,4 +102,3 @@ def as_ours(record: AnyRecord) -> AnyRecord | None:
     if isinstance(record, Phase):
         return structs.replace(record, seconds=record.seconds / 8, cpu_seconds=record.seconds / 10)
     return None
-

@@ -43,7 +43,7 @@ class Isa:
     """a*b+c with one rounding is an instruction."""
     builtins: bool = True
     """The compiler knows GCC's builtins of this instruction set; without them the same functions
-    are loops over lanes (clang, aarch64)."""
+    are loops over lanes."""
 
     def lanes(self, itemsizes: tuple[int, ...]) -> int:
         """Lanes of a loop nest whose registers hold elements of these sizes.

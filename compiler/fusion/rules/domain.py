@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.fusion.edges import Edge
+from compiler.fusion.edges import Edge, Edges
 from compiler.fusion.groups import Group, Space
 from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length, whole_size
 from compiler.fusion.rules import Refusal
@@ -13,14 +13,16 @@ SMALL = 1 << 16
 """Elements of a domain whose columns may be taken one after the other."""
 
 
-def common_space(one: Group, two: Group, edges: list[Edge], weights: Weights) -> Space | Refusal:
+def common_space(
+    one: Group, two: Group, edges: list[Edge], weights: Weights, all_edges: Edges
+) -> Space | Refusal:
     """The space of both groups together; riders that become main are no longer among its riders."""
     if one.size == 0 or two.size == 0:
         return Refusal("empty", "a domain has no elements")
     found = (
         _same_size(one, two, edges)
         if one.size == two.size
-        else _rows_join(one, two, edges, weights)
+        else _rows_join(one, two, edges, weights, all_edges)
     )
     if isinstance(found, Refusal):
         return found
@@ -53,12 +55,12 @@ def _read_back(edges: list[Edge]) -> Mask | None:
 
 
 def _rows_join(
-    one: Group, two: Group, edges: list[Edge], weights: Weights
+    one: Group, two: Group, edges: list[Edge], weights: Weights, all_edges: Edges
 ) -> tuple[Mask | None, tuple[Mask, ...]] | Refusal:
     """The smaller group's domain becomes the rows of the larger one's."""
     for large, small in ((one, two), (two, one)):
         small_enough = weights.number(large.size) <= SMALL
-        mask = large.mask or _rows_of_edges(large, edges, small_enough)
+        mask = large.mask or _rows_of_edges(large, edges, small_enough, all_edges)
         if mask is None or kept_size(mask) != small.size or row_length(mask) == 1:
             continue
         if whole_size(mask) != large.size:
@@ -76,12 +78,32 @@ def _rows_join(
     return Refusal("domain", f"{one.size} and {two.size} elements")
 
 
-def _rows_of_edges(large: Group, edges: list[Edge], small: bool) -> Mask | None:
-    """Rows that an edge asks for. A riding reduction makes them only in a `small` domain: in a
-    large one it is faster to end it after the loop and to read its result in a loop of its own."""
+def _rows_of_edges(large: Group, edges: list[Edge], small: bool, all_edges: Edges) -> Mask | None:
+    """Rows that an edge asks for.
+
+    Plain column sums of a large domain make rows only where what is made of them comes back to the
+    elements: else it is faster to end them after the loop and to read them in a loop of its own.
+    """
     for edge in edges:
         if edge.reader_group == large.id and edge.relation.kind == "broadcast":
             return edge.relation.mask
-        if edge.producer_group == large.id and isinstance(edge.producer, Reduce) and small:
-            return mask_of(edge.producer.domain, edge.producer.reduced)
+        if edge.producer_group == large.id and isinstance(edge.producer, Reduce):
+            mask = mask_of(edge.producer.domain, edge.producer.reduced)
+            if small or len(mask) != 2 or _comes_back(edge, mask, all_edges):
+                return mask
     return None
+
+
+def _comes_back(edge: Edge, mask: Mask, all_edges: Edges) -> bool:
+    """Whether something made of a reduction, row by row, is read along all of its rows."""
+    seen = {edge.reader_place}
+    left = [edge.reader_place]
+    while left:
+        for following in all_edges.of_producer[left.pop()]:
+            how = following.relation
+            if how.kind == "broadcast" and how.mask == mask:
+                return True
+            if how.kind == "identity" and following.reader_place not in seen:
+                seen.add(following.reader_place)
+                left.append(following.reader_place)
+    return False

@@ -16,11 +16,13 @@ from compiler.loops.graph import Compute, Map, Scan, Store
 from compiler.loops.layouts import compose_views
 
 POINTERS = 64
+"""Arrays that one loop may follow."""
 SCATTERED = 32
 """Instructions an element that may join a store which runs in order, on one core."""
 
 
 def no_cycle(one: Group, two: Group, reach: Reachability, units: list[Unit]) -> Refusal | None:
+    """No unit outside both that waits for one of them while the other waits for it."""
     between = reach.between(one.id, two.id)
     if not between:
         return None
@@ -66,6 +68,7 @@ def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> 
 
 
 def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
+    """Scans along the last digit, each over a whole row of the nest."""
     for node in members:
         if not isinstance(node, Scan):
             continue
@@ -79,6 +82,7 @@ def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
 
 
 def scatters_run_alone(space: Space, members: list[Compute]) -> Refusal | None:
+    """A store that may hit an element twice runs on one core: no rows, little work beside it."""
     for node in members:
         if isinstance(node, Store) and (node.terms or not injective(node.view)):
             work = sum(instructions(member) for member in members)
@@ -88,6 +92,7 @@ def scatters_run_alone(space: Space, members: list[Compute]) -> Refusal | None:
 
 
 def few_pointers(one: Group, two: Group) -> Refusal | None:
+    """No more arrays in one loop than `POINTERS`."""
     count = len(one.buffers | two.buffers)
     if count <= POINTERS:
         return None

@@ -1,6 +1,6 @@
 """The reference interpreter: runs value graphs and programs on real tensors, slowly and plainly.
 
-It says what the loop IR means. Lowering, fusion and both code generators are tested against it.
+It says what the loop IR means. Lowering, fusion and code generation are tested against it.
 The only part of `loops/` that imports torch; nothing else here imports it.
 """
 

@@ -219,3 +219,21 @@ def test_a_result_in_the_place_of_an_argument() -> None:
     torch.testing.assert_close(memory, (x * 2).reshape(-1))
     expected = x + (x * 2).sum(-1, keepdim=True)
     torch.testing.assert_close(z, expected.reshape(-1))
+
+
+def test_an_argument_changed_in_place_after_all_that_reads_it() -> None:
+    twice, total = Local("twice", F32), Local("total", F32)
+    same(
+        REDUCED,
+        (
+            Let("twice", F32, op("mul", read("x"), Const(2.0, F32)), (0, 1)),
+            Reduction("total", F32, "sum", twice, (1,), (0,)),
+            Reduction("all", F32, "sum", twice, (0, 1), ()),
+            Write("x", F32, FLAT, twice, (0, 1)),
+            Write("y", F32, FLAT, op("add", twice, total), (0, 1)),
+            Write("z", F32, FLAT, op("sub", twice, Local("all", F32)), (0, 1)),
+        ),
+        x=torch.randn(ROWS * COLUMNS),
+        y=torch.zeros(ROWS * COLUMNS),
+        z=torch.zeros(ROWS * COLUMNS),
+    )

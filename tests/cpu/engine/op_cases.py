@@ -15,18 +15,24 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch._dynamo.utils import preserve_rng_state
 from torch._guards import TracingContext, tracing
+from torch._prims_common import check_significant_strides
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 import compiler
+from compiler.engine import backend as entry
+from compiler.engine import compile as stage
+from compiler.loops.graph import Call
+from compiler.lowering.registry import Unsupported
 
 DTYPES = {
     "float32": torch.float32,
@@ -41,6 +47,11 @@ UNCOMPARABLE = {
     "empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted",
 }  # fmt: skip
 """What they answer is not defined."""
+
+TOGETHER = 8
+"""Samples of one operation that are compiled in one graph, where all are asked for."""
+
+UNKNOWN = "?"
 
 BAD = ("wrong", "error", "crash")
 
@@ -69,6 +80,10 @@ class Case:
     through_dynamo: bool = False
     dynamic: bool = False
     """Every size but 0 and 1 is a symbol."""
+    in_place: bool = False
+    """The operation's variant that writes into its input."""
+    strided: bool = False
+    """Inputs with gaps between their elements."""
 
     @property
     def name(self) -> str:
@@ -78,24 +93,44 @@ class Case:
         dtype = DTYPES[self.dtype]
         if not self.op.supports_dtype(dtype, "cpu"):
             return False
+        if self.in_place and self.op.inplace_variant is None:
+            return False
         return not self.gradients or (self.op.supports_autograd and dtype.is_floating_point)
 
     def run(self) -> Iterator[Outcome]:
         torch.manual_seed(0)
         try:
             samples = self.op.sample_inputs("cpu", DTYPES[self.dtype], requires_grad=self.gradients)
-            for number, sample in enumerate(samples):
-                yield self._outcome(number, sample)
-                if not self.all_samples:
-                    return
+            if not self.all_samples:
+                samples = islice(samples, 1)
+            if self.strided:
+                samples = (sample.noncontiguous() for sample in samples)
+            numbered = enumerate(samples)
+            while group := list(islice(numbered, TOGETHER)):
+                yield from self._outcomes(group)
         except Exception as error:  # the database itself fails for some dtypes
             yield self._said(0, "skipped", f"no samples: {_words(error)}")
+
+    def _outcomes(self, group: list[tuple[int, Any]]) -> Iterator[Outcome]:
+        """Of samples in one graph, which is quicker; where that is not as eager, of each alone."""
+        if len(group) > 1:
+            function, tensors = together([self._function(sample) for _, sample in group])
+            both = self._compared(0, function, tensors)
+            if both.verdict == "equal":
+                yield from (replace(both, sample=number) for number, _ in group)
+                return
+        for number, sample in group:
+            yield self._compared(number, *self._function(sample))
 
     def _said(self, number: int, verdict: str, detail: str = "", fallbacks: str = "") -> Outcome:
         return Outcome(self.name, self.dtype, number, verdict, detail, fallbacks)
 
-    def _outcome(self, number: int, sample: Any) -> Outcome:
-        function, tensors = function_of(self.op, sample)
+    def _function(self, sample: Any) -> tuple[Function, list[torch.Tensor]]:
+        return function_of(self.op.inplace_variant if self.in_place else self.op.op, sample)
+
+    def _compared(self, number: int, function: Function, tensors: list[torch.Tensor]) -> Outcome:
+        if any(tensor.layout is not torch.strided for tensor in tensors):
+            return self._said(number, "skipped", "sparse: AOTAutograd takes no sparse inputs")
         try:
             wanted = called(function, tensors, self.gradients)
         except Exception as error:
@@ -112,12 +147,34 @@ class Case:
         return self._said(number, verdict, detail, "; ".join(dict.fromkeys(notes.reasons)))
 
     def _compiler(self, function: Function) -> Function:
-        from compiler.engine.backend import backend
-
         if not self.through_dynamo:
-            return directly(function, backend, dynamic=self.dynamic)
+            return directly(function, entry.backend, dynamic=self.dynamic)
         torch._dynamo.reset()
-        return torch.compile(function, backend=backend, fullgraph=True, dynamic=self.dynamic)  # type: ignore[no-any-return]
+        return torch.compile(function, backend=entry.backend, fullgraph=True, dynamic=self.dynamic)  # type: ignore[no-any-return]
+
+
+def run_together(cases: Sequence[Case]) -> Iterator[Outcome]:
+    """The first samples of several operations of one dtype in one graph, which is much quicker.
+
+    Where that is not as eager in all, each alone. Fallbacks are not told apart: UNKNOWN.
+    """
+    parts = []
+    for case in cases:
+        torch.manual_seed(0)
+        dtype = DTYPES[case.dtype]
+        try:
+            sample = next(iter(case.op.sample_inputs("cpu", dtype, requires_grad=case.gradients)))
+            parts.append(case._function(sample))
+        except Exception:  # said by the case alone
+            break
+    if len(cases) > 1 and len(parts) == len(cases):
+        both = cases[0]._compared(0, *together(parts))
+        if both.verdict == "equal":
+            for case in cases:
+                yield Outcome(case.name, case.dtype, 0, "equal", "", UNKNOWN)
+            return
+    for case in cases:
+        yield from case.run()
 
 
 def operations() -> list[Any]:
@@ -133,7 +190,7 @@ def full_name(op: Any) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else str(op.name)
 
 
-def function_of(op: Any, sample: Any) -> tuple[Function, list[torch.Tensor]]:
+def function_of(operation: Function, sample: Any) -> tuple[Function, list[torch.Tensor]]:
     """The sample as a function of its tensors alone, and these."""
     flat, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
     places = [i for i, item in enumerate(flat) if isinstance(item, torch.Tensor)]
@@ -143,9 +200,21 @@ def function_of(op: Any, sample: Any) -> tuple[Function, list[torch.Tensor]]:
         for place, tensor in zip(places, tensors, strict=True):
             leaves[place] = tensor
         first, args, kwargs = pytree.tree_unflatten(leaves, spec)
-        return op.op(first, *args, **kwargs)
+        return operation(first, *args, **kwargs)
 
     return function, [flat[i] for i in places]
+
+
+def together(
+    parts: list[tuple[Function, list[torch.Tensor]]],
+) -> tuple[Function, list[torch.Tensor]]:
+    """One function that answers what all of them do."""
+
+    def function(*tensors: torch.Tensor) -> list[Any]:
+        left = iter(tensors)
+        return [part(*islice(left, len(its))) for part, its in parts]
+
+    return function, [tensor for _, its in parts for tensor in its]
 
 
 def directly(function: Function, backend: Function, *, dynamic: bool = False) -> Function:
@@ -194,7 +263,10 @@ def called(function: Function, tensors: Sequence[torch.Tensor], gradients: bool)
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout is not torch.strided:
         return tensor
-    copy = tensor.detach().clone(memory_format=torch.preserve_format)
+    # with its strides: `clone` closes the gaps
+    count = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    flat = tensor.detach().as_strided((count if tensor.numel() else 0,), (1,)).clone()
+    copy = flat.as_strided(tensor.shape, tensor.stride())
     return copy.requires_grad_(tensor.requires_grad)
 
 
@@ -286,13 +358,8 @@ class Notes:
 @contextmanager
 def noting() -> Iterator[Notes]:
     """How many graphs reach the engine meanwhile, and why operations of them are left to ATen."""
-    from compiler.engine import backend
-    from compiler.engine import compile as stage
-    from compiler.loops.graph import Call
-    from compiler.lowering.registry import Unsupported
-
     notes = Notes(0, [])
-    lower, gave_up, compile_graph = stage.lower, stage.gave_up, backend.compile_graph
+    lower, gave_up, compile_graph = stage.lower, stage.gave_up, entry.compile_graph
 
     def lowered(*args: Any, **kwargs: Any) -> Any:
         graph = lower(*args, **kwargs)
@@ -301,18 +368,40 @@ def noting() -> Iterator[Notes]:
 
     def compiled(*args: Any, **kwargs: Any) -> Any:
         notes.graphs += 1
-        return compile_graph(*args, **kwargs)
+        return checked(args[0], compile_graph(*args, **kwargs))
 
     def given_up(error: Exception, graph: str) -> None:
         if not isinstance(error, Unsupported):
             raise error
         notes.reasons.append(f"whole graph: {error}")
 
-    stage.lower, stage.gave_up, backend.compile_graph = lowered, given_up, compiled
+    stage.lower, stage.gave_up, entry.compile_graph = lowered, given_up, compiled
     try:
         yield notes
     finally:
-        stage.lower, stage.gave_up, backend.compile_graph = lower, gave_up, compile_graph
+        stage.lower, stage.gave_up, entry.compile_graph = lower, gave_up, compile_graph
+
+
+def checked(module: Any, compiled: Function) -> Function:
+    """Raises AssertionError where a graph's answers have other strides than were promised."""
+    promised = next(iter(reversed(module.graph.nodes))).args[0]
+    metas = [node.meta.get("val") if hasattr(node, "meta") else None for node in promised]
+
+    def call(arguments: list[Any]) -> Any:
+        answers = compiled(arguments)
+        for place, (answer, meta) in enumerate(zip(answers, metas, strict=True)):
+            if not isinstance(meta, torch.Tensor) or meta.layout is not torch.strided:
+                continue
+            if any(isinstance(size, torch.SymInt) for size in (*meta.shape, *meta.stride())):
+                continue
+            same, _ = check_significant_strides(answer, meta, only_cuda=False)
+            if not same or answer.dtype != meta.dtype or answer.shape != meta.shape:
+                found, wanted = ((t.dtype, t.shape, t.stride()) for t in (answer, meta))
+                raise AssertionError(f"the graph's answer {place} is {found}, not {wanted}")
+        return answers
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
 
 
 def _is_ours(error: BaseException) -> bool:

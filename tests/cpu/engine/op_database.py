@@ -1,7 +1,8 @@
 """Sweeps torch's own op database through the engine; what a verdict means is in `op_cases.py`.
 
     python -m tests.cpu.engine.op_database [--ops add,softmax] [--dtypes float32] [--all-samples]
-        [--gradients] [--dynamo] [--dynamic] [--report FILE] [--part 0/2]
+        [--gradients] [--dynamo] [--dynamic]
+        [--in-place] [--strided] [--together 8] [--report FILE] [--part 0/2]
 
 Cases run in a child process that is forked again after a crash and after every few hundred cases:
 a segmentation fault is the verdict of its case and ends nothing else.
@@ -22,7 +23,15 @@ from dataclasses import asdict
 
 import torch
 
-from tests.cpu.engine.op_cases import BAD, DTYPES, Case, Outcome, full_name, operations
+from tests.cpu.engine.op_cases import (
+    BAD,
+    DTYPES,
+    Case,
+    Outcome,
+    full_name,
+    operations,
+    run_together,
+)
 
 CASES_A_CHILD = 300
 PATIENCE = 300
@@ -32,15 +41,18 @@ _M_PERTURB = -6
 _PERTURBATION = 0xA5
 
 
-def swept(cases: Sequence[Case]) -> Iterator[Outcome]:
-    """The outcomes of all cases, each run in a child process."""
+def swept(cases: Sequence[Case], together: int = 1) -> Iterator[Outcome]:
+    """The outcomes of all cases, each run in a child process; so many in one graph."""
     first = 0
     while first < len(cases):
         done = first
         batch = cases[first : first + CASES_A_CHILD]
-        for message in _in_a_child(batch):
+        for message in _in_a_child(batch, together):
             if isinstance(message, Outcome):
                 yield message
+            elif isinstance(message, str) and together > 1:
+                yield from swept(cases[done : done + together])
+                done += together
             elif isinstance(message, str):
                 case = cases[done]
                 yield Outcome(case.name, case.dtype, 0, "crash", message)
@@ -50,13 +62,13 @@ def swept(cases: Sequence[Case]) -> Iterator[Outcome]:
         first = done
 
 
-def _in_a_child(cases: Sequence[Case]) -> Iterator[Outcome | int | str]:
+def _in_a_child(cases: Sequence[Case], together: int) -> Iterator[Outcome | int | str]:
     """Outcomes, after each case how many are done, and where it ends early why."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _run_all(cases, writing)
+        _run_all(cases, writing, together)
     os.close(writing)
     done, rest, reason = 0, b"", ""
     while not reason:
@@ -81,15 +93,16 @@ def _in_a_child(cases: Sequence[Case]) -> Iterator[Outcome | int | str]:
         yield reason or f"the process ended: {_ended(status)}"
 
 
-def _run_all(cases: Sequence[Case], writing: int) -> None:
+def _run_all(cases: Sequence[Case], writing: int, together: int) -> None:
     # Memory that is not written holds no zeros: what reads it gets something else each time.
     ctypes.CDLL(None).mallopt(_M_PERTURB, _PERTURBATION)
     code = 1
     try:
-        for number, case in enumerate(cases):
-            for outcome in case.run():
+        for first in range(0, len(cases), together):
+            group = cases[first : first + together]
+            for outcome in run_together(group) if together > 1 else group[0].run():
                 os.write(writing, json.dumps(asdict(outcome)).encode() + b"\n")
-            os.write(writing, b"%d\n" % (number + 1))
+            os.write(writing, b"%d\n" % min(first + together, len(cases)))
         code = 0
     finally:
         os._exit(code)
@@ -117,6 +130,9 @@ def main() -> None:
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--dynamo", action="store_true", help="through torch.compile")
     parser.add_argument("--dynamic", action="store_true", help="sizes are symbols")
+    parser.add_argument("--in-place", action="store_true", help="the variants that write an input")
+    parser.add_argument("--strided", action="store_true", help="inputs that are not contiguous")
+    parser.add_argument("--together", type=int, default=1, help="operations in one graph")
     parser.add_argument("--part", default="0/1", help="`1/3`: the second third of the operations")
     parser.add_argument("--report", default="", help="write every outcome to this file, tabs")
     arguments = parser.parse_args()
@@ -133,13 +149,15 @@ def main() -> None:
             all_samples=arguments.all_samples,
             through_dynamo=arguments.dynamo,
             dynamic=arguments.dynamic,
+            in_place=arguments.in_place,
+            strided=arguments.strided,
         )
         for dtype in arguments.dtypes.split(",")
         for op in chosen[part::parts]
     ]
     counts: dict[str, int] = {}
     report = open(arguments.report, "w") if arguments.report else None  # noqa: SIM115
-    for outcome in swept([case for case in asked if case.exists()]):
+    for outcome in swept([case for case in asked if case.exists()], arguments.together):
         counts[outcome.verdict] = counts.get(outcome.verdict, 0) + 1
         if report:
             print(line_of(outcome), file=report, flush=True)

@@ -182,3 +182,7 @@ def targets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(module, "compile_graph", compile_graph)
     return found
+
+
+def test_a_single_half_is_compared_with_itself() -> None:
+    check(lambda x: (x.to(torch.bfloat16), torch.isnan(x)), torch.tensor(1.5, dtype=torch.float16))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import warnings
+from collections.abc import Iterator
 
 import pytest
 import torch
 
-from tests.cpu.engine.op_cases import BAD, DTYPES, Case, operations
+from tests.cpu.engine.op_cases import BAD, DTYPES, Case, Outcome, called, compare, operations
 from tests.cpu.engine.op_database import line_of, swept
 
 
@@ -28,6 +31,37 @@ def bad(found: list[Case]) -> list[str]:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)  # the sweep's children are forked
+
+
+class Crashing(Case):
+    def run(self) -> Iterator[Outcome]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from ()
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_crash_is_the_verdict_of_its_case_alone(together: int) -> None:
+    add = next(op for op in operations() if op.name == "add")
+    mixed = [Case(add, "float32"), Crashing(add, "float32"), Case(add, "int64")]
+    if together > 1:
+        mixed[1]._function = lambda sample: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+    assert [one.verdict for one in swept(mixed, together)] == ["equal", "crash", "equal"]
+
+
+def test_verdicts() -> None:
+    def third(x: torch.Tensor) -> torch.Tensor:
+        return x / 3
+
+    def verdict(x: torch.Tensor, found: torch.Tensor) -> str:
+        return compare(third, [x], False, called(third, [x], False), [found, x])[0]
+
+    x = torch.linspace(1, 2, 8)
+    assert verdict(x, x / 3) == "equal"
+    assert verdict(x, x / 3 + 1e-4) == "wrong"
+    assert verdict(x, (x / 3).double()) == "wrong"
+    low = x.half()
+    assert verdict(low, low / 3 * 1.01) == "wrong"
+    assert verdict(low, torch.full_like(low, torch.nan)) == "wrong"
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Callable[..., Any], Inputs]], bool, tu
         (3,),
     ),
     "bottleneck training": (
-        lambda: (Bottleneck().train(), (leaf(4, 256, 8, 8),)),
+        lambda: (Bottleneck().train(), (leaf(4, 256, 20, 20),)),
         True,
         (4, 4),
     ),

@@ -166,3 +166,19 @@ def test_a_file_that_is_wrong(tmp_path: Path, text: str, says: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OverrideError, match="No such file"):
         read_overrides(tmp_path / "none.toml")
+
+
+def test_what_came_together_through_others_is_said_last() -> None:
+    gate = Gate()
+    decision = Decision(
+        graph="0/0/forward",
+        kind=FUSE,
+        names=("add", "mul"),
+        default=APART,
+        choices=(FUSE, APART),
+        rule="cycle",
+        forbidden={FUSE: ("cycle", "")},
+    )
+    assert not gate.fuse(decision, ["add"], ["mul"])
+    gate.joined(decision)
+    assert [one.choice for one in gate.decided] == [APART, FUSE]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from compiler.control.decisions import Gate
 from compiler.fusion.fuse import fuse
 from compiler.loops.expressions import Const, Gather, IndexTerm, ReadIndexed
-from compiler.loops.graph import Call
+from compiler.loops.graph import Buffer, Call, Graph, Operand
 from compiler.loops.layouts import Layout, slice_dimension
 from compiler.loops.nest import Reduction, Write, expressions
+from compiler.loops.verifier import verify_program
 from tests.no_torch.fusion.build import Builder, F, load, nests, only_nest, op, rows
 
 
@@ -237,3 +240,12 @@ def test_a_loop_over_a_cat_is_split_at_the_borders_of_its_pieces() -> None:
 def test_a_veto_also_stops_splitting() -> None:
     fusion = fuse(rotary().graph, Gate({"tcw/0/0/forward/fuse/first+add": "apart"}))
     assert all(not {"first", "add"} <= group for group in nests(fusion))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32"])
+def test_memory_that_nobody_writes_is_made(dtype: str) -> None:
+    graph = Graph("g", nodes=[Buffer("none", dtype, (0, 3))])
+    graph.outputs.append(Operand("none", dtype, (0, 3), (3, 1)))
+    fusion = fuse(graph)
+    verify_program(fusion.program)
+    assert [s.buffer for s in only_nest(fusion).statements if isinstance(s, Write)] == ["none"]

@@ -146,6 +146,17 @@ def test_finish() -> None:
             assert rule(b, "columns", "scaled") == "finish"
 
 
+def test_columns_that_come_back_make_rows() -> None:
+    shape = (512, 256)
+    b = Builder()
+    b.input("x", *shape)
+    b.reduce("sum", shape, "rk", load("x"))
+    b.map("mean", (256,), op("mul", load("sum"), Const(1 / 512, F)))
+    b.map("sub", shape, op("sub", load("x"), load("mean", columns(*shape))))
+    b.output("sub", *shape)
+    assert together(b, "sum", "mean", "sub")
+
+
 def gathering(index: str) -> Builder:
     b = Builder()
     b.input("x", 64)

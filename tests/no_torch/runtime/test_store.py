@@ -78,6 +78,17 @@ def test_a_store_under_its_capacity_keeps_all(store: Store) -> None:
     assert store.sweep() == 0
 
 
+def test_a_process_looks_through_the_folder_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sweeps: list[Path] = []
+    monkeypatch.setattr(Store, "sweep", lambda store: sweeps.append(store.folder))
+    for number in range(3):
+        open_store(tmp_path / "one").write("kernels", str(number), b"")
+    open_store(tmp_path / "two").write("kernels", "0", b"")
+    assert sweeps == [tmp_path / "one", tmp_path / "two"]
+
+
 def test_newest_first(store: Store) -> None:
     for i in range(4):
         store.write("things", str(i), b"")

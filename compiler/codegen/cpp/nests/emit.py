@@ -52,7 +52,7 @@ def emit(
     `shared`: buffers whose memory may be that of another buffer of the nest, element for element
     (a result that takes over the memory of an argument).
     """
-    phases = Phases(vocabulary.isa)
+    phases = Phases(vocabulary.isa, frozenset(shared))
     phases.add(without_round_trips(nest))
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),

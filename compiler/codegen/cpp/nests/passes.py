@@ -12,13 +12,18 @@ from dataclasses import dataclass, field
 
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.loops.dtypes import REDUCED
-from compiler.loops.expressions import Local, Read
+from compiler.loops.expressions import Local, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
 
 HEAVY = 8
 """Computing a value again that costs more than this is slower than a row buffer."""
 INVARIANT = 3
 """The same for a value that would be computed again for each step of a loop that it ignores."""
+
+
+def overwrites(write: Write, shared: frozenset[str]) -> set[str]:
+    """Buffers whose content a write may change; `shared`: those that may be one memory."""
+    return {write.buffer} | (shared if write.buffer in shared else set())
 
 
 @dataclass(slots=True)
@@ -105,20 +110,16 @@ class Passes:
 
     def _delay(self, shared: frozenset[str]) -> None:
         """Move each write that may overwrite what a later pass still reads behind that read."""
-        if not shared:
-            return
-        for place, walk in enumerate(self.walks):
+        read = set(self.facts.nest.reads())
+        for place, walk in enumerate(list(self.walks)):
             for write in list(walk.effects):
-                if not isinstance(write, Write) or write.buffer not in shared:
+                if not isinstance(write, Write):
                     continue
+                overwritten = overwrites(write, shared) & read
                 later = [
-                    other
-                    for other in self.walks[place + 1 :]
-                    if any(
-                        buffer in shared and buffer != write.buffer for buffer in self._reads(other)
-                    )
+                    other for other in self.walks[place + 1 :] if overwritten & self._reads(other)
                 ]
-                if later:
+                if overwritten and later:
                     self._move(write, walk, later[-1])
 
     def _move(self, write: Write, walk: Pass, behind: Pass) -> None:
@@ -136,7 +137,7 @@ class Passes:
         names = self.needs(walk)
         for statement in (*walk.effects, *(self.facts.named[name] for name in names)):
             for part in expressions(statement):
-                if isinstance(part, Read):
+                if isinstance(part, (Read, ReadIndexed)):
                     found.add(part.buffer)
         return found
 

@@ -16,6 +16,7 @@ from compiler.codegen.cpp.nests.accumulators import ARG, Rider
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify
@@ -52,6 +53,8 @@ class Phases:
     """All phases of a nest, and the workspace between them."""
 
     isa: Isa
+    shared: frozenset[str] = frozenset()
+    """Buffers that may lie in the memory of another one of the nest."""
     order: list[Phase] = field(default_factory=list)
     workspace: dict[str, tuple[str, Size]] = field(default_factory=dict)
     """Pseudo-buffer -> (dtype, byte offset)."""
@@ -88,6 +91,7 @@ class Phases:
         nest = facts.nest
         after = _depending(facts, {rider.name for rider in riders})
         riders = [rider for rider in riders if id(rider) not in after]
+        after |= self._overwriting(facts, after)
         before = [s for s in nest.statements if s not in riders and id(s) not in after]
         later = [s for s in nest.statements if id(s) in after]
         apart = [r for r in riders if r.op in ARG or _inner_only(facts, r)]
@@ -127,6 +131,16 @@ class Phases:
             self.add(replace(nest, statements=tuple(_needed(facts, before))))
         if rest:
             self.add(_reading(facts, rest, reads))
+
+    def _overwriting(self, facts: Facts, after: set[int]) -> set[int]:
+        """Ids of the writes that must wait, because what comes after the riders reads there."""
+        later = [s for s in facts.nest.statements if id(s) in after]
+        read = set(replace(facts.nest, statements=tuple(_needed(facts, later))).reads())
+        return {
+            id(s)
+            for s in facts.nest.statements
+            if isinstance(s, Write) and overwrites(s, self.shared) & read
+        }
 
     def _riding(
         self, facts: Facts, statements: list[Statement], riders: list[Reduction], nest: Nest

@@ -37,6 +37,8 @@ HORIZONTAL = 12
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
+    """How the loops of one nest run. Axes are named by their place in `Nest.axes`."""
+
     lane: int | None
     """The axis on the lanes; None for scalar code without a lane loop."""
     lanes: int
@@ -58,6 +60,7 @@ class Schedule:
 
 
 def estimate(size: Size) -> int:
+    """The size, or `GUESS` where it is symbolic."""
     return size if isinstance(size, int) else GUESS
 
 

@@ -36,7 +36,9 @@ def half_to_f32(lanes: Lanes) -> str | None:
     if not lanes.isa.builtins:
         return None
     if lanes.count == 1:
-        return "(float)__builtin_bit_cast(_Float16, bits)"
+        # not through _Float16: GCC 12 would compare two of them by a call that no library has
+        eight = "short __attribute__((vector_size(16)))"
+        return f"__builtin_ia32_vcvtph2ps(({eight}){{(short)bits}})[0]"
     i16 = lanes.signed(2)
     if lanes.count == 16:
         f32 = lanes.type("float32")
@@ -51,7 +53,8 @@ def f32_to_half(lanes: Lanes) -> str | None:
     if not lanes.isa.builtins:
         return None
     if lanes.count == 1:
-        return "__builtin_bit_cast(unsigned short, (_Float16)x)"
+        four = "float __attribute__((vector_size(16)))"
+        return f"(unsigned short)__builtin_ia32_vcvtps2ph(({four}){{x}}, 0)[0]"
     i16, u16 = lanes.signed(2), lanes.unsigned(2)
     if lanes.count == 16:
         return f"({u16})__builtin_ia32_vcvtps2ph512_mask(x, 0, {i16}{{}}, {all_lanes(lanes)})"

@@ -1,0 +1,148 @@
+"""The matrix-product pass: which library computes a product of two matrices.
+
+ATen calls MKL for float32. MKL runs its fast paths on Intel's processors alone: on AMD's oneDNN,
+which torch has on board as well and uses for 16-bit floats and convolutions, needs half the time.
+So there `mm`, and `addmm` with a row as bias, become oneDNN's linear layer, which is the same
+product: x @ weight.T + bias, in float32, without a packed copy of the weight.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.control.decisions import Decision, Gate
+
+aten = torch.ops.aten
+
+KIND = "library"
+ONEDNN = "onednn"
+ATEN = "aten"
+
+WORTH = 1 << 22
+"""Multiplications from which oneDNN's dearer call (13 against 3 µs) is paid back."""
+ROWS = 8
+"""With fewer, a product reads its weight once and is as fast as memory is."""
+
+
+def products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+    """Rewrite the graph in place; answers how many products became calls of oneDNN."""
+    linear = _linear()
+    if linear is None or not torch.backends.mkldnn.enabled:
+        return 0
+    moved = 0
+    for node in list(module.graph.nodes):
+        if node.target not in (aten.mm.default, aten.addmm.default):
+            continue
+        parts = _parts(node)
+        if parts is None or not _wanted(node, parts, graph, gate):
+            continue
+        left, right, bias = parts
+        node.target = linear
+        node.args = (left, _transposed(module, node, right), bias, "none", [], "")
+        node.kwargs = {}
+        if not right.users:
+            module.graph.erase_node(right)
+        moved += 1
+    if moved:
+        module.recompile()
+    return moved
+
+
+@cache
+def _linear() -> Any:
+    """oneDNN's linear layer, where it is there and better than what ATen calls."""
+    if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
+        return None
+    if _vendor() != "AuthenticAMD":
+        return None
+    try:
+        return torch.ops.mkldnn._linear_pointwise.default
+    except AttributeError:
+        return None
+
+
+def _vendor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    rows = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in rows if key.strip() == "vendor_id"), "")
+
+
+def _parts(node: fx.Node) -> tuple[fx.Node, fx.Node, fx.Node | None] | None:
+    """The two factors and the bias; None for a product that oneDNN's layer cannot take."""
+    bias, factors = None, node.args
+    if node.target is aten.addmm.default:
+        if any(scale != 1 for scale in node.kwargs.values()):
+            return None
+        bias, *factors = node.args
+        value = _value(bias)
+        if value is None or value.dim() != 1 or value.stride() != (1,):
+            return None
+    left, right = factors
+    one, other = _value(left), _value(right)
+    if one is None or other is None:
+        return None
+    inner, columns = other.shape
+    if bias is not None and _value(bias).shape[0] != columns:
+        return None
+    if other.stride() not in ((columns, 1), (1, inner)):
+        return None
+    return left, right, bias
+
+
+def _value(node: Any) -> Any:
+    """What a node answers, if that is a float32 tensor on the CPU."""
+    value = node.meta.get("val") if isinstance(node, fx.Node) else None
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    return value if value.dtype is torch.float32 and value.device.type == "cpu" else None
+
+
+def _wanted(
+    node: fx.Node,
+    parts: tuple[fx.Node, fx.Node, fx.Node | None],
+    graph: str,
+    gate: Gate | None,
+) -> bool:
+    rows, inner = map(_hint, parts[0].meta["val"].shape)
+    columns = _hint(parts[1].meta["val"].shape[1])
+    work = rows * inner * columns
+    default = ONEDNN if work >= WORTH and rows >= ROWS else ATEN
+    if gate is None:
+        return default == ONEDNN
+    decision = Decision(
+        graph=graph,
+        kind=KIND,
+        names=(node.name,),
+        default=default,
+        choices=(ONEDNN, ATEN),
+        rule="large-product" if default == ONEDNN else "small-product",
+        reason=f"{rows} x {inner} times {inner} x {columns}: {work:,} multiplications",
+        numbers={"multiplications": work},
+    )
+    return gate.decide(decision) == ONEDNN
+
+
+def _hint(size: Any) -> int:
+    """A size as it was when the graph was traced; 0 where that is not known."""
+    if isinstance(size, int):
+        return size
+    hint = getattr(size.node, "hint", None)
+    return int(hint) if hint is not None else 0
+
+
+def _transposed(module: fx.GraphModule, node: fx.Node, right: fx.Node) -> fx.Node:
+    """The weight of the layer: what the right factor is the transpose of."""
+    if right.target is aten.permute.default and list(right.args[1]) in ([1, 0], [-1, -2]):
+        return right.args[0]
+    with module.graph.inserting_before(node):
+        weight = module.graph.call_function(aten.permute.default, (right, [1, 0]))
+    weight.meta = {**right.meta, "val": right.meta["val"].permute(1, 0)}
+    return weight

@@ -1,0 +1,75 @@
+"""Maximum over windows of images, where nobody asks for the places of the maxima.
+
+A window that hangs over the border reads the pixel at the border again instead, which is in that
+window too: padding is at most half of it. Source: aten/src/ATen/native/DilatedMaxPool2d.cpp, whose
+kernel computes the places in any case, and holds them in twice the memory of the maxima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import Gather, IndexTerm, SizeOf, convert
+from compiler.loops.layouts import compose_views, permute
+from compiler.loops.sizes import add
+from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.elements import Element, apply, position
+from compiler.lowering.indexing import Strided, base, strided
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+
+LARGEST_WINDOW = 16
+"""Pixels; each is a read of its own in the loop's text."""
+
+
+@lowers("max_pool2d_with_indices")
+def max_pool2d(
+    builder: Builder,
+    image: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> tuple[Tensor, None]:
+    meta = builder.meta
+    sizes, strides = _pair(kernel), _pair(stride or kernel)
+    paddings = _pair(padding)
+    if 1 not in builder.unread:
+        raise NoLowering("the places of the maxima are read")
+    if len(meta.shape) != 4 or meta.strides[1] != 1 or meta.shape[1] == 1:
+        raise NoLowering("the channels of a pixel are not side by side")
+    if _pair(dilation) != (1, 1) or ceil_mode or sizes[0] * sizes[1] > LARGEST_WINDOW:
+        raise NoLowering("windows with gaps, beyond the border, or of many pixels")
+    memory = strided(builder, image)
+    compute = compute_dtype(image.dtype)
+    order = storage_order(meta.shape, meta.strides)
+    view = compose_views((base(memory, meta.shape, {0: 0, 1: 1}),), (permute(meta.shape, order),))
+    rows, columns = (
+        [
+            _inside(memory, 2 + d, position(meta.shape, 2 + d, order) * strides[d], step)
+            for step in range(-paddings[d], sizes[d] - paddings[d])
+        ]
+        for d in (0, 1)
+    )
+    pixels = [
+        Element(convert(Gather(memory.value, view, (row, column), memory.dtype), compute))
+        for row in rows
+        for column in columns
+    ]
+    greatest = reduce(lambda one, other: apply("maximum", one, other), pixels)
+    return builder.map(greatest.to(meta.dtype).expression), None
+
+
+def _pair(numbers: Sequence[int]) -> tuple[int, int]:
+    return numbers[0], numbers[-1]
+
+
+def _inside(memory: Strided, dim: int, start: Element, step: int) -> IndexTerm:
+    """The index `start + step`, moved to the border where it is beyond."""
+    size = memory.shape[dim]
+    last = size - 1 if isinstance(size, int) else Element(SizeOf(add(size, -1)))
+    index = apply("minimum", apply("maximum", start + step, 0), last)
+    return IndexTerm(index.expression, size, memory.strides[dim], wraps=False, checked=False)
