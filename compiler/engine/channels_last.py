@@ -33,6 +33,16 @@ _IMAGES = {
 _LIKE_FIRST = frozenset({aten._native_batch_norm_legit_no_training.default})
 """Their first answer is like their first argument, the others stay: known without running torch's
 decomposition on fake tensors, which is most of this pass on a ResNet."""
+_OF_MEMORY = frozenset(
+    {
+        aten.as_strided.default,
+        aten.as_strided_copy.default,
+        aten.as_strided_scatter.default,
+        aten.view.dtype,
+        aten.view_as_complex.default,
+    }
+)
+"""Operations that mean memory, not a tensor's elements."""
 
 
 def channels_last(
@@ -57,6 +67,8 @@ def channels_last(
         return 0
     output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
     strides = [_strides(node) for node in output.args[0]]
+    captured = {node: _strides(node) for node in module.graph.nodes}
+    captured.update(restrided)
     stale = set(restrided)
     made: dict[fx.Node, fx.Node] = {}
     shapes = getattr(mode, "shape_env", None)
@@ -64,14 +76,33 @@ def channels_last(
         for node in list(module.graph.nodes):
             if node.op != "call_function":
                 continue
+            if stale and _reads_memory(node.target):
+                _give_as_captured(module, node, captured)
             if wanted and node.target in _IMAGES:
                 stale |= _convert_images(module, node, made)
             if stale.intersection(node.all_input_nodes) and _refresh(node):
                 stale.add(node)
         _restore(module, output, strides, promised)
-    if wanted:
-        module.recompile()
+    module.recompile()
     return len(made)
+
+
+def _reads_memory(target: Any) -> bool:
+    """Whether other strides give another result, or may: random numbers are drawn in the order of
+    memory, and nothing is known of operations that are not torch's."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return isinstance(target, torch._ops.HigherOrderOperator)
+    known = target.namespace in ("aten", "prims")
+    return not known or target in _OF_MEMORY or torch.Tag.nondeterministic_seeded in target.tags
+
+
+def _give_as_captured(module: fx.GraphModule, user: fx.Node, captured: dict[fx.Node, Any]) -> None:
+    """Copy what an operation is given back into the strides with which it was captured."""
+    for given in user.all_input_nodes:
+        before = captured.get(given)
+        is_tensor = isinstance(given.meta.get("val"), torch.Tensor)
+        if is_tensor and before is not None and _strides(given) != before:
+            user.replace_input_with(given, _copied(module, given, before, user))
 
 
 def report_strides(module: fx.GraphModule) -> None:
@@ -168,33 +199,37 @@ def _restore(
     for position, (node, before) in enumerate(zip(results, strides, strict=True)):
         if position >= promised or before is None or _strides(node) == before:
             continue
-        value = node.meta["val"]
-        order = sorted(range(value.dim()), key=lambda d: (-before[d], d))
-        back = [order.index(d) for d in range(value.dim())]
-        with module.graph.inserting_before(output):
-            for target, args, kwargs in (
-                (aten.permute.default, (order,), {}),
-                (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
-                (aten.permute.default, (back,), {}),
-            ):
-                copied = module.graph.call_function(target, (node, *args), kwargs)
-                copied.meta = {**node.meta, "val": target(node.meta["val"], *args, **kwargs)}
-                node = copied
-        results[position] = node
+        results[position] = _copied(module, node, before, output)
     output.args = (type(output.args[0])(results),)
 
 
-def _restride_inputs(module: fx.GraphModule, example_inputs: Sequence[Any]) -> list[fx.Node]:
-    """Placeholders that come in other strides than they were traced with."""
-    changed = []
+def _copied(module: fx.GraphModule, node: fx.Node, strides: Sequence[Any], user: fx.Node) -> Any:
+    """A copy in the order of these strides, in front of its user."""
+    order = sorted(range(len(strides)), key=lambda d: (-strides[d], d))
+    back = [order.index(d) for d in range(len(strides))]
+    with module.graph.inserting_before(user):
+        for target, args, kwargs in (
+            (aten.permute.default, (order,), {}),
+            (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
+            (aten.permute.default, (back,), {}),
+        ):
+            copied = module.graph.call_function(target, (node, *args), kwargs)
+            copied.meta = {**node.meta, "val": target(node.meta["val"], *args, **kwargs)}
+            node = copied
+    return node
+
+
+def _restride_inputs(module: fx.GraphModule, example_inputs: Sequence[Any]) -> dict[fx.Node, Any]:
+    """Placeholders that come in other strides than they were traced with, and those."""
+    changed = {}
     holders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for node, given in zip(holders, example_inputs, strict=False):
         before = node.meta.get("val")
         if not isinstance(given, torch.Tensor) or not isinstance(before, torch.Tensor):
             continue
         if _strides(node) != _all_strides(given):
+            changed[node] = _strides(node)
             node.meta["val"] = given
-            changed.append(node)
     return changed
 
 

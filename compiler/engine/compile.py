@@ -115,7 +115,12 @@ def _compiled(
                 # An override has to meet its decision: nothing may come from the cache.
                 outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
             else:
-                key = graph_key(module, {"kind": kind, "overrides": gate.text(graph)})
+                settings = {
+                    "kind": kind,
+                    "donated": " ".join(donated(module, kind)),
+                    "overrides": gate.text(graph),
+                }
+                key = graph_key(module, settings)
                 outcome = compiled_graph(key, store, make, own, otherwise)
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:

@@ -13,6 +13,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
 from compiler.control.decisions import Gate
+from compiler.engine.backend import backend
 from compiler.engine.channels_last import channels_last, report_strides
 
 
@@ -110,3 +111,46 @@ def test_dynamic_shapes(size: int) -> None:
         torch.testing.assert_close(
             function(x.repeat(2, 1, 1, 1))[0], model(x.repeat(2, 1, 1, 1))[0]
         )
+
+
+class Net(nn.Module):
+    """A convolution, and something that depends on its memory's order."""
+
+    def __init__(self, after: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3)
+        self.after = after
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.after(torch.relu(self.convolution(x))) + 1
+
+
+@torch.library.custom_op("tcw_test::flat_order", mutates_args=())
+def flat_order(x: torch.Tensor) -> torch.Tensor:
+    return torch.as_strided(x, (x.numel(),), (1,)).clone()
+
+
+flat_order.register_fake(lambda x: x.new_empty(x.numel()))
+
+AFTER: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "dropout": lambda x: nn.functional.dropout(x, 0.5),
+    "random": torch.rand_like,
+    "as_strided": lambda x: x.as_strided((5,), (2,), 3),
+    "view as complex": lambda x: torch.view_as_real(torch.view_as_complex(x.view(2, 4, 18, 2))),
+    "another's operation": lambda x: flat_order(x.detach() * 2),
+}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_what_depends_on_the_order_of_memory_gets_the_captured_one(name: str) -> None:
+    torch.manual_seed(0)
+    model, x = Net(AFTER[name]), torch.randn(2, 3, 8, 8)
+    results = []
+    for function in (torch.compile(model, backend=backend), model):
+        torch.manual_seed(1)
+        model.zero_grad()
+        result = function(x)
+        if result.requires_grad:
+            result.sum().backward()
+        results.append((result, model.convolution.weight.grad))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)

@@ -341,9 +341,9 @@ class Accumulators:
             array = accumulator.index_array or accumulator.array
             if array is None:
                 name = self.values.name(("total", statement.name), statement.name)
-                self.values.defined[statement.name] = (scope, name)
+                self.values.define(statement.name, scope, name)
             else:
-                self.values.arrays[statement.name] = (scope, array.base, array.address)
+                self.values.keep(statement.name, scope, array.base, array.address)
 
     # Scans
 
@@ -392,7 +392,7 @@ class Accumulators:
             text = lanes.apply("convert", (name,), (dtype,), statement.dtype)
             scope.code.add(f"const {lanes.type(statement.dtype)} {other} = {text};")
             name = other
-        self.values.defined[statement.name] = (scope, name)
+        self.values.define(statement.name, scope, name)
 
     # Blocks of riders
 

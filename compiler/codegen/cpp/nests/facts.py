@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
 from compiler.loops.expressions import (
@@ -38,9 +37,21 @@ class Facts:
         self.reduced = frozenset(i for i, axis in enumerate(nest.axes) if axis.reduced)
         self._axes: dict[Expression, frozenset[int]] = {}
         self._weights: dict[str, int] = {}
+        self._locals: dict[int, tuple[Statement, tuple[str, ...]]] = {}
+        """By identity, as a statement's hash is that of all in it."""
         self.uses: Counter[Expression] = Counter()
         for statement in nest.statements:
             self.uses.update(expressions(statement))
+        self.levels: dict[str, int] = {}
+        """How many values each `Let` hangs on, one after another; 0 for what loops make."""
+        # In order, so that a value that hangs on a thousand others is no deep recursion.
+        for statement in nest.statements:
+            self.axes(statement.expression)
+            if not isinstance(statement, Write):
+                self.weight(statement.name)
+                below = (self.levels[name] for name in self.locals_in(statement))
+                is_let = isinstance(statement, Let)
+                self.levels[statement.name] = 1 + max(below, default=0) if is_let else 0
 
     def is_main(self, statement: Statement) -> bool:
         """A reduction that each row completes."""
@@ -87,11 +98,13 @@ class Facts:
         self._axes[expression] = found
         return found
 
-    def locals_in(self, statement: Statement) -> Iterator[str]:
+    def locals_in(self, statement: Statement) -> tuple[str, ...]:
         """Names of the statements that one reads, with repetition."""
-        for part in expressions(statement):
-            if isinstance(part, Local):
-                yield part.name
+        known = self._locals.get(id(statement))
+        if known is None:
+            names = tuple(p.name for p in expressions(statement) if isinstance(p, Local))
+            known = self._locals[id(statement)] = (statement, names)
+        return known[1]
 
     def weight(self, name: str) -> int:
         """What computing a value from memory and from reductions costs, in simple instructions."""

@@ -68,6 +68,8 @@ class Passes:
         self.before: list[Pass] = []
         """Passes before all rows: values that are the same for each."""
         self._stage: dict[str, int] = {}
+        self._needed: dict[int, set[str]] = {}
+        """What `needs` answered for a pass, until that changes."""
         self._collect()
         self._delay(shared)
         self._keep()
@@ -121,6 +123,7 @@ class Passes:
                     self._move(write, walk, later[-1])
 
     def _move(self, write: Write, walk: Pass, behind: Pass) -> None:
+        self._needed.clear()
         walk.effects.remove(write)
         place = self.walks.index(behind)
         for other in self.walks[place:]:
@@ -140,6 +143,12 @@ class Passes:
 
     def needs(self, walk: Pass) -> set[str]:
         """Names of the values that a pass computes."""
+        known = self._needed.get(id(walk))
+        if known is None:
+            known = self._needed[id(walk)] = self._find_needs(walk)
+        return known
+
+    def _find_needs(self, walk: Pass) -> set[str]:
         found: set[str] = set()
         pending = [name for effect in walk.effects for name in self.facts.locals_in(effect)]
         pending += walk.keeps
@@ -156,6 +165,11 @@ class Passes:
             if not isinstance(statement, ScanAlong) or own:
                 pending.extend(self.facts.locals_in(statement))
         return found
+
+    def _changed(self, name: str) -> None:
+        """From now on a value is held somewhere."""
+        for key in [key for key, needed in self._needed.items() if name in needed]:
+            del self._needed[key]
 
     def _stores(self, walk: Pass, name: str) -> bool:
         read = self.reload.get(name)
@@ -187,6 +201,7 @@ class Passes:
             elif len(users) > 1 and (stored := self._stored(name, users[0])):
                 if weight > 1:
                     self.reload[name] = stored
+                    self._changed(name)
             elif len(users) > 1 and weight > HEAVY:
                 self._keep_in(name, users[0])
 
@@ -208,6 +223,8 @@ class Passes:
     def _keep_in(self, name: str, walk: Pass) -> None:
         self.kept.add(name)
         walk.keeps.insert(0, name)
+        self._changed(name)
+        self._needed.pop(id(walk), None)
 
     def _keep_before(self, name: str, own: frozenset[int]) -> None:
         walk = next((walk for walk in self.before if walk.axes == own), None)

@@ -132,11 +132,10 @@ class Loops:
         self.accumulators.finish(walk, found, scope)
         for name in walk.keeps:
             array = self.accumulators.kept[name]
-            self.values.arrays[name] = (scope, array.base, array.address)
-            self.values.defined.pop(name, None)
+            self.values.keep(name, scope, array.base, array.address)
         for name, read in self.passes.reload.items():
             if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
-                self.values.memory[name] = read
+                self.values.reload(name, read)
 
     def _open(
         self,

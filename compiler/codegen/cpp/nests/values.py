@@ -25,6 +25,9 @@ from compiler.loops.expressions import (
 from compiler.loops.nest import Let
 from compiler.loops.sizes import Size, c_expression, multiply
 
+LONGEST = 50
+"""So many values are computed out of one another by recursion; a longer chain is begun early."""
+
 
 @dataclass(frozen=True, slots=True)
 class Base:
@@ -55,6 +58,24 @@ class Values:
         self.memory: dict[str, Read] = {}
         """Values that are read back from where they were stored."""
         self._stable: dict[object, str] = {}
+        self._depths: dict[str, int] = {}
+        """Of each `Let`, as far as is known now where results are held."""
+
+    def define(self, name: str, scope: Scope, text: str) -> None:
+        """The result of a reduction or scan, in a variable of the scope."""
+        self.defined[name] = (scope, text)
+        self._depths.clear()
+
+    def keep(self, name: str, scope: Scope, base: Base, address: Address) -> None:
+        """A value in a row buffer, which the scope has filled."""
+        self.arrays[name] = (scope, base, address)
+        self.defined.pop(name, None)
+        self._depths.clear()
+
+    def reload(self, name: str, read: Read) -> None:
+        """A value that is in memory from now on."""
+        self.memory[name] = read
+        self._depths.clear()
 
     def name(self, key: object, wanted: str) -> str:
         """The same name for the same thing in every scope."""
@@ -98,8 +119,16 @@ class Values:
                 return self.arrays[expression.name][0].depth
             statement = self.facts.named[expression.name]
             if expression.name not in self.memory and isinstance(statement, Let):
-                return self._depth(statement.expression)
+                return self._depth_of(expression.name)
         return 0
+
+    def _depth_of(self, name: str) -> int:
+        """That of a `Let`: all are found in order, each once, however many share one."""
+        if name not in self._depths:
+            for statement in self.facts.nest.statements:
+                if isinstance(statement, Let):
+                    self._depths[statement.name] = self._depth(statement.expression)
+        return self._depths[name]
 
     def _compute(self, expression: Expression, scope: Scope, *, away: bool) -> str:
         dtype = compute_dtype(expression.dtype)
@@ -146,11 +175,33 @@ class Values:
             return self._read(self.memory[local.name], scope), ()
         statement = self.facts.named[local.name]
         assert isinstance(statement, Let), f"{local.name} is used before it is complete"
+        self._compute_ahead(local.name, scope)
         text = self.of(statement.expression, scope)
         if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
             dtypes = (statement.expression.dtype,)
             text = scope.lanes.apply("convert", (text,), dtypes, statement.dtype)
         return text, statement.origins
+
+    def _compute_ahead(self, name: str, scope: Scope) -> None:
+        """What a long chain of values starts with, so that Python's own stack suffices."""
+        levels = self.facts.levels
+        if levels[name] % LONGEST:
+            return
+        needed, found = {name}, [name]
+        while found:
+            for inner in self.facts.locals_in(self.facts.named[found.pop()]):
+                held = inner in self.defined or inner in self.arrays or inner in self.memory
+                if not held and inner not in needed and levels[inner]:
+                    needed.add(inner)
+                    found.append(inner)
+        for statement in self.facts.nest.statements:
+            if (
+                isinstance(statement, Let)
+                and statement.name in needed
+                and statement.name != name
+                and levels[statement.name] % LONGEST == 0
+            ):
+                self.of(Local(statement.name, statement.dtype), scope)
 
     # Memory
 

@@ -1,0 +1,126 @@
+"""What goes into a compiled function and comes out of it, in every form that torch knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.engine.backend import backend
+
+
+def compiled(model: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(model, backend=backend)  # type: ignore[no-any-return]
+
+
+def of_one_base(base: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return base[:6], base[3:9]
+
+
+def the_same(base: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return base, base
+
+
+@pytest.mark.parametrize("inputs", [of_one_base, the_same])
+def test_inputs_that_share_memory(inputs: Callable[..., Any]) -> None:
+    def model(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        a.mul_(2)
+        b.add_(1)
+        return a + 1, b.sum()
+
+    ours, theirs = torch.arange(10.0), torch.arange(10.0)
+    torch.testing.assert_close(compiled(model)(*inputs(ours)), model(*inputs(theirs)))
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [lambda t: t[::2, 1:], lambda t: t.t(), lambda t: t[3], lambda t: t.as_strided((4,), (8,), 5)],
+    ids=["slice", "transposed", "row", "as_strided"],
+)
+def test_views_that_are_written(of: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        x.mul_(3)
+        return x.relu()
+
+    ours, theirs = torch.arange(-64.0, 64).view(8, 16), torch.arange(-64.0, 64).view(8, 16)
+    torch.testing.assert_close(compiled(model)(of(ours)), model(of(theirs)))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_results_that_share_memory() -> None:
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        return x, x[1:], y, y.t(), y.view(-1), y
+
+    x = torch.randn(4, 3)
+    got = compiled(model)(x)
+    torch.testing.assert_close(got, model(x))
+    addresses = [one.untyped_storage().data_ptr() for one in got]
+    assert got[0] is x
+    assert addresses[1] == addresses[0]
+    assert len(set(addresses[2:])) == 1
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+        torch.randn(5, 4, 3, 2).permute(3, 1, 0, 2),
+        torch.randn(3, 1, 4, 1).expand(3, 2, 4, 5),
+        torch.randn(500)[7:127].view(2, 3, 4, 5),
+        torch.randn(3, 0, 2),
+    ],
+    ids=["channels last", "permuted", "expanded", "offset", "no elements"],
+)
+def test_strides(x: torch.Tensor) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * 2, 1) + x.sum(-1, keepdim=True)
+
+    got, wanted = compiled(model)(x), model(x)
+    torch.testing.assert_close(got, wanted)
+    assert got.stride() == wanted.stride()
+
+
+def test_a_scalar_that_is_written() -> None:
+    ours, theirs = torch.tensor(2), torch.tensor(2)
+    torch.testing.assert_close(compiled(torch.Tensor.add_)(ours, 1), theirs.add_(1))
+    assert torch.equal(ours, theirs)
+
+
+def test_what_our_loops_do_not_have() -> None:
+    def model(x: torch.Tensor, sparse: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.fft.fft(x).abs() * 2 + 1, torch.sparse.mm(sparse, x * 2).sin()
+
+    x, sparse = torch.randn(4, 4), torch.eye(4).to_sparse()
+    torch.testing.assert_close(compiled(model)(x, sparse), model(x, sparse))
+
+
+def test_two_hundred_inputs() -> None:
+    def model(*given: torch.Tensor) -> Any:
+        return sum(one * place for place, one in enumerate(given))
+
+    given = torch.randn(200, 5).unbind()
+    torch.testing.assert_close(compiled(model)(*given), model(*given))
+
+
+def test_indices_out_of_range() -> None:
+    function = compiled(lambda x, index: x[index] * 2)
+    x = torch.randn(8)
+    for wrong in (8, -9):
+        with pytest.raises(IndexError, match="out of range"):
+            function(x, torch.tensor([0, wrong]))
+    torch.testing.assert_close(function(x, torch.tensor([1, -8])), x[[1, 0]] * 2)
+
+
+@pytest.mark.parametrize(
+    "model", [torch.floor_divide, torch.remainder, torch.fmod], ids=["//", "%", "fmod"]
+)
+def test_integers_divided_by_zero(model: Callable[..., Any]) -> None:
+    a, b = torch.tensor([7, -7, 8]), torch.tensor([2, 2, -3])
+    function = compiled(lambda a, b: model(a, b))
+    torch.testing.assert_close(function(a, b), model(a, b))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        function(a, torch.tensor([1, 0, 1]))
