@@ -3,12 +3,12 @@
     python benchmarks/engine_speed.py [--threads 1] [--only NAME] [--kernels | --models] [--pooled]
 
 Both sides run through torch.compile, interleaved in rounds that alternate which comes first. Each
-figure is the lower quartile of the rounds and the ratio that of the two: what others on the machine
-take from a round only makes it longer. Next to it stands the middle half of the ratios within a
-round. With one thread the clock is the thread's own CPU time, which does not count while others
-run; with more it is the wall. Both sides allocate from the same allocator, set up to keep what is
-freed (no page faults on either side), and our pool of outputs is off; `--pooled` leaves allocators
-as they are shipped.
+time is the lower quartile of the rounds: what others on the machine take from a round only makes it
+longer. The ratio is the median of the ratios within a round, next to it their middle half. With one
+thread the clock is the thread's own CPU time, which does not count while others run; with more it
+is the wall. Both sides allocate from the same allocator, set up to keep what is freed (no page
+faults on either side), and our pool of outputs is off; `--pooled` leaves allocators as they are
+shipped.
 
 Memory is the most that one call after warm-up adds to what the process has in memory, by the
 kernel's own count (VmHWM in /proc/self/status, reset before the call), in pages: a few KB are no
@@ -191,7 +191,7 @@ def main() -> None:
     for row in chosen:
         kind, name, _, _ = row
         times, ratios = interleaved(both_sides(row), arguments.seconds, clock)
-        ratio = times["inductor"] / times["tcw"]
+        ratio = statistics.median(ratios)
         quarters = statistics.quantiles(ratios, n=4)
         found[kind].append(ratio)
         print(
