@@ -186,16 +186,16 @@ class Accumulators:
         lanes = self.vector if lane is not None and lane in domain else self.scalar
         op, dtype = accumulator.op, accumulator.dtype
         accumulator.holder = holder
-        base = self.values.names.new(f"{base_name(accumulator.statement.name)}_part")
+        base = self.values.names.family(
+            f"{base_name(accumulator.statement.name)}_part", [*map(str, range(steps)), "", "at"]
+        )
         kind, start = lanes.type(dtype), lanes.identity(ARG.get(op, op), dtype)
         accumulator.names = [f"{base}_{place}" for place in range(steps)]
-        self.values.names.given += [*accumulator.names, f"{base}_"]
         declared = ", ".join(f"{name} = {start}" for name in accumulator.names)
         holder.code.add(f"{kind} {declared};")
         if op in ARG:
             index = lanes.index_dtype
             name = f"{base}_at"
-            self.values.names.given.append(name)
             accumulator.index_names = [name]
             holder.code.add(f"{lanes.type(index)} {name} = {lanes.iota('0', index)};")
 

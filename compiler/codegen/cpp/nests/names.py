@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from compiler.codegen.cpp.vocabulary import NAMES
 from compiler.loops.operators import OPERATORS
@@ -48,6 +49,16 @@ class Names:
         self._taken.add(name)
         self.given.append(name)
         return name
+
+    def family(self, wanted: str, endings: Sequence[str]) -> str:
+        """A stem close to `wanted` that is free with each of these endings, all of them taken."""
+        while True:
+            stem = self.new(wanted)
+            names = [f"{stem}_{ending}" for ending in endings]
+            if self._taken.isdisjoint(names):
+                self._taken.update(names)
+                self.given += names
+                return stem
 
 
 def base_name(wanted: str) -> str:

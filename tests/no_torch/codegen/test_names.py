@@ -1,0 +1,15 @@
+"""Identifiers of the generated C++."""
+
+from __future__ import annotations
+
+from compiler.codegen.cpp.nests.names import Names
+
+
+def test_a_family_does_not_meet_other_names() -> None:
+    names = Names()
+    names.exactly("sum_part_1")
+    stem = names.family("sum_part", ["0", "1"])
+    again = names.family("sum_part", ["0", "1"])
+    made = [f"{one}_{ending}" for one in (stem, again) for ending in ("0", "1")]
+    assert len({"sum_part_1", *made}) == 5
+    assert names.exactly(made[0]) != made[0]
