@@ -83,7 +83,11 @@ def test_forward(name: str) -> None:
             torch.testing.assert_close(one, other, rtol=BOUND, atol=BOUND)
 
 
-@pytest.mark.parametrize("name", MODELS)
+NOT_REPEATED = {"reformer"}
+"""In training it hashes with seeds of its own making: eager's gradients differ from run to run."""
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in NOT_REPEATED])
 def test_gradients(name: str) -> None:
     torch.manual_seed(0)
     recipe = MODELS[name]()
