@@ -12,6 +12,7 @@ well as what is answered. Verdicts:
 
 from __future__ import annotations
 
+import operator
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -385,7 +386,10 @@ def noting() -> Iterator[Notes]:
 def checked(module: Any, compiled: Function) -> Function:
     """Raises AssertionError where a graph's answers have other strides than were promised."""
     promised = next(iter(reversed(module.graph.nodes))).args[0]
-    metas = [node.meta.get("val") if hasattr(node, "meta") else None for node in promised]
+    metas = [
+        node.meta.get("val") if hasattr(node, "meta") and not _told_wrong(node) else None
+        for node in promised
+    ]
 
     def call(arguments: list[Any]) -> Any:
         answers = compiled(arguments)
@@ -402,6 +406,12 @@ def checked(module: Any, compiled: Function) -> Function:
 
     call._boxed_call = True  # type: ignore[attr-defined]
     return call
+
+
+def _told_wrong(node: Any) -> bool:
+    """Whether torch's own fake answer differs: that of the bag indices of 16-bit sums does."""
+    source = node.args[0] if node.target is operator.getitem else node
+    return bool(source.target is torch.ops.aten._embedding_bag.default)
 
 
 def _is_ours(error: BaseException) -> bool:
