@@ -121,7 +121,9 @@ def _compiled(
                     "overrides": gate.text(graph),
                 }
                 key = graph_key(module, settings)
-                outcome = compiled_graph(key, store, make, own, otherwise)
+                outcome = compiled_graph(
+                    key, store, make, own, otherwise, explain=recorder is not None
+                )
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:
         records.refused(str(reason))

@@ -76,9 +76,7 @@ def variance(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> Tensor:
-    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    _, squares = moments(builder, x, dims, compute)
-    return finish(builder, _variance(x, dims, correction), (squares,), compute)
+    return _spread(builder, x, dim, _variance(x, dimensions(x, dim), correction))
 
 
 @lowers("std.correction")
@@ -90,10 +88,17 @@ def standard_deviation(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> Tensor:
-    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    _, squares = moments(builder, x, dims, compute)
-    of = _variance(x, dims, correction)
-    return finish(builder, lambda s: sqrt(of(s)), (squares,), compute)
+    of = _variance(x, dimensions(x, dim), correction)
+    return _spread(builder, x, dim, lambda squares: sqrt(of(squares)))
+
+
+def _spread(
+    builder: Builder, x: Tensor, dim: Dims, formula: Callable[[Element], Element]
+) -> Tensor:
+    """A formula of the sum of squares around the mean."""
+    compute = compute_dtype(builder.meta.dtype)
+    _, squares = moments(builder, x, dimensions(x, dim), compute)
+    return finish(builder, formula, (squares,), compute)
 
 
 @lowers("var_mean.correction")

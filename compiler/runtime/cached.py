@@ -30,16 +30,18 @@ def compiled_graph(
     constants: Mapping[str, Any] | None = None,
     otherwise: Boxed | None = None,
     launcher_store: Store | None = None,
+    explain: bool = True,
 ) -> Outcome:
     """The callable of a graph; `make` is called only where no whole entry of its key is there.
 
-    The rest is as for `load`. Raises what `make` raises, `Unavailable`, `BuildFailed`, OSError.
+    `explain`: a miss says what changed. The rest is as for `load`. Raises what `make` raises,
+    `Unavailable`, `BuildFailed`, OSError.
     """
 
     def loaded(artifact: Artifact) -> Compiled:
         return load(artifact, store, constants, otherwise, launcher_store)
 
-    found = look_up(key, store)
+    found = look_up(key, store, explain)
     if isinstance(found, Hit):
         try:
             return Outcome(loaded(found.artifact), found)
@@ -57,9 +59,11 @@ def words(found: Hit | Miss) -> str:
     if isinstance(found, Hit):
         return ""
     if found.reason != "changed":
-        return {"first": "no entry of such a graph", "damaged": "the entry is damaged"}[
-            found.reason
-        ]
+        return {
+            "first": "no entry of such a graph",
+            "damaged": "the entry is damaged",
+            "unexplained": "no entry of this graph",
+        }[found.reason]
     changes = [
         f"{change.name}: {change.before or 'none'} → {change.now or 'none'}"
         for change in found.changed

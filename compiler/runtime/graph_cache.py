@@ -64,7 +64,8 @@ class Miss:
     """The cache does not have the graph, and why."""
 
     reason: str
-    """`first`: no entry of a similar graph; `changed`; `damaged`: there was one, unreadable."""
+    """`first`: no entry of a similar graph; `changed`; `damaged`: there was one, unreadable;
+    `unexplained`: nobody asked."""
     nearest: str = ""
     """Key of the entry that most components are equal with."""
     changed: tuple[Changed, ...] = ()
@@ -80,8 +81,11 @@ def _component(text: str) -> Component:
     return Component(digest(text.encode())[:32], text if len(text) <= SHOWN else "")
 
 
-def look_up(key: GraphKey, store: Store) -> Hit | Miss:
-    """The artifact of a key; on a miss, what changed against the nearest of the last entries."""
+def look_up(key: GraphKey, store: Store, explain: bool = True) -> Hit | Miss:
+    """The artifact of a key; on a miss, what changed against the nearest of the last entries.
+
+    Without `explain` a miss is `unexplained`: the last entries are not read.
+    """
     name = f"{key.digest}.json"
     there = store.path("graphs", name).exists()
     content = store.read_sealed("graphs", name)
@@ -92,7 +96,7 @@ def look_up(key: GraphKey, store: Store) -> Hit | Miss:
             store.remove("graphs", name)
     if there:
         return Miss("damaged")
-    return _miss(key, store)
+    return _miss(key, store) if explain else Miss("unexplained")
 
 
 def keep(key: GraphKey, artifact: Artifact, store: Store) -> None:

@@ -17,7 +17,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler
-from compiler.codegen.cpp.isa import detect
+from compiler.codegen.cpp.isa import Isa, detect
 from compiler.runtime.graph_cache import GraphKey, key_of
 from compiler.runtime.store import digest
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_flags
@@ -54,8 +54,7 @@ def graph_key(
 
 
 @cache
-def _machine() -> dict[str, str]:
-    isa = detect()
+def _machine(isa: Isa) -> dict[str, str]:
     return {
         "torch": str(torch.__version__),
         "tcw": source_digest(),
@@ -68,7 +67,7 @@ def surroundings() -> dict[str, str]:
     """What every compile of this process depends on, by name."""
     found = find_compiler()
     version = found.reason if isinstance(found, NoCompiler) else found.version
-    return {**_machine(), "compiler": version}
+    return {**_machine(detect()), "compiler": version}
 
 
 @cache

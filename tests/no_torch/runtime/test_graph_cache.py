@@ -93,3 +93,14 @@ def test_damaged_parts_are_passed_over(store: Store) -> None:
     found = look_up(key_of(OWN, {**AROUND, "torch": "2.14.0"}), store)
     assert isinstance(found, Miss)
     assert found.reason == "changed"
+
+
+def test_a_miss_that_nobody_reads_is_not_explained(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def newest(*_: object) -> list[str]:
+        raise AssertionError("the last entries are read")
+
+    monkeypatch.setattr(Store, "newest", newest)
+    key = key_of({"operations": "add"}, {"flags": "-O1"})
+    assert look_up(key, store, explain=False) == Miss("unexplained")
