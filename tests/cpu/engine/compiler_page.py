@@ -160,7 +160,7 @@ def _watched(found: Walk) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TCW_STRICT", "1")
         patch.setenv("TCW_ISA", ISA)
-        patch.setattr(stages, "compiled_graph", lambda _key, _store, make, *_: make())
+        patch.setattr(stages, "compiled_graph", lambda _key, _store, make, *_, **__: make())
         for name, products in kept.items():
             original = getattr(stages, name)
 
