@@ -41,6 +41,23 @@ def decision_id(graph: str, kind: str, *names: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """What a person wants to see before answering; worked out only where one is asked."""
+
+    first: tuple[str, ...] = ()
+    """Scheduler nodes of the first side, where the decision is about two: `op9`, `op10`."""
+    second: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    """Nodes of the lowered (or joint) graph that it is about."""
+    if_fused: str = ""
+    """The loop nest that would become of both sides, in the notation of `SchedulerNode.loops`."""
+    sketched: bool = False
+    """`if_fused` is put together from both sides: the engine makes the nest only later."""
+    means: str = ""
+    """What keeping apart means here: `two loop nests, which may share one C++ function`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """One place where a stage has a choice."""
 
@@ -61,6 +78,7 @@ class Decision:
     """What was weighed: `{"saved_bytes": 2097152, "working_set": 8192}`."""
     forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """choice -> (rule, reason) that makes it illegal. It is not taken, whoever asks."""
+    detail: Callable[[], Detail] | None = field(default=None, compare=False)
 
     @property
     def id(self) -> str:
@@ -92,19 +110,32 @@ class Gate:
         self,
         overrides: Mapping[str, str] | None = None,
         watch: Callable[[Decided], None] | None = None,
+        ask: Callable[[Decision], str] | None = None,
     ) -> None:
-        self.overrides = dict(overrides or {})
+        self.overrides: dict[str, str] = {}
         self.decided: list[Decided] = []
         self._watch = watch
+        self._ask = ask
+        """A person who may choose otherwise: answers a choice, or "" for the default."""
         self._met: set[str] = set()
         self._vetoes: dict[str, list[tuple[str, str, str]]] = {}
-        for id, choice in self.overrides.items():
-            graph, kind, names = split_id(id)
-            if kind == FUSE and choice == APART and len(names) == 2:
-                self._vetoes.setdefault(graph, []).append((names[0], names[1], id))
+        for id, choice in (overrides or {}).items():
+            self.overrule(id, choice)
+
+    def overrule(self, id: str, choice: str) -> None:
+        """From here on this decision is answered so. A veto keeps its two nodes apart in all
+        decisions that follow."""
+        self.overrides[id] = choice
+        graph, kind, names = split_id(id)
+        if kind == FUSE and choice == APART and len(names) == 2:
+            self._vetoes.setdefault(graph, []).append((names[0], names[1], id))
 
     def decide(self, decision: Decision) -> str:
         """The choice to carry out."""
+        if self._ask is not None and decision.id not in self.overrides:
+            chosen = self._ask(decision)
+            if chosen and chosen != decision.default:
+                self.overrule(decision.id, chosen)
         wanted = self.overrides.get(decision.id)
         if wanted is None:
             answer = Decided(decision, decision.default)

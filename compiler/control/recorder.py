@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from compiler.trace.records import RandomOperation, Record, Settings, Source, TextHash, Warned
@@ -38,12 +38,17 @@ class Recorder:
     not there, or its cache has served some."""
     user_root: str = ""
     """Folder of the user's file: its files, and those they import from it, are the user's own."""
+    live: Callable[[Record], None] | None = None
+    """Given each record after it is written: where a person drives the compile, it may wait here
+    (docs/notes/step.md)."""
     _sources: set[str] = field(default_factory=set)
     _kernels: int = 0
     _warned: set[object] = field(default_factory=set)
 
     def emit(self, record: Record) -> None:
         self.writer.emit(record)
+        if self.live is not None and not self.quiet:
+            self.live(record)
 
     def text(self, body: str) -> TextHash:
         return self.writer.text(body)

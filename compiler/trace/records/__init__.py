@@ -49,6 +49,18 @@ from compiler.trace.records.inductor import (
     SchedulerNode,
     Wrapper,
 )
+from compiler.trace.records.live import (
+    Asked,
+    Forbidden,
+    Note,
+    Refused,
+    Resumed,
+    Run,
+    StageStart,
+    TimedVersion,
+    Waiting,
+    WhatIf,
+)
 from compiler.trace.records.measure import (
     EngineSpeed,
     Numerics,
@@ -119,6 +131,14 @@ AnyRecord = (
     | Speed
     | EngineSpeed
     | Numerics
+    | Run
+    | StageStart
+    | Asked
+    | Waiting
+    | Resumed
+    | Refused
+    | Note
+    | WhatIf
 )
 
 __all__ = [
@@ -126,6 +146,7 @@ __all__ = [
     "Advice",
     "AnyRecord",
     "Argument",
+    "Asked",
     "Buffer",
     "Bytecode",
     "CacheLookup",
@@ -142,6 +163,7 @@ __all__ = [
     "Environment",
     "FailedGuard",
     "Failure",
+    "Forbidden",
     "FrameEnd",
     "FrameSkipped",
     "FrameStart",
@@ -161,6 +183,7 @@ __all__ = [
     "Lowered",
     "MemoryPlan",
     "Node",
+    "Note",
     "Numerics",
     "Output",
     "OutputCapped",
@@ -173,6 +196,9 @@ __all__ = [
     "RandomOperation",
     "Recompile",
     "Record",
+    "Refused",
+    "Resumed",
+    "Run",
     "SavedValue",
     "SchedulerNode",
     "SetSpeed",
@@ -182,12 +208,16 @@ __all__ = [
     "Speed",
     "StackValue",
     "Stage",
+    "StageStart",
     "Start",
     "Status",
     "Step",
     "TensorMeta",
     "Text",
     "TextHash",
+    "TimedVersion",
+    "Waiting",
     "Warned",
+    "WhatIf",
     "Wrapper",
 ]
