@@ -72,6 +72,7 @@ def _compiled(
     def goes_on(stage: Stage) -> None:
         if not reached(stage, until):
             raise Ended
+        records.enters(stage)
 
     goes_on("lowering")
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
