@@ -42,7 +42,7 @@ def constants(module: fx.GraphModule) -> dict[str, Any]:
 
 def devices(module: fx.GraphModule) -> list[str]:
     """Kinds of the devices that the graph's tensors are on, `cpu` or `cuda`, each once."""
-    found = {}
+    found: dict[str, None] = {}
     for node in module.graph.nodes:
         value = node.meta.get("val")
         for one in value if isinstance(value, (list, tuple)) else (value,):
