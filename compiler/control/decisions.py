@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -79,10 +79,15 @@ class Decision:
     forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """choice -> (rule, reason) that makes it illegal. It is not taken, whoever asks."""
     detail: Callable[[], Detail] | None = field(default=None, compare=False)
+    """Given only to a gate that `asks`, and good only until the gate has answered."""
 
     @property
     def id(self) -> str:
         return decision_id(self.graph, self.kind, *self.names)
+
+    def legal(self) -> tuple[str, ...]:
+        """The choices that no rule forbids."""
+        return tuple(choice for choice in self.choices if choice not in self.forbidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,8 @@ class Gate:
         self._ask = ask
         """A person who may choose otherwise: answers a choice, or "" for the default."""
         self._met: set[str] = set()
+        self._offered: dict[str, set[str]] = {}
+        """Decision -> what a person could have chosen in the place of the default, and did not."""
         self._vetoes: dict[str, list[tuple[str, str, str]]] = {}
         for id, choice in (overrides or {}).items():
             self.overrule(id, choice)
@@ -130,12 +137,20 @@ class Gate:
         if kind == FUSE and choice == APART and len(names) == 2:
             self._vetoes.setdefault(graph, []).append((names[0], names[1], id))
 
+    @property
+    def asks(self) -> bool:
+        """Whether a person may be asked: only then is `Decision.detail` worth giving."""
+        return self._ask is not None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody asks, overrides or watches: every answer is the default."""
+        return self._ask is None and self._watch is None and not self.overrides
+
     def decide(self, decision: Decision) -> str:
         """The choice to carry out."""
         if self._ask is not None and decision.id not in self.overrides:
-            chosen = self._ask(decision)
-            if chosen and chosen != decision.default:
-                self.overrule(decision.id, chosen)
+            self._put(decision)
         wanted = self.overrides.get(decision.id)
         if wanted is None:
             answer = Decided(decision, decision.default)
@@ -147,6 +162,23 @@ class Gate:
             else:
                 answer = Decided(decision, wanted, overridden=wanted != decision.default)
         return self._keep(answer)
+
+    def _put(self, decision: Decision) -> None:
+        """Ask a person, whose choice holds from here on as if a file had said so from the start.
+
+        So a decision that comes again (a pair that is weighed in a later round) is put again only
+        for choices that were not open before: a file's would have been taken then.
+        """
+        assert self._ask is not None
+        offered = self._offered.setdefault(decision.id, set())
+        others = {choice for choice in decision.legal() if choice != decision.default}
+        if offered and others <= offered:
+            return
+        chosen = self._ask(decision)
+        offered |= others
+        veto = decision.kind == FUSE and chosen == APART  # by any road, whatever the default is
+        if chosen and (veto or chosen != decision.default) and not _refusal(decision, chosen):
+            self.overrule(decision.id, chosen)
 
     def fuse(self, decision: Decision, first: Iterable[str], second: Iterable[str]) -> bool:
         """Whether two groups of nodes, all of them named, become one loop nest.
@@ -211,6 +243,8 @@ class Gate:
                 yield id, next(iter(get_close_matches(id, ids, n=1, cutoff=0.75)), "")
 
     def _keep(self, answer: Decided) -> str:
+        if answer.decision.detail is not None:  # it holds on to the stage's own products
+            answer = replace(answer, decision=replace(answer.decision, detail=None))
         self.decided.append(answer)
         if self._watch is not None:
             self._watch(answer)
