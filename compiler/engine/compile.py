@@ -80,7 +80,7 @@ def _compiled(
     def make() -> Artifact:
         """What the cache does not hold."""
         with dynamo_timed("tcw.lowering"):
-            values = lower(module, graph)
+            values = lower(module, graph, gate)
         if strict():
             verify_graph(values)
         records.lowered(module, values)
