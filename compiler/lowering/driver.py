@@ -55,13 +55,20 @@ _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_st
 """They change a tensor itself, or count from where its storage starts."""
 
 
-def lower(graph_module: fx.GraphModule, name: str, gate: Gate | None = None) -> Graph:
-    """The value graph of an ATen graph. `gate` may keep operations as calls of ATen.
+def lower(
+    graph_module: fx.GraphModule,
+    name: str,
+    device: torch.device | None = None,
+    gate: Gate | None = None,
+) -> Graph:
+    """The value graph of an ATen graph.
 
+    `device`: where loops run; what is elsewhere becomes calls. None: where the first tensor is.
+    `gate` may keep operations as calls of ATen.
     Raises `Unsupported` where the graph as a whole must run as ATen.
     """
     load_families()
-    return _Driver(graph_module, name, gate).run()
+    return _Driver(graph_module, name, device, gate).run()
 
 
 @cache
@@ -72,7 +79,13 @@ def load_families() -> None:
 
 
 class _Driver:
-    def __init__(self, graph_module: fx.GraphModule, name: str, gate: Gate | None) -> None:
+    def __init__(
+        self,
+        graph_module: fx.GraphModule,
+        name: str,
+        device: torch.device | None,
+        gate: Gate | None,
+    ) -> None:
         self.module = graph_module
         self.kept = None if gate is None or gate.silent else Kept(gate, name)
         self.graph = Graph(name)
@@ -80,7 +93,7 @@ class _Driver:
         self.builder.about_to_write = self.unshare
         self.sizes = Sizes(self.graph)
         self.values: dict[fx.Node, Any] = {}
-        self.device: Any = None
+        self.device: Any = device
         self.replacing: dict[fx.Node, str] = {}
         """Nodes whose result may be written over their first argument, and its name."""
         self.unshared: list[tuple[fx.Node, Tensor]] = []
