@@ -41,7 +41,7 @@ def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
 
 
 Watch = Callable[[str, Any], Callable[..., Any]]
-"""Given a graph's id and its `compiler.runtime.compiled.Compiled`, answers what AOTAutograd gets."""
+"""Given a graph's id and its `Compiled` (compiler.runtime.compiled): what AOTAutograd gets."""
 
 _watches: list[Watch] = []
 

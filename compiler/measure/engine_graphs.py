@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import torch
 
 from compiler.engine.recording import watching
 from compiler.measure.arguments import copied
@@ -21,13 +22,17 @@ from compiler.measure.kernels import NotAlone, Step
 from compiler.measure.shadows import Shadow, Shadows
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, run_wrapper
-from compiler.runtime.kernels import Unit, library
+from compiler.runtime.kernels import Unit, library, without_comments
 from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 
 _CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), &error\);$", re.MULTILINE)
 """As compiler.codegen.launcher.segment writes it."""
+_FUNCTION = re.compile(
+    r"^static void (\w+)\(void\* const\* pointers.*?^}$", re.MULTILINE | re.DOTALL
+)
+"""As compiler.codegen.cpp.nests writes it."""
 _HEAD = """
 typedef void MeasuredKernel(void* const*, const long*, char*, int*);
 typedef void MeasuredCall(
@@ -98,6 +103,7 @@ class EngineGraph:
         self.graph = graph
         self.compiled = compiled
         self.arguments: list[Any] | None = None
+        self._codes: dict[str, str] | None = None
         self._names = {found[1]: None for found in _CALL.finditer(compiled.artifact.unit)}
 
     def first_call(self, arguments: list[Any]) -> Any:
@@ -109,6 +115,11 @@ class EngineGraph:
     @property
     def kernels(self) -> Collection[str]:
         return self._names
+
+    def code(self, kernel: str) -> str:
+        if self._codes is None:
+            self._codes = _codes(self.compiled.artifact.unit, self._names)
+        return self._codes.get(kernel, "")
 
     def run(self, arguments: list[Any]) -> Any:
         return self.compiled.call(arguments)
@@ -149,7 +160,8 @@ class EngineGraph:
         ctypes.c_void_p.in_dll(handle, "measured_call").value = ctypes.cast(
             callback, ctypes.c_void_p
         ).value
-        self._call(handle, memory)(copied(self.arguments))
+        with torch.no_grad():
+            self._call(handle, memory)(copied(self.arguments))
         if failed:
             raise failed[0]
         return steps
@@ -171,7 +183,7 @@ class EngineGraph:
         if artifact.entry:
             whole: Callable[[list[Any]], Any] = functions[artifact.entry]
             return whole
-        names = {**self.compiled.call.__globals__, **functions}  # type: ignore[attr-defined]
+        names = {**self.compiled.call.__globals__, **functions}
         return run_wrapper(artifact, names)
 
     def _handle(self) -> ctypes.CDLL:
@@ -195,6 +207,20 @@ _KERNEL = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
     ctypes.POINTER(ctypes.c_int),
 )
+
+
+def _codes(unit: str, kernels: Collection[str]) -> dict[str, str]:
+    """Each kernel's functions in a unit: those before it that are no other kernel's are its own."""
+    found: dict[str, str] = {}
+    parts: list[str] = []
+    for function in _FUNCTION.finditer(unit):
+        parts.append(function[0])
+        name = function[1]
+        if name in kernels:
+            text = re.sub(rf"\b{re.escape(name)}(?=\b|_\d+\b)", "kernel", "\n".join(parts))
+            found[name] = without_comments(text)
+            parts = []
+    return found
 
 
 def _observed(found: re.Match[str]) -> str:
@@ -237,7 +263,7 @@ class _Places:
                 shadow = self._known.get(start)
                 if shadow is None:
                     shadow = self._known[start] = self.shadows.of(storage)
-                return shadow.address + (address - start)
+                return shadow.address + address - int(start)
         raise NotAlone("it works on memory that is none of its graph's buffers")
 
 
@@ -258,5 +284,3 @@ def engine_graphs() -> Iterator[list[EngineGraph]]:
 
     with watching(watch):
         yield found
-
-

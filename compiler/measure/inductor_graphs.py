@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import torch
+
 from compiler.control.hooks import patch
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
@@ -29,7 +31,8 @@ class InductorGraph:
         self.arguments: list[Any] | None = None
         self._call = module.call
         with open(module.__file__, encoding="utf-8") as stream:
-            self._languages = dict(_KERNEL.findall(stream.read()))
+            self._text = stream.read()
+        self._languages = dict(_KERNEL.findall(self._text))
         module.call = self._first_call
 
     def _first_call(self, arguments: list[Any]) -> Any:
@@ -41,6 +44,12 @@ class InductorGraph:
     @property
     def kernels(self) -> Collection[str]:
         return self._languages
+
+    def code(self, kernel: str) -> str:
+        found = re.search(
+            rf"^{re.escape(kernel)} = async_compile\.\w+\((.*?)^'''", self._text, re.M | re.S
+        )
+        return found[1].replace(kernel, "kernel") if found else ""
 
     def run(self, arguments: list[Any]) -> Any:
         return self._call(arguments)
@@ -63,7 +72,8 @@ class InductorGraph:
         try:
             for name, kernel in originals.items():
                 setattr(self.module, name, partial(observed, kernel))
-            self.run(copied(self.arguments))
+            with torch.no_grad():
+                self.run(copied(self.arguments))
         finally:
             for name, kernel in originals.items():
                 setattr(self.module, name, kernel)

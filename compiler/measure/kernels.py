@@ -35,6 +35,10 @@ class CompiledGraph(Protocol):
         """Names of the functions that it calls, library calls left out."""
         ...
 
+    def code(self, kernel: str) -> str:
+        """A kernel's code without its name and comments; "" where that is not known."""
+        ...
+
     def run(self, arguments: list[Any]) -> Any:
         """One call, as the engine's own caller makes it. Takes over the list."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -28,7 +29,18 @@ class Paired:
 
 def in_turn(before: Side, after: Side, seconds: float = SECONDS, pairs: int = PAIRS) -> Paired:
     """Time both after a warm-up, one after the other in each round. Caches are warm."""
-    ((one, other),) = in_rounds([[before, after]], seconds, pairs)
+    return all_in_turn([(before, after)], seconds, pairs)
+
+
+def all_in_turn(
+    contenders: Sequence[tuple[Side, Side]], seconds: float = SECONDS, pairs: int = PAIRS
+) -> Paired:
+    """The same for several pairs together: a round's time is the mean over them."""
+    times = in_rounds(contenders, seconds, pairs)
+    one, other = (
+        [sum(round_) / len(times) for round_ in zip(*sides, strict=True)]
+        for sides in zip(*times, strict=True)
+    )
     differences = [b - a for a, b in zip(one, other, strict=True)]
     return Paired(
         before=_version(one),

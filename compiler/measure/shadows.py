@@ -36,7 +36,7 @@ class Shadow:
 
     @property
     def address(self) -> int:
-        return self.data.data_ptr()
+        return int(self.data.data_ptr())
 
     def restore(self) -> None:
         self.data.copy_(self.initial)
