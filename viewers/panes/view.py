@@ -156,6 +156,10 @@ class View:
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
     """Id of the fusion pair that is looked at."""
+    pair_filter: str = ""
+    """Only pairs of nodes whose names have these words are listed."""
+    hidden: bool = False
+    """The reader guesses how the decision that is looked at falls: nothing may tell it."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
     live: bool = False

@@ -25,6 +25,7 @@ SENTENCES: dict[str, str] = {
     "loops": "What the scheduler starts with: each node as a loop nest.",
     "beside": "The same kernel in the other language, or the loops that it was made from.",
     "fusion": "Every pair that the scheduler considered, once: fused, or why not.",
+    "fusion-narrow": "The pairs; while a decision waits, the second of the two, and the pairs.",
     "memory": "When each buffer lives; its height is its size. Takes over: reuse of memory.",
     "autograd": "What the forward keeps for the backward, and what is computed again.",
     "source-step": "The line that Dynamo traces, the columns of the instruction tinted.",
