@@ -19,8 +19,10 @@ from viewers.panes import (
     kernels,
     memory,
     nests,
+    node,
     output,
     overview,
+    picture,
     recompiles,
     source,
 )
@@ -49,6 +51,8 @@ PANES: dict[str, Pane] = {
     "source": source.content,
     "source-break": partial(source.content, annotate=True),
     "graph": graph.content,
+    "picture": picture.content,
+    "node": node.content,
     "kernel": kernel.content,
     "kernels": kernels.content,
     "break": breaks.explanation,
@@ -118,6 +122,11 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         narrow=(Slot("source"), Slot("kernel")),
         focus="source",
         wide=_columns((9, "source"), (8, "graph"), (9, "kernel"), (9, "beside")),
+    ),
+    "graph": Arrangement(
+        _columns((5, "picture"), (2, "node")),
+        narrow=(Slot("picture", 5), Slot("node", 2)),
+        focus="picture",
     ),
     "break": Arrangement(
         (Column((Slot("source-break"), Slot("break"))), Column((Slot("sides"),))),
