@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
@@ -15,7 +16,7 @@ from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up, strict
-from compiler.engine.graph_facts import comments, constants, donated, outputs_of_the_user
+from compiler.engine.graph_facts import comments, constants, devices, donated, outputs_of_the_user
 from compiler.engine.products import products
 from compiler.engine.recording import current
 from compiler.engine.records.writer import GraphRecords
@@ -35,6 +36,10 @@ from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
 load_families()  # now: when a graph comes, our packages may be out of reach (tcw.py)
+
+
+LOOPS_ON = torch.device("cpu")
+"""What is on another device becomes calls."""
 
 
 class Ended(Exception):
@@ -74,13 +79,17 @@ def _compiled(
             raise Ended
 
     goes_on("lowering")
+    found = devices(module)
+    if found and LOOPS_ON.type not in found:
+        records.refused(f"its tensors are on {' and '.join(found)}, our loops run on the CPU")
+        return run_as_it_is(module)
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
     products(module, graph=graph, gate=gate)
 
     def make() -> Artifact:
         """What the cache does not hold."""
         with dynamo_timed("tcw.lowering"):
-            values = lower(module, graph)
+            values = lower(module, graph, LOOPS_ON)
         if strict():
             verify_graph(values)
         records.lowered(module, values)

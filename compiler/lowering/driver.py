@@ -53,13 +53,14 @@ _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_st
 """They change a tensor itself, or count from where its storage starts."""
 
 
-def lower(graph_module: fx.GraphModule, name: str) -> Graph:
+def lower(graph_module: fx.GraphModule, name: str, device: torch.device | None = None) -> Graph:
     """The value graph of an ATen graph.
 
+    `device`: where loops run; what is elsewhere becomes calls. None: where the first tensor is.
     Raises `Unsupported` where the graph as a whole must run as ATen.
     """
     load_families()
-    return _Driver(graph_module, name).run()
+    return _Driver(graph_module, name, device).run()
 
 
 @cache
@@ -70,14 +71,16 @@ def load_families() -> None:
 
 
 class _Driver:
-    def __init__(self, graph_module: fx.GraphModule, name: str) -> None:
+    def __init__(
+        self, graph_module: fx.GraphModule, name: str, device: torch.device | None = None
+    ) -> None:
         self.module = graph_module
         self.graph = Graph(name)
         self.builder = Builder(self.graph)
         self.builder.about_to_write = self.unshare
         self.sizes = Sizes(self.graph)
         self.values: dict[fx.Node, Any] = {}
-        self.device: Any = None
+        self.device: Any = device
         self.replacing: dict[fx.Node, str] = {}
         """Nodes whose result may be written over their first argument, and its name."""
         self.unshared: list[tuple[fx.Node, Tensor]] = []
