@@ -343,6 +343,7 @@ def test_stages() -> None:
         (Breakpoint(number=1, kind="decision", number_name="saved", at_least=100), True),
         (Breakpoint(number=1, kind="decision", number_name="saved", at_least=101), False),
         (Breakpoint(number=1, kind="decision", number_name="saved", at_most=99), False),
+        (Breakpoint(number=1, kind="decision", number_name="save", at_most=100), True),
         (Breakpoint(number=1, kind="decision", number_name="score", at_least=0), False),
         (Breakpoint(number=1, kind="decision", at_least=100), True),
         (Breakpoint(number=1, kind="decision", stage="memory"), False),
