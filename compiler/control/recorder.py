@@ -41,6 +41,8 @@ class Recorder:
     live: Callable[[Record], None] | None = None
     """Given each record after it is written: where a person drives the compile, it may wait here
     (docs/notes/step.md)."""
+    starts: int = 0
+    """How often ids began to count from 0 again."""
     _sources: set[str] = field(default_factory=set)
     _kernels: int = 0
     _warned: set[object] = field(default_factory=set)
@@ -74,6 +76,7 @@ class Recorder:
 
     def start_over(self) -> None:
         """Another engine compiles the same model next: ids count from 0 again."""
+        self.starts += 1
         self.compile_id = ""
         self.attempt = self._kernels = 0
         self.compiled_in_call.clear()
