@@ -18,9 +18,7 @@ KIND = "lowering"
 LOOPS = "loops"
 ATEN = "aten"
 
-MEANS = (
-    "a call of ATen: no loop nest computes it, and what it reads and makes goes through memory"
-)
+MEANS = "a call of ATen: no loop nest computes it, and what it reads and makes goes through memory"
 
 _VIEWS = frozenset({"aten._unsafe_view.default", "aten.lift_fresh.default"})
 """Operations whose result is a view of their argument, though their schema does not say so."""

@@ -19,6 +19,7 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function
+from compiler.codegen.question import Chooser
 from compiler.loops.expressions import ReadIndexed, SizeOf
 from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, c_expression, product, symbols_of
@@ -45,14 +46,15 @@ def emit(
     vocabulary: Vocabulary,
     comments: Mapping[str, str] | None = None,
     shared: Iterable[str] = (),
+    chooser: Chooser | None = None,
 ) -> Function:
     """The function of a nest.
 
     `dtypes`: of each buffer. `comments`: origin -> the user's line (`model.py:12  x = f(x)`).
     `shared`: buffers whose memory may be that of another buffer of the nest, element for element
-    (a result that takes over the memory of an argument).
+    (a result that takes over the memory of an argument). `chooser` may want it otherwise.
     """
-    phases = Phases(vocabulary.isa, frozenset(shared))
+    phases = Phases(vocabulary.isa, frozenset(shared), chooser=chooser)
     phases.add(without_round_trips(nest))
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
@@ -108,6 +110,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         plan.outer,
         function.shared,
         prologue=plan.chunk is None and plan.tile is None,
+        choose=phase.choose,
     )
     loops = Loops(
         phase.facts,
@@ -118,6 +121,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         function.vocabulary,
         Comments(phase.facts, function.lines),
         phase.riders,
+        phase.choose,
     )
     count: int | str = units.count() if phase.blocks is None else phase.blocks.count
     serial = phase.small or count == 1
@@ -149,6 +153,8 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
 
 def _large(function: _Function, phase: Phase, main: Code) -> str:
     """Whether the work is worth more than one thread, as a C expression."""
+    if phase.large is not None:
+        return "true" if phase.large else "false"
     work: Size = product(axis.size for axis in phase.nest.axes)
     if isinstance(work, int):
         return "true"

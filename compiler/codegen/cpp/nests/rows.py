@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators, Rider
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.comments import Comments
@@ -18,6 +19,7 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.question import NestChooser
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Reduction, ScanAlong, Write
 from compiler.loops.sizes import Size, c_expression
@@ -40,6 +42,7 @@ class Loops:
     vocabulary: Vocabulary
     comments: Comments
     riders: Mapping[str, Rider]
+    choose: NestChooser | None = None
 
     def rows(self, units: Units, begin: str, end: str) -> Code:
         """The body of the function: all loops from unit `begin` to `end`."""
@@ -163,6 +166,12 @@ class Loops:
         lane = self.schedule.lane
         if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
             return 1
+        steps = self._cheap_steps(walk, lane)
+        if self.choose is not None and self.schedule.tile is None:
+            return questions.steps(self.choose, self.facts, walk.effects, lane, steps)
+        return steps
+
+    def _cheap_steps(self, walk: Pass, lane: int) -> int:
         if any(isinstance(effect, ScanAlong) and effect.axis == lane for effect in walk.effects):
             return 1
         reductions = [effect for effect in walk.effects if isinstance(effect, Reduction)]
