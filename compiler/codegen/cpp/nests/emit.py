@@ -153,8 +153,6 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
 
 def _large(function: _Function, phase: Phase, main: Code) -> str:
     """Whether the work is worth more than one thread, as a C expression."""
-    if phase.large is not None:
-        return "true" if phase.large else "false"
     work: Size = product(axis.size for axis in phase.nest.axes)
     if isinstance(work, int):
         return "true"
@@ -162,6 +160,8 @@ def _large(function: _Function, phase: Phase, main: Code) -> str:
         line = f"const long {symbol} = sizes[{place}];"
         if all(text != line for text, _ in main.lines):
             main.add(line)
+    if phase.large is not None:
+        return "true" if phase.large else "false"
     return f"{c_expression(work)} >= {max(SMALL // phase.facts.element_weight(), 1)}"
 
 

@@ -356,12 +356,14 @@ def _reading(facts: Facts, rest: list[Statement], reads: dict[str, Read]) -> Nes
 
 
 def _inner_only(facts: Facts, rider: Reduction, choose: NestChooser | None) -> bool:
-    """A rider whose partial results would take more memory than the workspace should."""
+    """A rider whose partial results would take more memory than the workspace should; not one
+    of what each row adds up, which only a loop over those rows has."""
     size = BYTES[compute_dtype(rider.expression.dtype)]
     for axis in rider.axes:
         size *= estimate(facts.nest.axes[axis].size)
-    alone = size > 1 << 18
-    return alone if choose is None else questions.rides(choose, rider.name, size, alone)
+    rows = any(s is not rider and not isinstance(s, Let) for s in _needed(facts, [rider]))
+    alone = size > 1 << 18 and not rows
+    return alone if choose is None else questions.rides(choose, rider.name, size, alone, rows)
 
 
 def is_small(facts: Facts) -> bool:

@@ -42,7 +42,7 @@ def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
         if isinstance(statement, Write):
             value = statement.expression
             own = isinstance(value, Local) and value.name == statement.buffer
-            (stored if own else buffers).append(statement.buffer)
+            (stored if own else buffers).append(statement.buffer.partition(".")[0])
         else:
             (lets if isinstance(statement, Let) else made).append(statement.name)
     names = dict.fromkeys((*stored, *made, *lets, *buffers, nest.name))
@@ -172,7 +172,7 @@ def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
     return answer == SPREAD
 
 
-def rides(choose: NestChooser, name: str, bytes_: int, alone: bool) -> bool:
+def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) -> bool:
     """Whether a reduction over other axes than the rows runs in a loop of its own."""
     answer = choose.choose(
         "rider",
@@ -181,6 +181,7 @@ def rides(choose: NestChooser, name: str, bytes_: int, alone: bool) -> bool:
         "room for partial results",
         f"its partial results take {bytes_:,} bytes",
         numbers={"partial_bytes": bytes_},
+        forbidden={ALONE: ("rows", f"{name} adds up what each row adds up first")} if rows else {},
         means="it adds up while the rows are walked over, or in a pass of its own",
         about=name,
     )

@@ -106,6 +106,9 @@ class Loops:
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
         found = self.accumulators.begin(walk, scope)
+        for one in found:
+            if one.statement.name in self.riders:
+                one.guard = self.units.guard(self.facts.domain(one.statement))
         self.accumulators.fill_scans(walk, scope)
         loops = [axis for axis in self.schedule.inner if axis in walk.axes]
         current, opened = inside, []
