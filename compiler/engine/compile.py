@@ -19,7 +19,7 @@ from compiler.engine.failures import gave_up, strict
 from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import comments, constants, devices, donated, outputs_of_the_user
 from compiler.engine.products import products
-from compiler.engine.recording import current
+from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
@@ -140,4 +140,4 @@ def _compiled(
     except Unsupported as reason:
         records.refused(str(reason))
         return run_as_it_is(module)
-    return outcome.compiled.call
+    return watched(graph, outcome.compiled)
