@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -82,12 +82,17 @@ class Decision:
     forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """choice -> (rule, reason) that makes it illegal. It is not taken, whoever asks."""
     detail: Callable[[], Detail] | None = field(default=None, compare=False)
+    """Given only to a gate that `asks`, and good only until the gate has answered."""
     engine: str = ENGINE
     """Whose decision it is: `tcw` or `inductor`."""
 
     @property
     def id(self) -> str:
         return decision_id(self.graph, self.kind, *self.names, engine=self.engine)
+
+    def legal(self) -> tuple[str, ...]:
+        """The choices that no rule forbids."""
+        return tuple(choice for choice in self.choices if choice not in self.forbidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,8 @@ class Gate:
         """A person who may choose otherwise: answers a choice, or "" for the default."""
         self._met: set[str] = set()
         self._known: dict[str, None] = {}
+        self._offered: dict[str, set[str]] = {}
+        """Decision -> what a person could have chosen in the place of the default, and did not."""
         self._vetoes: dict[str, list[tuple[str, str, str]]] = {}
         for id, choice in (overrides or {}).items():
             self.overrule(id, choice)
@@ -138,8 +145,13 @@ class Gate:
 
     @property
     def asks(self) -> bool:
-        """Whether a person may be asked."""
+        """Whether a person may be asked: only then is `Decision.detail` worth giving."""
         return self._ask is not None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody asks, overrides or watches: every answer is the default."""
+        return self._ask is None and self._watch is None and not self.overrides
 
     def decide(self, decision: Decision) -> str:
         """The choice to carry out."""
@@ -149,9 +161,7 @@ class Gate:
         """The choice, not kept yet: for a stage that meets a decision many times and keeps how it
         ended. `ask=False` where a person was asked the same before."""
         if ask and self._ask is not None and decision.id not in self.overrides:
-            chosen = self._ask(decision)
-            if chosen and chosen != decision.default:
-                self.overrule(decision.id, chosen)
+            self._put(decision)
         wanted = self.overrides.get(decision.id)
         if wanted is None:
             return Decided(decision, decision.default)
@@ -164,6 +174,23 @@ class Gate:
     def known(self, id: str) -> None:
         """There is such a decision, though nothing is kept of it: a misspelt override is told."""
         self._known[id] = None
+
+    def _put(self, decision: Decision) -> None:
+        """Ask a person, whose choice holds from here on as if a file had said so from the start.
+
+        So a decision that comes again (a pair that is weighed in a later round) is put again only
+        for choices that were not open before: a file's would have been taken then.
+        """
+        assert self._ask is not None
+        offered = self._offered.setdefault(decision.id, set())
+        others = {choice for choice in decision.legal() if choice != decision.default}
+        if offered and others <= offered:
+            return
+        chosen = self._ask(decision)
+        offered |= others
+        veto = decision.kind == FUSE and chosen == APART  # by any road, whatever the default is
+        if chosen and (veto or chosen != decision.default) and not refusal(decision, chosen):
+            self.overrule(decision.id, chosen)
 
     def fuse(self, decision: Decision, first: Iterable[str], second: Iterable[str]) -> bool:
         """Whether two groups of nodes, all of them named, become one loop nest.
@@ -236,6 +263,8 @@ class Gate:
         """How a decision ended; answers the choice."""
         if answer.decision.id in self.overrides:
             self._met.add(answer.decision.id)
+        if answer.decision.detail is not None:  # it holds on to the stage's own products
+            answer = replace(answer, decision=replace(answer.decision, detail=None))
         self.decided.append(answer)
         if self._watch is not None:
             self._watch(answer)

@@ -233,8 +233,52 @@ def test_a_person_is_asked_unless_the_stage_asked_the_same_before() -> None:
         return APART
 
     gate = Gate(ask=ask)
-    assert gate.asks
     assert gate.answer(fusion("exp", "sum_1"), ask=False).choice == FUSE
     assert gate.answer(fusion("exp", "sum_1")).choice == APART
     assert gate.answer(fusion("exp", "sum_1")).choice == APART
     assert asked == [EXP_SUM]
+
+
+def test_a_person_is_asked_and_holds_from_then_on() -> None:
+    asked: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        asked.append(decision.id)
+        return APART
+
+    gate = Gate(ask=ask)
+    assert gate.asks
+    assert not gate.silent
+    assert not gate.fuse(fusion("exp", "sum_1"), ["exp"], ["sum_1"])
+    assert gate.overrides == {EXP_SUM: APART}
+    assert not gate.fuse(fusion("mul", "sum_2"), ["mul", "exp"], ["sum_2", "sum_1"])
+    assert asked == [EXP_SUM]
+
+
+def test_an_illegal_answer_changes_nothing() -> None:
+    gate = Gate(ask=lambda decision: FUSE)
+    assert not gate.fuse(fusion("exp", "sum_1", APART, cycle=True), ["exp"], ["sum_1"])
+    assert not gate.overrides
+
+
+def test_a_choice_that_was_not_taken_is_not_offered_again() -> None:
+    """A file would have taken it the first time: an answer must mean the same as a file."""
+    asked: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        asked.append(decision.default)
+        return ""
+
+    gate = Gate(ask=ask)
+    illegal, unprofitable = fusion("exp", "sum_1", APART, cycle=True), fusion("exp", "sum_1", APART)
+    gate.decide(illegal)
+    gate.decide(unprofitable)
+    gate.decide(unprofitable)
+    gate.decide(fusion("exp", "sum_1"))
+    assert asked == [APART, APART, FUSE]
+
+
+def test_a_gate_that_nobody_listens_to_is_silent() -> None:
+    assert Gate().silent
+    assert not Gate(watch=lambda decided: None).silent
+    assert not Gate({EXP_SUM: APART}).silent
