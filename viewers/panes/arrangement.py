@@ -11,6 +11,7 @@ from viewers.panes import (
     breaks,
     bytecode,
     cache,
+    changes,
     engines,
     findings,
     fusion,
@@ -29,6 +30,7 @@ from viewers.panes import (
     recompiles,
     source,
     stack,
+    what_if,
 )
 from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
@@ -83,6 +85,9 @@ PANES: dict[str, Pane] = {
     "frame": locals_.frame,
     "growing": growing.graph,
     "growing-guards": growing.guards,
+    "what-if": what_if.verdict,
+    "diff": changes.diff,
+    "changed": changes.changed,
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
@@ -195,6 +200,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("growing"),), 4),
             Column((Slot("growing-guards"),), 4),
         ),
+    ),
+    "what-if": Arrangement(
+        _columns((7, "diff"), (4, "changed")),
+        top=Slot("what-if", 0),
+        narrow=(Slot("what-if", 0), Slot("diff", 3), Slot("changed", 2)),
+        focus="diff",
     ),
     "engines": Arrangement(
         (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),
