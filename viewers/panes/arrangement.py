@@ -8,6 +8,7 @@ from functools import partial
 
 from viewers.panes import (
     autograd,
+    breakpoints,
     breaks,
     cache,
     engines,
@@ -20,6 +21,7 @@ from viewers.panes import (
     memory,
     nests,
     output,
+    overrides,
     overview,
     recompiles,
     source,
@@ -66,6 +68,8 @@ PANES: dict[str, Pane] = {
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
+    "breakpoints": breakpoints.content,
+    "overrides": overrides.content,
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
@@ -163,6 +167,14 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
+    "breakpoints": Arrangement(
+        _columns((3, "breakpoints"), (2, "source")),
+        narrow=(Slot("breakpoints"),),
+        focus="breakpoints",
+    ),
+    "overrides": Arrangement(
+        _columns((3, "overrides"), (2, "fusion")), narrow=(Slot("overrides"),), focus="overrides"
+    ),
 }
 
 STAGES = {

@@ -16,9 +16,10 @@ Role = Literal[
     "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
     "keyword", "string", "number", "comment",
     "bad-range", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+    "turn", "button", "off",
 ]  # fmt: skip
 """What a span means. `bad-range` and `hit` tint the background, `shared` is a buffer of two loop
-nests."""
+nests. `turn` is filled: it is the reader's turn; `button` can be pressed, `off` not now."""
 
 Span = tuple[str, Role]
 Line = tuple[Span, ...]

@@ -32,18 +32,22 @@ _LIGHT = {
     "warn": "#8a7000", "hot": "#b03bd0", "bad-range": "#fbdccb", "keyword": "#4a4f9c",
     "string": "#55701c", "number": "#8a5a1c", "comment": "#8b9098",
 }  # fmt: skip
-_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key"})
+_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "turn", "button"})
 _FOREGROUND: dict[Role, str] = {
     "text": "text", "dim": "dim", "faint": "faint", "strong": "text", "accent": "accent",
     "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
     "keyword": "keyword", "string": "string", "number": "number", "comment": "comment",
     "bad-range": "text", "hit": "background", "shared": "accent", "bar": "dim", "bar-hot": "hot",
     "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
+    "turn": "background", "button": "text", "off": "faint",
 }  # fmt: skip
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
     "hit": Style(reverse=True),
+    "turn": Style(reverse=True, bold=True),
+    "button": Style(underline=True, bold=True),
+    "off": Style(dim=True),
     "bad": Style(bold=True),
     "warn": Style(bold=True),
     "comment": Style(dim=True),
@@ -86,6 +90,9 @@ class Theme:
         }
         styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
         styles["hit"] += Style(bgcolor=self.colours["warn"])
+        styles["turn"] += Style(bgcolor=self.colours["accent"])
+        styles["button"] += Style(bgcolor=self.colours["rule"])
+        styles["off"] += Style(bgcolor=self.colours["raised"])
         return styles
 
     @cached_property
