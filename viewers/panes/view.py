@@ -58,6 +58,8 @@ class Facts:
         self.of_engines: dict[str, Facts] = {}
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
+        self.kept: dict[tuple[object, ...], object] = {}
+        """What views of these facts worked out and keep: drawings of graphs."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 
@@ -171,20 +173,32 @@ class View:
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
     """Id of the fusion pair that is looked at."""
+    pair_filter: str = ""
+    """Only pairs of nodes whose names have these words are listed."""
+    hidden: bool = False
+    """The reader guesses how the decision that is looked at falls: nothing may tell it."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
+    scale: int = 0
+    """How much a picture of a graph shows: 0 groups, 1 operations, 2 their shapes."""
+    weights: bool = False
+    """Weights are drawn in it."""
+    listed: bool = False
+    """A row per node in place of the picture."""
+    block: str = ""
+    """Key of the block of the picture that is looked at."""
     live: bool = False
     """The recording is still being made."""
+    playhead: int = 0
+    """How many records of the trace are shown; 0 for all."""
+    step: Step | None = None
+    """The instruction at the playhead; None where it stands at no instruction."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
     run: int = 0
     """The run that is looked at; 0 where the trace has none."""
     base: Facts | None = None
     """The run that it is compared with."""
-    playhead: int = 0
-    """How many records of the trace are shown; 0 for all."""
-    step: Step | None = None
-    """The instruction at the playhead; None where it stands at no instruction."""
     track: Track = field(default_factory=Track)
     """The whole trace in time, records after the playhead included."""
     driven: bool = False

@@ -12,7 +12,10 @@ from workbench.tui.edge import Edge
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.theme import THEMES, ThemeName
 
-ORDERS = {"memory": ("", "size", "life")}
+FOLLOWS = ("kernel", "fusion", "fusion-narrow", "causes")
+"""Panes that go to the thing that `[ ]` chose."""
+
+ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
 """Arrangement -> the orders that its pane has."""
 
 
@@ -23,9 +26,7 @@ class Bench(Deciding):
         pane = self.focus_pane()
         note = self.navigator.step(by, pane.pane if pane else "")
         for shown in self.panes():
-            shown.update(
-                self.view.ref, self.view.lit, reset=shown.pane in ("kernel", "fusion", "causes")
-            )
+            shown.update(self.view.ref, self.view.lit, reset=shown.pane in FOLLOWS)
         self.refresh_all()
         self.say(note)
 

@@ -104,6 +104,10 @@ HINTS: dict[str, tuple[Hint, ...]] = {
         ("j k", "line"), _PANES, ("n N", "counterpart"), ("( )", "language"), ("[ ]", "kernel"),
         ("|", "layout"), ("z", "zoom"),
     ),
+    "graph": (
+        ("h j k l", "follow edges"), ("+ −", "zoom"), ("⏎", "open group"), ("o", "as list"),
+        ("w", "weights"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
+    ),
     "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
     "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),
     "fusion": (
@@ -118,6 +122,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "overrides": (
         ("D", "delete"), ("u", "undo"), ("w", "what-if"), ("W", "write"), ("K", "keep"), _PANES,
     ),
+    "steps": (("j k", "move"), ("R", "raw"), _PANES, _COMPILE, _SEARCH),
     "engines": (("j k", "lines"), ("T", "other engine"), _PANES, ("R", "raw"), _SEARCH),
 }  # fmt: skip
 """Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
@@ -150,6 +155,8 @@ PAST: tuple[Hint, ...] = (
 GOES: tuple[tuple[str, str], ...] = (
     ("overview", "Go to the overview"),
     ("source", "Go to source, graph and kernel"),
+    ("steps", "Go to Dynamo's steps"),
+    ("graph", "Go to the picture of the graph"),
     ("break", "Go to graph breaks"),
     ("recompiles", "Go to recompiles"),
     ("guards", "Go to guards"),

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.trace.records import Bytecode, Engine, Progress, Record, Settings, Source, Step, Text
+from compiler.trace.records import Engine, Record, Settings
 from workbench.worker.inputs import InputSet
 from workbench.worker.runs import Model
-
-NOT_KEPT = (Step, Bytecode, Text, Source, Progress)
-"""Records that no comparison of two runs needs, and which are many or large."""
 
 
 @dataclass
@@ -31,7 +28,7 @@ class FinishedRun:
     eager: Model | None = None
     """The model that made the eager reference calls: a copy, in the state that they left."""
     records: tuple[Record, ...] = ()
-    """All records of the run but those of `NOT_KEPT`, in order."""
+    """All records of the run but those of `notes.NOT_KEPT`, in order."""
     kept: dict[str, Any] = field(default_factory=dict)
     """`Recorder.kept` of the run: what stages put there for timing, by graph id."""
     status: str = "ok"
