@@ -12,6 +12,7 @@ from viewers.panes import (
     breaks,
     bytecode,
     cache,
+    decided,
     engines,
     findings,
     fusion,
@@ -29,6 +30,7 @@ from viewers.panes import (
     pair_loops,
     picture,
     recompiles,
+    settings,
     source,
     stack,
 )
@@ -80,6 +82,8 @@ PANES: dict[str, Pane] = {
     "output": output.content,
     "breakpoints": breakpoints.content,
     "overrides": overrides.content,
+    "settings": settings.content,
+    "decisions": decided.content,
     "source-step": source.stepped,
     "bytecode": bytecode.content,
     "stack": stack.content,
@@ -207,6 +211,20 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
+    "start": Arrangement(
+        (Column((Slot("source"),), 3), Column((Slot("settings", 5), Slot("breakpoints", 2)), 2)),
+        narrow=(Slot("source"),),
+        focus="source",
+    ),
+    "settings": Arrangement(
+        _columns((2, "settings"), (3, "overview")), narrow=(Slot("settings"),), focus="settings"
+    ),
+    "decision": Arrangement(
+        (Column((Slot("source"),)), Column((Slot("decisions"), Slot("graph")))),
+        narrow=(Slot("source"), Slot("decisions")),
+        focus="decisions",
+        wide=_columns((3, "source"), (3, "graph"), (4, "decisions")),
+    ),
     "breakpoints": Arrangement(
         _columns((3, "breakpoints"), (2, "source")),
         narrow=(Slot("breakpoints"),),

@@ -30,10 +30,13 @@ class Workbench(App[None]):
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
         self.feed: Feed = FileFeed(source) if isinstance(source, Path) else source
+        self.theme_chosen = theme is not None or colourless
         self.last_words = ""
 
     def on_mount(self) -> None:
-        self.push_screen(Bench(self.feed, self.look))
+        bench = Bench(self.feed, self.look)
+        bench.theme_chosen = self.theme_chosen
+        self.push_screen(bench)
 
     def give_up(self, why: str, code: int) -> None:
         """Leave with one line on stderr."""
@@ -49,7 +52,7 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path) -> int:
+def run(path: Path, theme: ThemeName | None = None) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
@@ -61,7 +64,7 @@ def run(path: Path) -> int:
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path))
+    return _run(Workbench(path, theme))
 
 
 def run_live(
@@ -69,6 +72,7 @@ def run_live(
     trace: Path | None,
     predict: bool = False,
     breakpoints: Sequence[Breakpoint] = (),
+    theme: ThemeName | None = None,
     drive: Starts | None = None,
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; answers the exit code.
@@ -79,7 +83,7 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints)))
+    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme))
 
 
 def _run(app: Workbench) -> int:

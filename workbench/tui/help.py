@@ -40,6 +40,8 @@ SENTENCES: dict[str, str] = {
     "engine-b": "The code that the second engine made of the chosen lines.",
     "output": "What the program printed. `!` marks stderr.",
     "breakpoints": "Where the compile stops by itself. ⏎ switches one on or off, D deletes it.",
+    "settings": "How this run was compiled. ⏎ on another choice compiles again and compares.",
+    "decisions": "What the engine decided in this graph, and the decision that is open.",
     "overrides": "What you decided otherwise. K keeps them, u undoes the last, W writes a file.",
 }
 _KEYS: tuple[tuple[str, str, str, str], ...] = (

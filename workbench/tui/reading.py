@@ -43,6 +43,7 @@ class Reading(Regions):
         self.view.track = Track()
         self.brings: Ref = ""
         """What the compile has just come to: every pane puts its cursor there."""
+        self._opened = False
         self._followed = False
         self._grew = -math.inf
 
@@ -89,6 +90,9 @@ class Reading(Regions):
             self.show_facts()
         self.state = self._state()
         self.view.live = self.state in ("running", "waiting")
+        if self.recording.start is not None and not self._opened:
+            self._opened = True
+            await self.opened()
         await self.arrived(records)
         await self.rebuild()
         if self.brings:
@@ -97,6 +101,9 @@ class Reading(Regions):
             self.brings = ""
         took = time.monotonic() - began
         self.feed.pause = max(self.feed.every, 5 * took)
+
+    async def opened(self) -> None:
+        """The trace has begun: it is known what model it is about."""
 
     async def arrived(self, records: list[AnyRecord]) -> None:
         """What a screen does about records that have just come."""
