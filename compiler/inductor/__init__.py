@@ -18,6 +18,7 @@ from compiler.inductor import (
     phases,
     scheduler_nodes,
     shadow,
+    stage_starts,
     until,
 )
 
@@ -37,4 +38,5 @@ HOOKS: tuple[Hook, ...] = (
     cached.HOOK,
     kernel_builds.HOOK,
     shadow.HOOK,
+    stage_starts.HOOK,
 )

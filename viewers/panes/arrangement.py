@@ -12,6 +12,7 @@ from viewers.panes import (
     breaks,
     bytecode,
     cache,
+    changes,
     decided,
     engines,
     findings,
@@ -33,6 +34,7 @@ from viewers.panes import (
     settings,
     source,
     stack,
+    what_if,
 )
 from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
@@ -91,6 +93,9 @@ PANES: dict[str, Pane] = {
     "frame": locals_.frame,
     "growing": growing.graph,
     "growing-guards": growing.guards,
+    "what-if": what_if.verdict,
+    "diff": changes.diff,
+    "changed": changes.changed,
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
@@ -203,6 +208,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("growing"),), 4),
             Column((Slot("growing-guards"),), 4),
         ),
+    ),
+    "what-if": Arrangement(
+        _columns((7, "diff"), (4, "changed")),
+        top=Slot("what-if", 0),
+        narrow=(Slot("what-if", 0), Slot("diff", 3), Slot("changed", 2)),
+        focus="diff",
     ),
     "engines": Arrangement(
         (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),

@@ -45,6 +45,9 @@ class Row:
     copies: str = ""
     """What `y` copies; "" for the row's text."""
     heading: bool = False
+    tint: Literal["", "added", "removed"] = ""
+    """Background of the body, where the reader's own tints leave it free: a line of a difference.
+    Its gutter says the same by a sign."""
 
     @property
     def text(self) -> str:

@@ -130,6 +130,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
         ("D", "delete"), ("u", "undo"), ("w", "what-if"), ("W", "write"), ("K", "keep"), _PANES,
     ),
     "steps": (("j k", "move"), ("R", "raw"), _PANES, _COMPILE, _SEARCH),
+    "what-if": (("j k", "move"), _PANES, ("R", "raw"), _SEARCH),
     "engines": (("j k", "lines"), ("T", "other engine"), _PANES, ("R", "raw"), _SEARCH),
 }  # fmt: skip
 """Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
@@ -173,6 +174,7 @@ GOES: tuple[tuple[str, str], ...] = (
     ("kernels", "Go to the kernels"),
     ("memory", "Go to the memory plan"),
     ("engines", "Go to both engines, lined up"),
+    ("what-if", "Go to the difference of two runs"),
     ("output", "Go to the program's output"),
     ("decision", "Go to the decisions"),
     ("breakpoints", "Go to the breakpoints"),

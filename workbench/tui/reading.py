@@ -78,12 +78,15 @@ class Reading(Regions):
         first = self.state == "opening"
         if records and not first:
             self._grew = began
-        before = self.view.track.count
+        before, grown = self.view.track.count, {self.view.track.run}
         self.recording.feed(records)
         self.recording.losses = self.feed.losses
         self.view.track.feed(records)
         if self.view.track.changes(before, self.view.track.count):
-            self._facts = {key: kept for key, kept in self._facts.items() if key[2]}
+            grown.add(self.view.track.run)
+            self._facts = {
+                key: kept for key, kept in self._facts.items() if key[2] or key[0] not in grown
+            }
         self.view.driven = isinstance(self.feed, LiveFeed) and not self.feed.ended
         if not self.view.playhead:
             self._look_at_last_run(records)
