@@ -42,6 +42,8 @@ class Row:
     copies: str = ""
     """What `y` copies; "" for the row's text."""
     heading: bool = False
+    decision: str = ""
+    """Id of the decision that can be taken otherwise here; "" for none."""
 
     @property
     def text(self) -> str:

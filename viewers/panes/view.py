@@ -156,6 +156,8 @@ class View:
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
     """Id of the fusion pair that is looked at."""
+    buffer: str = ""
+    """The buffer of the memory plan that is looked at."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""
     hidden: bool = False

@@ -127,6 +127,8 @@ class Navigator:
         elif kind == "pair":
             view.pair = rest
             self._light_pair()
+        elif kind == "buffer":
+            view.buffer = rest
         elif kind == "lineup":
             view.lined = int(rest)
         if kind != "kernel" and (row.ref or row.selects):

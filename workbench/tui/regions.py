@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from viewers.panes import autograd, chrome, fusion, spine, standing
+from viewers.panes import autograd, chrome, fusion, memory, spine, standing
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.panes.rows import Content, Row, width_of
 from viewers.panes.view import Facts, View
@@ -201,6 +201,8 @@ class Regions(Screen[None]):
             rows = chrome.selection(self.view, width)
         elif name == "fusion":
             rows = fusion.verdict(self.view, width)
+        elif name == "memory":
+            rows = memory.verdict(self.view, width)
         elif name == "autograd":
             rows = autograd.reason(self.view, width)
         else:
