@@ -43,6 +43,8 @@ class Facts:
         self.of_engines: dict[str, Facts] = {}
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
+        self.kept: dict[tuple[object, ...], object] = {}
+        """What views of these facts worked out and keep: drawings of graphs."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 
@@ -164,6 +166,14 @@ class View:
     """The reader guesses how the decision that is looked at falls: nothing may tell it."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
+    scale: int = 0
+    """How much a picture of a graph shows: 0 groups, 1 operations, 2 their shapes."""
+    weights: bool = False
+    """Weights are drawn in it."""
+    listed: bool = False
+    """A row per node in place of the picture."""
+    block: str = ""
+    """Key of the block of the picture that is looked at."""
     live: bool = False
     """The recording is still being made."""
     playhead: int = 0

@@ -74,6 +74,10 @@ HINTS: dict[str, tuple[Hint, ...]] = {
         ("j k", "line"), _PANES, ("n N", "counterpart"), ("( )", "language"), ("[ ]", "kernel"),
         ("|", "layout"), ("z", "zoom"),
     ),
+    "graph": (
+        ("h j k l", "follow edges"), ("+ −", "zoom"), ("⏎", "open group"), ("o", "as list"),
+        ("w", "weights"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
+    ),
     "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
     "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),
     "fusion": (
@@ -93,6 +97,7 @@ GOES: tuple[tuple[str, str], ...] = (
     ("overview", "Go to the overview"),
     ("source", "Go to source, graph and kernel"),
     ("steps", "Go to Dynamo's steps"),
+    ("graph", "Go to the picture of the graph"),
     ("break", "Go to graph breaks"),
     ("recompiles", "Go to recompiles"),
     ("guards", "Go to guards"),

@@ -131,6 +131,8 @@ class Navigator:
             view.buffer = rest
         elif kind == "lineup":
             view.lined = int(rest)
+        elif kind == "block":
+            view.block = rest
         if kind != "kernel" and (row.ref or row.selects):
             self.select(row.ref or row.selects)
 

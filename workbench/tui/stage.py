@@ -10,6 +10,7 @@ from textual.widget import Widget
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 from viewers.panes.rows import Content
 from viewers.panes.view import View
+from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
 from workbench.tui.theme import Theme
 
@@ -78,7 +79,8 @@ class Stage(Vertical):
         def make(width: int) -> Content:
             return PANES[slot.pane](self._view(), width)
 
-        pane = PaneView(slot.pane, make, self._theme(), rule=rule)
+        kind = CanvasView if slot.pane == "picture" else PaneView
+        pane = kind(slot.pane, make, self._theme(), rule=rule)
         pane.styles.height = slot.lines or f"{max(1, slot.share)}fr"
         self.panes.append(pane)
         self.slots[pane] = slot

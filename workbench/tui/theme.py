@@ -13,6 +13,7 @@ from typing import Literal
 
 from rich.style import Style
 
+from viewers.drawing.colours import DARK, FILLS, LIGHT
 from viewers.panes.rows import Role
 
 Tint = Literal["", "selected", "exact", "inferred", "cursor", "title"]
@@ -39,6 +40,7 @@ _FOREGROUND: dict[Role, str] = {
     "keyword": "keyword", "string": "string", "number": "number", "comment": "comment",
     "bad-range": "text", "here": "text", "hit": "background", "shared": "accent", "bar": "dim",
     "bar-hot": "hot", "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
+    **dict.fromkeys(FILLS, "text"),
 }  # fmt: skip
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
@@ -88,6 +90,9 @@ class Theme:
         styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
         styles["here"] += Style(bgcolor=self.colours["selected"])
         styles["hit"] += Style(bgcolor=self.colours["warn"])
+        palette = LIGHT if self.name == "light" else DARK
+        for role, colour in palette.fills.items():
+            styles[role] = Style(color=self.colours["text"], bgcolor=colour)
         return styles
 
     @cached_property
