@@ -8,6 +8,7 @@ from functools import partial
 
 from viewers.panes import (
     autograd,
+    breakpoints,
     breaks,
     bytecode,
     cache,
@@ -23,6 +24,7 @@ from viewers.panes import (
     nests,
     node,
     output,
+    overrides,
     overview,
     pair_loops,
     picture,
@@ -76,6 +78,8 @@ PANES: dict[str, Pane] = {
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
+    "breakpoints": breakpoints.content,
+    "overrides": overrides.content,
     "source-step": source.stepped,
     "bytecode": bytecode.content,
     "stack": stack.content,
@@ -203,6 +207,14 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
+    "breakpoints": Arrangement(
+        _columns((3, "breakpoints"), (2, "source")),
+        narrow=(Slot("breakpoints"),),
+        focus="breakpoints",
+    ),
+    "overrides": Arrangement(
+        _columns((3, "overrides"), (2, "fusion")), narrow=(Slot("overrides"),), focus="overrides"
+    ),
 }
 
 STAGES = {

@@ -7,15 +7,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
+from compiler.control.commands import Breakpoint
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage, Step
+from compiler.trace.records import (
+    Asked,
+    Graph,
+    Kernel,
+    KernelBinary,
+    Node,
+    Refused,
+    SchedulerNode,
+    Stage,
+    Step,
+    Waiting,
+)
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Piece, Summary, summarise
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import Pair
+from viewers.timeline import Track
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {
@@ -39,7 +52,9 @@ class Facts:
         self.recording = recording
         self.provenance = provenance
         self.whole = whole or recording
-        """The trace, where `recording` is the part of one of its engines."""
+        """The run, where `recording` is the part of one of its engines."""
+        self.trace = self.whole
+        """The whole trace, or its beginning: it knows the places of all records."""
         self.of_engines: dict[str, Facts] = {}
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
@@ -182,6 +197,19 @@ class View:
     """The instruction at the playhead; None where it stands at no instruction."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
+    run: int = 0
+    """The run that is looked at; 0 where the trace has none."""
+    base: Facts | None = None
+    """The run that it is compared with."""
+    track: Track = field(default_factory=Track)
+    """The whole trace in time, records after the playhead included."""
+    driven: bool = False
+    """A worker compiles for this reader and takes commands."""
+    overrides: dict[str, str] = field(default_factory=dict)
+    """Decision id -> choice, as the reader wants them in the next run."""
+    kept: dict[str, str] = field(default_factory=dict)
+    """Those of them that the reader keeps: a what-if is compared with a run of these."""
+    breakpoints: tuple[Breakpoint, ...] = ()
 
     def select(self, ref: Ref) -> None:
         self.ref = ref
@@ -199,6 +227,33 @@ class View:
     @property
     def recording(self) -> Recording:
         return self.facts.recording
+
+    @property
+    def shown(self) -> int:
+        """How many records of the trace are shown."""
+        return self.playhead or self.track.count
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """Where the compile stands still, at this place in time."""
+        return self.track.waiting(self.shown)
+
+    @property
+    def asked(self) -> Asked | None:
+        """The decision that waits for an answer."""
+        waiting = self.waiting
+        if waiting is None or not waiting.decision:
+            return None
+        found = reversed(self.recording.all(Asked))
+        return next((asked for asked in found if asked.id == waiting.decision), None)
+
+    @property
+    def refused(self) -> Refused | None:
+        """The answer to the waiting decision that a rule forbade, if one was tried."""
+        asked, refused = self.asked, self.recording.last(Refused)
+        if asked is None or refused is None or refused.id != asked.id or refused.at < asked.at:
+            return None
+        return refused
 
     @property
     def summary(self) -> Summary:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from compiler.trace.records import Run
+from viewers.panes import breakpoints
+from viewers.plain import plain
 from workbench.tui import help as help_text
 from workbench.tui.commands import COMMANDS, GOES
+from workbench.tui.deciding import Deciding
 from workbench.tui.edge import Edge
-from workbench.tui.moving import Moving
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.theme import THEMES, ThemeName
 
@@ -16,7 +19,7 @@ ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
 """Arrangement -> the orders that its pane has."""
 
 
-class Bench(Moving):
+class Bench(Deciding):
     """The workbench on one trace."""
 
     def _kind(self, by: int) -> None:
@@ -52,6 +55,10 @@ class Bench(Moving):
 
     async def do_engine(self) -> None:
         facts = self.view.facts.of_engines
+        runs = [number for _, number in self.view.track.runs]
+        if len(runs) > 1:
+            await self.turn_to_run(runs[(runs.index(self.view.run) + 1) % len(runs)])
+            return
         if len(facts) < 2:
             self.say("one engine was recorded: tcw explain --engine both records two")
             return
@@ -62,6 +69,18 @@ class Bench(Moving):
             shown.update(self.view.ref, self.view.lit, reset=True)
         self.refresh_all()
         self.say(f"{name}, {names.index(name) + 1} of {len(names)} engines")
+
+    async def turn_to_run(self, number: int) -> None:
+        """Look at another run, whole."""
+        view = self.view
+        view.run, view.playhead = number, 0
+        view.kernel = view.pair = view.variant = ""
+        view.finding = view.site = view.cause = 0
+        self.show_facts()
+        self._compare()
+        run = next((r for r in self.recording.all(Run) if r.number == number), None)
+        await self.rebuild()
+        self.say(f"run {number}  {plain(run.because) if run else ''}".rstrip())
 
     def do_order(self) -> None:
         orders = ORDERS.get(self.navigator.arrangement)
@@ -98,6 +117,14 @@ class Bench(Moving):
     def do_palette(self) -> None:
         choices = [Choice(f"go:{name}", words) for name, words in GOES]
         choices += [Choice(f"do:{c.name}", c.words, c.shown) for c in COMMANDS]
+        choices += [
+            Choice(f"break:{index}", words, "b")
+            for index, (words, _) in enumerate(breakpoints.KINDS)
+        ]
+        if len(self.view.track.runs) > 1:
+            for run in self.recording.all(Run):
+                said = f": {run.because}" if run.because else ""
+                choices.append(Choice(f"run:{run.number}", f"Look at run {run.number}{said}"))
         choices += [Choice(f"theme:{name}", f"Use the {name} theme") for name in THEMES]
         for piece in list(self.view.facts.pieces.values())[:500]:
             name = f"line {piece.resumes_at}" if piece.resumes_at else piece.function
@@ -113,6 +140,10 @@ class Bench(Moving):
                 pane = self.focus_pane()
                 self.navigator.go(rest, pane.pane if pane else "")
                 await self.rebuild()
+            elif kind == "break":
+                self.break_at(int(rest))
+            elif kind == "run":
+                await self.turn_to_run(int(rest))
             elif kind == "compile":
                 self.navigator.compile(rest)
                 self.refresh_all()
@@ -133,4 +164,5 @@ class Bench(Moving):
         self.refresh_all()
 
     def do_quit(self) -> None:
-        self.app.exit(return_code=0)
+        if self.may_leave():
+            self.app.exit(return_code=0)

@@ -110,6 +110,14 @@ class PaneView(Widget, can_focus=True):
         self.top = self._clamped(self.top)
         self.refresh()
 
+    def bring(self, ref: Ref) -> None:
+        """Put the cursor on the row of a thing, where this pane has one."""
+        index = next((i for i, one in enumerate(self.content.refs) if one == ref), -1)
+        if index >= 0 and self.rows[index].key:
+            self.cursor = index
+            self.show(index)
+            self.refresh()
+
     def _bring(self) -> None:
         """Put the row on which the pane starts into sight."""
         if self.content.centred:
