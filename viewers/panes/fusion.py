@@ -25,7 +25,14 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Pair, rule_words
-from viewers.summary.fusion import is_over, pair_of_asked, pair_of_decided, saved_bytes, standing
+from viewers.summary.fusion import (
+    is_over,
+    pair_asked,
+    pair_of_asked,
+    pair_of_decided,
+    saved_bytes,
+    standing,
+)
 from viewers.words import bytes_text, number, plural
 
 FEW = 4
@@ -67,6 +74,8 @@ def asked_about(view: View, id: str) -> Asked | None:
 def graph_of(view: View) -> str:
     """The graph whose decisions are shown: that of the decision that waits, else the forward."""
     asked = waiting_decision(view)
+    if view.question is not None:
+        return _lowered(view, view.question.graph)
     return _lowered(view, asked.graph) if asked is not None else view.loop_graph()
 
 
@@ -100,6 +109,9 @@ def pairs_of(view: View) -> list[Pair]:
     asked = waiting_decision(view)
     if asked is not None:
         found[asked.id] = pair_of_asked(asked, graph, found.get(asked.id))
+    question = view.question
+    if question is not None and question.id not in found:
+        found[question.id] = pair_asked(question.id, graph, question.first, question.second)
     pairs = [pair for pair in found.values() if _passes(view, pair)]
     if view.order != "time":
         pairs.sort(key=lambda pair: -(saved_bytes(pair) or 0))

@@ -66,8 +66,10 @@ class Regions(Screen[None]):
         """Build the panes of the present arrangement, unless they stand already."""
         width = self.app.size.width
         name = self.navigator.arrangement
-        cells = spine_width(name, width, bool(self.zoomed))
-        wanted = (name, cells, width < 100, width >= 180, self.turned, self.zoomed)
+        large = bool(self.zoomed) or self.view.presenting
+        cells = spine_width(name, width, large)
+        shape = width < 100, width >= 180, self.turned, self.zoomed, self.view.presenting
+        wanted = (name, cells, *shape)
         if wanted != self._shown:
             pane = self.focus_pane()
             kept = pane.pane if pane and self._shown[:1] == (name,) else ""
@@ -133,7 +135,7 @@ class Regions(Screen[None]):
         ]
 
     def _timeline(self, width: int) -> Lines:
-        if width < 100:
+        if width < 100 or self.view.presenting:
             return []
         above, below, right = timeline.timeline(self.view, width, self.navigator.arrangement)
         return [(Row(body=above), ""), (Row(body=below, right=right), "")]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
-from viewers.panes.rows import Content
+from viewers.panes import notes
+from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot, presented
+from viewers.panes.rows import Content, without_ids
 from viewers.panes.view import View
 from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
@@ -46,12 +47,14 @@ class Stage(Vertical):
         """Put the panes of an arrangement up; `first` is the number of the first of them."""
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
-        arrangement = ARRANGEMENTS[name]
-        spine = spine_width(name, width, bool(zoomed)) > 0
+        presenting = self._view().presenting
+        arrangement = presented(name) if presenting else ARRANGEMENTS[name]
+        spine = spine_width(name, width, bool(zoomed) or presenting) > 0
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
         for number, pane in enumerate(self.panes, start=first):
-            pane.number = number
+            pane.number = 0 if presenting else number
+            pane.spacing = 2 if presenting and not pane.pane.startswith("source") else 1
 
     def _build(
         self, arrangement: Arrangement, width: int, turned: bool, zoomed: str, spine: bool
@@ -77,7 +80,9 @@ class Stage(Vertical):
 
     def _pane(self, slot: Slot, rule: bool) -> PaneView:
         def make(width: int) -> Content:
-            return PANES[slot.pane](self._view(), width)
+            view = self._view()
+            found = notes.marked(view, PANES[slot.pane](view, width), width)
+            return without_ids(found) if view.presenting else found
 
         kind = CanvasView if slot.pane == "picture" else PaneView
         pane = kind(slot.pane, make, self._theme(), rule=rule)
