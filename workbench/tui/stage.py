@@ -8,8 +8,9 @@ from dataclasses import replace
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
+from viewers.panes import notes
 from viewers.panes.arrangement import PANES, Arrangement, Column, Slot
-from viewers.panes.rows import Content
+from viewers.panes.rows import Content, without_ids
 from viewers.panes.view import View
 from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
@@ -56,15 +57,17 @@ class Stage(Vertical):
         """Put the panes of an arrangement up; `first` is the number of the first of them."""
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
+        presenting = self._view().presenting
         self._arrangement = name
-        spine = spine_width(arrangement, width, bool(zoomed)) > 0
+        spine = spine_width(arrangement, width, bool(zoomed) or presenting) > 0
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
         holders = self._holders()
         if len(self.shares.get(name, ())) == len(holders):
             self._share_width(self.shares[name])
         for number, pane in enumerate(self.panes, start=first):
-            pane.number = number
+            pane.number = 0 if presenting else number
+            pane.spacing = 2 if presenting and not pane.pane.startswith("source") else 1
 
     def _build(
         self, arrangement: Arrangement, width: int, turned: bool, zoomed: str, spine: bool
@@ -95,7 +98,9 @@ class Stage(Vertical):
 
     def _pane(self, slot: Slot, rule: bool) -> PaneView:
         def make(width: int) -> Content:
-            return PANES[slot.pane](self._view(), width)
+            view = self._view()
+            found = notes.marked(view, PANES[slot.pane](view, width), width)
+            return without_ids(found) if view.presenting else found
 
         kind = CanvasView if slot.pane == "picture" else PaneView
         pane = kind(slot.pane, make, self._theme(), rule=rule)
