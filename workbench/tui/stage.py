@@ -63,8 +63,9 @@ class Stage(Vertical):
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
         holders = self._holders()
-        if len(self.shares.get(name, ())) == len(holders):
-            self._share_width(self.shares[name])
+        shares = self.shares.get(name, [])
+        if shares and len(shares) == len(holders):
+            self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
             pane.number = 0 if presenting else number
             pane.spacing = 2 if presenting and not pane.pane.startswith("source") else 1
