@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -28,13 +29,8 @@ class Picture(Content):
     words: list[tuple[str, ...]]
     """Of each block: its lines, plain and as wide as the block."""
 
-    @property
-    def sizes(self) -> list[tuple[int, int]]:
-        """Of each block: cells across, rows."""
-        return [(cell_len(lines[0]), len(lines)) for lines in self.words]
-
     def lay_out(self) -> Layout:
-        return lay_out(self.sizes, self.diagram.edges)
+        return lay_out(sizes_of(self.words), self.diagram.edges)
 
     def lit(self, lit: dict[Ref, Quality]) -> dict[int, Quality]:
         """Which blocks hold counterparts."""
@@ -105,3 +101,8 @@ def words_of(block: Block) -> tuple[str, ...]:
     lines = [cut(line, WIDEST - 2) for line in said]
     width = max(3, *(cell_len(line) for line in lines))
     return tuple(" " + pad(line, width) + " " for line in lines)
+
+
+def sizes_of(words: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+    """Of each block: cells across, rows."""
+    return [(cell_len(lines[0]), len(lines)) for lines in words]
