@@ -84,13 +84,11 @@ def main() -> None:
         size = path.stat().st_size / 1e6
     names = ("first frame", "whole trace shown", "resident", "peak")
     print(f"tcw open, {size:.1f} MB, {count:,} records; medians and worst of {RUNS}")
-    for name, values, unit in zip(
-        names, zip(*runs, strict=True), ("s", "s", "MB", "MB"), strict=True
-    ):
+    units = ("s", "s", "MB", "MB")
+    for name, values, unit in zip(names, zip(*runs, strict=True), units, strict=True):
+        middle, worst = statistics.median(values), max(values)
         digits = 2 if unit == "s" else 0
-        print(
-            f"{name:>18}  {statistics.median(values):7.{digits}f} {unit}  {max(values):7.{digits}f} {unit}"
-        )
+        print(f"{name:>18}  {middle:7.{digits}f} {unit}  {worst:7.{digits}f} {unit}")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
-from viewers.drawing.blocks import diagram
+from viewers.drawing.blocks import Diagram, diagram
 from viewers.drawing.dot import MOST, dot, laid_out
-from viewers.drawing.layout import lay_out
-from viewers.drawing.png import TooLarge, png
+from viewers.drawing.layout import Layout, lay_out
 from viewers.drawing.svg import svg
 from viewers.panes.picture import sizes_of, words_of
 from viewers.panes.view import View
@@ -49,21 +48,24 @@ def export(view: View, path: Path, form: Format, own: bool = False) -> str:
         if found is None:
             by = "tcw"
             layout = lay_out(sizes_of(words), drawn.edges)
-            try:
-                found = (
-                    svg(drawn, layout, words).encode()
-                    if form == "svg"
-                    else png(drawn, layout, words)
-                )
-            except TooLarge as error:
-                raise ExportError(
-                    f"too large for a PNG ({error}): export it as SVG, or fold some of its groups"
-                ) from error
-            except ImportError as error:
-                raise ExportError("PNG needs Pillow: pip install pillow") from error
+            found = svg(drawn, layout, words).encode() if form == "svg" else None
+            found = found or _png(drawn, layout, words)
     try:
         path.write_bytes(found)
     except OSError as error:
         raise ExportError(f"cannot write {path}: {error.strerror}") from error
     how = "" if form == "dot" else f", laid out by {by}"
     return f"{path}: {len(drawn.blocks):,} blocks{how}"
+
+
+def _png(drawn: Diagram, layout: Layout, words: list[tuple[str, ...]]) -> bytes:
+    """Pillow is looked for only here: nothing else needs it."""
+    try:
+        from viewers.drawing.png import TooLarge, png
+    except ImportError as error:
+        raise ExportError("PNG needs Pillow: pip install pillow") from error
+    try:
+        return png(drawn, layout, words)
+    except TooLarge as error:
+        why = f"too large for a PNG ({error}): export it as SVG, or fold some of its groups"
+        raise ExportError(why) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import BytesIO
 
+from PIL import Image, ImageDraw, ImageFont
 from rich.cells import cell_len
 
 from viewers.drawing.blocks import Diagram
@@ -29,8 +30,6 @@ def png(
     height = layout.height * CELL_HEIGHT + 2 * MARGIN
     if width * height > PIXELS:
         raise TooLarge(f"{width:,} × {height:,} pixels")
-    from PIL import Image, ImageDraw
-
     image = Image.new("RGB", (width, height), palette.background)
     pen = ImageDraw.Draw(image)
     face = _face()
@@ -61,10 +60,8 @@ def png(
     return out.getvalue()
 
 
-def _face() -> object:
+def _face() -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
     """A monospace face of this machine, else the one that Pillow carries."""
-    from PIL import ImageFont
-
     for name in FACES:
         try:
             return ImageFont.truetype(name, 14)
