@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rich.cells import cell_len
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
-from viewers.drawing.blocks import SCALES, Block, Diagram, diagram
+from viewers.drawing.blocks import KEPT, SCALES, Block, Diagram, diagram
 from viewers.drawing.layout import Layout, lay_out
 from viewers.panes import graph
-from viewers.panes.rows import Content, Row, Rows, pad, text
+from viewers.panes.rows import Content, Line, Row, Rows, pad, text
 from viewers.panes.view import View, variant_of
 from viewers.places import cut
 from viewers.plain import plain
@@ -60,10 +61,11 @@ def content(view: View, width: int) -> Content:
     drawn = None if view.listed else diagram(view)
     if drawn is None or not drawn.blocks:
         return graph.content(view, width)
-    key = ("picture", drawn.graph.id, id(drawn))
-    known = view.facts.kept.get(key)
-    if isinstance(known, Picture) and known.diagram is drawn:
-        return known
+    return _picture(drawn)
+
+
+@lru_cache(maxsize=KEPT)
+def _picture(drawn: Diagram) -> Picture:
     blocks = drawn.blocks
 
     def make(index: int) -> Row:
@@ -76,18 +78,16 @@ def content(view: View, width: int) -> Content:
             copies=_copied(drawn, block),
         )
 
-    right = ((f"{SCALES[view.scale]} · zoom {view.scale + 1} of {len(SCALES)}", "dim"),)
-    made = Picture(
+    zoom: Line = ((f"{SCALES[drawn.scale]} · zoom {drawn.scale + 1} of {len(SCALES)}", "dim"),)
+    return Picture(
         "graph",
         f"{drawn.graph.compile_id} {variant_of(drawn.graph)}",
-        right,  # type: ignore[arg-type]
+        zoom,
         Rows(len(blocks), make, [""] * len(blocks)),
         f"block:{blocks[0].key}",
         diagram=drawn,
         words=[words_of(block) for block in blocks],
     )
-    view.facts.kept[key] = made
-    return made
 
 
 def _copied(drawn: Diagram, block: Block) -> str:

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
-from viewers.drawing.blocks import SCALES, Block
+from viewers.drawing.blocks import SCALES, Block, all_key
 from viewers.drawing.cells import Run, row
 from viewers.drawing.colours import fill_of
 from viewers.drawing.layout import Box, Layout, Line
@@ -348,6 +348,12 @@ class CanvasView(PaneView):
             view.scale = max(0, min(len(SCALES) - 1, view.scale + (1 if name == "wider" else -1)))
             self._again()
             self._say(f"{SCALES[view.scale]}, {view.scale + 1} of {len(SCALES)}")
+        elif name == "unfold_all" and self.picture is not None:
+            key = all_key(self.picture.diagram.graph)
+            view.unfolded ^= {key}
+            self._again()
+            shown = "all groups drawn" if key in view.unfolded else "folded by module"
+            self._say(f"{shown}: {len(self.content.rows):,} blocks")
         elif name == "weights":
             view.weights = not view.weights
             self._again()
@@ -361,7 +367,8 @@ class CanvasView(PaneView):
 
     def on_key(self, event: events.Key) -> None:
         """What this pane alone means by a key; the screen has all others."""
-        names = {"plus": "wider", "equals_sign": "wider", "minus": "narrower", "w": "weights"}
+        names = {"plus": "wider", "equals_sign": "wider", "minus": "narrower", "i": "weights"}
+        names["A"] = "unfold_all"
         done = False
         if event.key == "o":
             done = self.command("order")
