@@ -80,6 +80,15 @@ class Diagram:
         return found
 
     @cached_property
+    def users(self) -> dict[str, list[int]]:
+        """Name of a node -> the nodes that read it."""
+        found: dict[str, list[int]] = {}
+        for index, node in enumerate(self.graph.nodes):
+            for name in node.inputs:
+                found.setdefault(name, []).append(index)
+        return found
+
+    @cached_property
     def readers(self) -> list[list[int]]:
         """Block -> the blocks that read it."""
         found: list[list[int]] = [[] for _ in self.blocks]

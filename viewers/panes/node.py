@@ -143,24 +143,24 @@ def _name(view: View, drawn: Diagram, node: Node) -> str:
 
 def _written(view: View, drawn: Diagram, block: Block) -> list[tuple[str, int | None, str]]:
     """What is read outside, or returned."""
-    own = {drawn.graph.nodes[index].name for index in block.nodes}
+    nodes = [drawn.graph.nodes[index] for index in block.nodes]
+    own = {node.name for node in nodes}
     outside: set[str] = set()
     returned: set[str] = set()
-    looked: dict[str, str] = {name: name for name in own}
-    for node in drawn.graph.nodes:
-        if node.name in own:
-            continue
-        for name in node.inputs:
-            of = looked.get(name)
-            if of is None:
-                continue
-            if node.op == "output":
-                returned.add(of)
-            elif is_view(node) and node.name not in drawn.of_node:
-                looked[node.name] = of
-            else:
-                outside.add(of)
-    nodes = [drawn.graph.nodes[index] for index in block.nodes]
+    for node in nodes:
+        waiting, seen = [node.name], {node.name}
+        while waiting:
+            for index in drawn.users.get(waiting.pop(), ()):
+                user = drawn.graph.nodes[index]
+                if user.op == "output":
+                    returned.add(node.name)
+                elif user.name in own or user.name in seen:
+                    continue
+                elif is_view(user) and user.name not in drawn.of_node:
+                    waiting.append(user.name)
+                else:
+                    outside.add(node.name)
+                seen.add(user.name)
     if block.kind in ("input", "weight"):
         return [(_name(view, drawn, n), _size(n), "") for n in nodes]
     return [

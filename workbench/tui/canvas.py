@@ -85,10 +85,12 @@ class CanvasView(PaneView):
             self._take(picture, picture.lay_out())
             return
         self._waiting = picture
+        self._say(f"laying out {len(picture.rows):,} blocks …")
         self.run_worker(partial(self._lay_out, picture), thread=True, group="layout")
 
     def _lay_out(self, picture: Picture) -> None:
         layout = picture.lay_out()
+        layout.tile(0, 0)  # makes the index, here
         self.app.call_from_thread(self._take_late, picture, layout)
 
     def _take_late(self, picture: Picture, layout: Layout) -> None:
@@ -96,7 +98,7 @@ class CanvasView(PaneView):
             return
         self._take(picture, layout)
         self.relight(self.selected, self._given)
-        self.refresh()
+        self._say(f"{len(picture.rows):,} blocks")
 
     def _take(self, picture: Picture, layout: Layout) -> None:
         """Show a picture: the block under the cursor stays where it is on the screen."""
@@ -221,8 +223,7 @@ class CanvasView(PaneView):
             return
         self.cursor = index
         self.show(index)
-        self.refresh()
-        self.post_message(Moved(self, self.row))
+        self.post_message(Moved(self, self.row))  # its answer repaints all panes, this one too
 
     def move(self, by: int) -> None:
         """Along an edge: to a reader, or with a negative number to what the block reads."""
