@@ -33,21 +33,8 @@ SAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("dynamic_shapes", ("--no-grad",)),
 )
 
-ON_GPU = """
-def _on_gpu(value):
-    import torch
-    if isinstance(value, torch.Tensor):
-        return value.cuda()
-    if isinstance(value, (list, tuple)):
-        return type(value)(_on_gpu(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _on_gpu(item) for key, item in value.items()}
-    return value
-
-
-model = model.cuda() if hasattr(model, "cuda") else model
-example_inputs = _on_gpu(example_inputs() if callable(example_inputs) else example_inputs)
-"""
+ON_GPU = 'import torch\n\ntorch.set_default_device("cuda")\n'
+"""Stands above the sample's own text, so that all of it is made on the GPU."""
 
 DEVICE_WORDS = (
     (re.compile(r"DeviceProperties\(.*?\)"), "DeviceProperties()"),
@@ -75,7 +62,7 @@ def kernels(recording: Recording) -> dict[str, list[str]]:
             text = recording.text(kernel.text)
             for pattern, words in DEVICE_WORDS:
                 text = pattern.sub(words, text)
-            found.setdefault(kernel.graph.partition("@")[0], []).append(text)
+            found.setdefault(re.sub(r"@sm_\d+", "", kernel.graph), []).append(text)
     return found
 
 
@@ -93,7 +80,7 @@ def main(names: list[str]) -> int:
                 continue
             cpu = ROOT / "sample_models" / f"{name}.py"
             gpu = Path(folder) / f"{name}_gpu.py"
-            gpu.write_text(cpu.read_text(encoding="utf-8") + ON_GPU, encoding="utf-8")
+            gpu.write_text(ON_GPU + cpu.read_text(encoding="utf-8"), encoding="utf-8")
             trace = Path(folder) / "trace.tcw"
             predicted = kernels(
                 record(cpu, (*grad, "--device", "cuda", "--arch", arch), trace, hidden=True)

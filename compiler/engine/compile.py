@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
@@ -15,9 +16,9 @@ from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up, strict
-from compiler.engine.graph_facts import comments, constants, donated, outputs_of_the_user
+from compiler.engine.graph_facts import comments, constants, devices, donated, outputs_of_the_user
 from compiler.engine.products import products
-from compiler.engine.recording import current
+from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
@@ -35,6 +36,10 @@ from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
 load_families()  # now: when a graph comes, our packages may be out of reach (tcw.py)
+
+
+LOOPS_ON = torch.device("cpu")
+"""What is on another device becomes calls."""
 
 
 class Ended(Exception):
@@ -74,19 +79,23 @@ def _compiled(
             raise Ended
 
     goes_on("lowering")
+    found = devices(module)
+    if found and LOOPS_ON.type not in found:
+        records.refused(f"its tensors are on {' and '.join(found)}, our loops run on the CPU")
+        return run_as_it_is(module)
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
     products(module, graph=graph, gate=gate)
 
     def make() -> Artifact:
         """What the cache does not hold."""
         with dynamo_timed("tcw.lowering"):
-            values = lower(module, graph)
+            values = lower(module, graph, LOOPS_ON, gate)
         if strict():
             verify_graph(values)
         records.lowered(module, values)
         goes_on("fusion")
         with dynamo_timed("tcw.fusion"):
-            fusion = fuse(values, gate)
+            fusion = fuse(values, gate, records.fusing())
         if strict():
             verify_program(fusion.program)
         records.fused(fusion)
@@ -111,8 +120,9 @@ def _compiled(
     otherwise = run_as_it_is_when_asked(module)
     try:
         with dynamo_timed("tcw.build"):
-            if recorder is not None and gate.overrides:
-                # An override has to meet its decision: nothing may come from the cache.
+            if recorder is not None and (gate.overrides or gate.asks):
+                # An override has to meet its decision: nothing may come from the cache, and what
+                # a person is about to choose is in no key.
                 outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
             else:
                 settings = {
@@ -128,4 +138,4 @@ def _compiled(
     except Unsupported as reason:
         records.refused(str(reason))
         return run_as_it_is(module)
-    return outcome.compiled.call
+    return watched(graph, outcome.compiled)

@@ -40,6 +40,17 @@ def constants(module: fx.GraphModule) -> dict[str, Any]:
     }
 
 
+def devices(module: fx.GraphModule) -> list[str]:
+    """Kinds of the devices that the graph's tensors are on, `cpu` or `cuda`, each once."""
+    found: dict[str, None] = {}
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, torch.Tensor):
+                found[one.device.type] = None
+    return list(found)
+
+
 def comments(module: fx.GraphModule) -> dict[str, str]:
     """Name of a node -> the user's line, as it stands above the loop: `model.py:12  x = f(x)`."""
     found = {}

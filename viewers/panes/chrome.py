@@ -35,7 +35,8 @@ def header(view: View, state: State, width: int, file: str = "") -> Line:
         chosen = start.settings
         engines = list(view.facts.of_engines)
         of = f" {engines.index(view.engine) + 1}/{len(engines)}" if view.engine in engines else ""
-        words = [chosen.grad, chosen.engine + of, chosen.mode, chosen.arch or chosen.device]
+        on = chosen.arch or ("cuda" if view.summary.gpu else chosen.device)
+        words = [chosen.grad, chosen.engine + of, chosen.mode, on]
         settings = [("  ", "dim"), text(" · ".join(word for word in words if word), "dim")]
     ending: list[Span] = [STATES[state]]
     if state == "running":

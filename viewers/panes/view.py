@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage
+from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage, Step
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -156,6 +156,10 @@ class View:
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
     """Id of the fusion pair that is looked at."""
+    pair_filter: str = ""
+    """Only pairs of nodes whose names have these words are listed."""
+    hidden: bool = False
+    """The reader guesses how the decision that is looked at falls: nothing may tell it."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
     scale: int = 0
@@ -168,6 +172,10 @@ class View:
     """Key of the block of the picture that is looked at."""
     live: bool = False
     """The recording is still being made."""
+    playhead: int = 0
+    """How many records of the trace are shown; 0 for all."""
+    step: Step | None = None
+    """The instruction at the playhead; None where it stands at no instruction."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
 

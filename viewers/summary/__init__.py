@@ -20,6 +20,7 @@ from compiler.trace.records import (
     Warned,
 )
 from viewers.recording import Recording
+from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, Crossings, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
 from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
@@ -46,6 +47,8 @@ class Summary:
 
     settings: Settings | None
     environment: Environment | None
+    gpu: str
+    """Name of the GPU that the calls ran on; "" where they did not."""
     status: str
     """How the recording ended; `incomplete` where it has no end record (yet)."""
     verdict: Verdict
@@ -97,6 +100,7 @@ def summarise(recording: Recording) -> Summary:
     return Summary(
         settings=start.settings if start else None,
         environment=recording.environment,
+        gpu=gpu_of(recording),
         status=end.status if end else "incomplete",
         verdict=verdict_of(recording, len(frames)),
         calls=calls,

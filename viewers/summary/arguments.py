@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from compiler.trace.records import CallStart
+from viewers.recording import Recording
 from viewers.words import tensor_text
+
+
+def gpu_of(recording: Recording) -> str:
+    """Name of the GPU that a call was given tensors on; "" where none was."""
+    machine = recording.environment
+    on_gpu = any(
+        argument.tensor is not None and argument.tensor.device.startswith("cuda")
+        for start in recording.all(CallStart)
+        for argument in start.arguments
+    )
+    return machine.gpu or "cuda" if on_gpu and machine else ""
 
 
 def arguments_of(start: CallStart) -> dict[str, str]:

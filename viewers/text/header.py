@@ -45,7 +45,8 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
         if settings.dynamic is not None:
             words.append("dynamic" if settings.dynamic else "no dynamic shapes")
     if machine:
-        words += [f"torch {machine.torch}", f"cpu, {plural(machine.threads, 'thread')}"]
+        words += [f"torch {machine.torch}"]
+        words += [summary.gpu or f"cpu, {plural(machine.threads, 'thread')}"]
     if settings and settings.device == "cuda":
         arch = settings.arch or "cuda"
         words.append(f"{'' if summary.kernels.predicted else 'no '}code for {arch} predicted")

@@ -1,8 +1,9 @@
 // mul + sum: 4096 x 1024
-static void @_0(void* const* pointers, const long* sizes, char* workspace, int* error, long begin, long end) {
+static void @_0(void* const* pointers, const long* sizes, char* workspace, int* error, long begin, long end, long threads) {
     const float* __restrict arg = (const float*)pointers[0];
-    for (long block = begin; block < end; block++) {
-        float* sum_sums = (float*)(workspace + 0) + block * 1024;
+    alignas(64) float sum_sums[1024];
+    long* turn = (long*)(workspace + 4096);
+    for (long block = begin; block < end; block += threads) {
         for (long i = 0; i < 1024; i += 16) {
             store(sum_sums + i, broadcast16(0.0f));
         }
@@ -25,56 +26,40 @@ static void @_0(void* const* pointers, const long* sizes, char* workspace, int* 
                 }
             }
         }
+        wait_for_turn(turn, block);
+        float* sum_total = (float*)(workspace + 0);
+        if (block == 0) for (long i = 0; i < 1024; i += 16) {
+            store(sum_total + i, load16(sum_sums + i));
+        }
+        else for (long i = 0; i < 1024; i += 16) {
+            store(sum_total + i, load16(sum_total + i) + load16(sum_sums + i));
+        }
+        end_turn(turn, block);
     }
 }
 
-// mul + sum: [64] x 1024
+// mul + sum: 1024
 static void @_1(void* const* pointers, const long* sizes, char* workspace, int* error, long begin, long end) {
     const float* __restrict sum = (const float*)(workspace + 0);
     float* __restrict sum_1 = (float*)pointers[1];
-    alignas(64) float sum_sums[256];
-    for (long chunk = 0; chunk < 4; chunk++) {
-        const long start = chunk * 256;
-        const long width = 256;
-        // sum
-        //   model.py:12  y = (x * 2).sum(0)
-        for (long i = 0; i < 256; i += 16) {
-            store(sum_sums + i, broadcast16(0.0f));
-        }
-        const float* sum_start = sum + start;
-        {
-            for (long r = 0; r < 64; r++) {
-                const float* sum_r = sum_start + r * 1024;
-                const auto step = [&](long column) __attribute__((always_inline)) {
-                    store(sum_sums + column, load16(sum_sums + column) + load16(sum_r + column));
-                };
-                for (long column = 0; column < width; column += 64) {
-                    step(column);
-                    step(column + 16);
-                    step(column + 32);
-                    step(column + 48);
-                }
-            }
-        }
-        // write
-        //   model.py:12  y = (x * 2).sum(0)
-        float* sum_1_start = sum_1 + start;
-        {
-            const auto step = [&](long column) __attribute__((always_inline)) {
-                const f32x16 sum_2 = load16(sum_sums + column);
-                store(sum_1_start + column, sum_2);
-            };
-            for (long column = 0; column < width; column += 64) {
-                step(column);
-                step(column + 16);
-                step(column + 32);
-                step(column + 48);
-            }
+    // sum
+    //   model.py:12  y = (x * 2).sum(0)
+    {
+        const auto step = [&](long element) __attribute__((always_inline)) {
+            const f32x16 sum_2 = load16(sum + element);
+            store(sum_1 + element, sum_2);
+        };
+        for (long element = 0; element < 1024; element += 64) {
+            step(element);
+            step(element + 16);
+            step(element + 32);
+            step(element + 48);
         }
     }
 }
 
 static void @(void* const* pointers, const long* sizes, char* workspace, int* error) {
-    parallel(@_0, pointers, sizes, workspace, error, 64, true);
-    @_1(pointers, sizes, workspace, error, 0, 4);
+    *(long*)(workspace + 4096) = 0;
+    parallel_in_turn(@_0, pointers, sizes, workspace, error, 64, true);
+    @_1(pointers, sizes, workspace, error, 0, 1);
 }

@@ -2,8 +2,9 @@
 
 A reduction whose result is one number for a row adds up in some vectors (independent chains) and
 ends across their lanes. One with a result for each lane, or for each step of an inner loop, adds up
-in an array. A rider's array lies in the workspace, one for each block of units; blocks are fixed by
-the sizes alone, so that any number of threads gives the same bits.
+in an array. A rider adds up in an array for each block of units and then, block after block, in one
+array of the workspace; blocks are fixed by the sizes alone, so that any number of threads gives the
+same bits.
 """
 
 from __future__ import annotations
@@ -399,24 +400,65 @@ class Accumulators:
     def open_block(self, scope: Scope) -> None:
         self._block_scope = scope
 
-    def prepare_block(self, scope: Scope) -> None:
-        """Point each rider's array at the block's own part of the workspace and clear it."""
+    def prepare_block(self, scope: Scope, turn: str | None) -> None:
+        """Clear each rider's array. It is the result itself where there is one block: no `turn`."""
         head = Code()
         for rider in self.riders.values():
             base = rider.array.base
             element = self.scalar.storage(base.dtype)
-            start = f"workspace + {c_expression(rider.offset)}"
-            width = c_expression(rider.array.size)
-            head.add(f"{element}* {base.name} = ({element}*)({start}) + block * {width};")
+            if turn is None:
+                start = f"workspace + {c_expression(rider.offset)}"
+                head.add(f"{element}* {base.name} = ({element}*)({start});")
+            else:
+                self.scratch.declare(base.name, base.dtype, rider.array.size)
             saved, scope.code = scope.code, head
             self._fill_identity(rider.array, rider.statement.op, scope)
             scope.code = saved
         head.extend(scope.code)
         scope.code = head
 
-    def close_block(self, scope: Scope) -> None:
+    def close_block(self, scope: Scope, turn: str | None) -> None:
+        """Add each rider's array to the result when it is the block's turn."""
         for accumulator in self._block:
             self.flush(accumulator, scope)
+        if turn is None:
+            return
+        scope.code.add(f"wait_for_turn({turn}, block);")
+        for rider in self.riders.values():
+            self._add_block(rider, scope)
+        scope.code.add(f"end_turn({turn}, block);")
+
+    def _add_block(self, rider: Rider, scope: Scope) -> None:
+        """`total = part` in the first block, `total op= part` in the others."""
+        part, dtype = rider.array.base, rider.array.base.dtype
+        lane, size = self.schedule.lane, c_expression(rider.array.size)
+        along = lane is not None and rider.array.address.strides[lane] != 0
+        lanes = self.vector if along else self.scalar
+        whole = isinstance(rider.array.size, int) and rider.array.size % lanes.count == 0
+        total = self.values.names.new(f"{base_name(rider.statement.name)}_total")
+        element = self.scalar.storage(dtype)
+        start = f"workspace + {c_expression(rider.offset)}"
+        scope.code.add(f"{element}* {total} = ({element}*)({start});")
+        mine, at = f"{part.name} + i", f"{total} + i"
+        left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
+
+        def loaded(pointer: str) -> str:
+            if whole:
+                return lanes.load(dtype, pointer)
+            return lanes.load_partial(dtype, pointer, left)
+
+        def stored(value: str) -> Code:
+            code = Code()
+            if whole:
+                code.add(lanes.store(dtype, at, value))
+            else:
+                code.add(lanes.store_partial(dtype, at, value, left))
+            return code
+
+        loop = f"for (long i = 0; i < {size}; i += {lanes.count})"
+        scope.code.enclose(f"if (block == 0) {loop}", stored(loaded(mine)))
+        both = lanes.combine(rider.statement.op, loaded(at), loaded(mine), dtype)
+        scope.code.enclose(f"else {loop}", stored(both))
 
 
 def _guarded(guard: str, text: str) -> str:

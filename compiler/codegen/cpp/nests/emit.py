@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
-from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel
+from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases
 from compiler.codegen.cpp.nests.rounding import without_round_trips
@@ -118,6 +118,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         function.vocabulary,
         Comments(phase.facts, function.lines),
         phase.riders,
+        phase.turn,
     )
     count: int | str = units.count() if phase.blocks is None else phase.blocks.count
     serial = phase.small or count == 1
@@ -134,15 +135,22 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         part = Code()
         name = f"@_{number}"
         part.add(header)
-        part.enclose(f"static void {name}({PARAMETERS}, long begin, long end)", body)
+        in_turn = phase.turn is not None
+        step = ", long threads" if in_turn else ""
+        part.enclose(f"static void {name}({PARAMETERS}, long begin, long end{step})", body)
         part.add("")
         function.parts.append(part)
         if serial:
             main.add(f"{name}({ARGUMENTS}, 0, {count});")
         else:
-            need_parallel(function.vocabulary)
             large = _large(function, phase, main)
-            main.add(f"parallel({name}, {ARGUMENTS}, {count}, {large});")
+            if phase.turn is not None:
+                need_turns(function.vocabulary)
+                main.add(f"*(long*)(workspace + {c_expression(phase.turn)}) = 0;")
+                main.add(f"parallel_in_turn({name}, {ARGUMENTS}, {count}, {large});")
+            else:
+                need_parallel(function.vocabulary)
+                main.add(f"parallel({name}, {ARGUMENTS}, {count}, {large});")
     text = "\n".join(text for text, _ in body.lines)
     function.keys.append(anonymous(f"{text}\n{count} {serial}", names.given))
 

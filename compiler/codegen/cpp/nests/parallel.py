@@ -1,4 +1,9 @@
-"""Threads: libgomp's parallel region around a run of units, without a header."""
+"""Threads: libgomp's parallel region around units, without a header.
+
+`parallel` gives each thread a run of units. `parallel_in_turn` deals blocks out like cards; each
+block adds its part to one result when all before it have, so that the result has the same bits with
+any number of threads and takes no memory for each block.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +38,43 @@ void parallel(Part* part, {PARAMETERS}, long units, bool large) {{
     GOMP_parallel(on_each_thread, &task, 0, 0);
 }}"""
 
+TURNS = f"""\
+typedef void PartInTurn({PARAMETERS}, long first, long blocks, long threads);
+struct TaskInTurn {{
+    PartInTurn* part;
+    void* const* pointers;
+    const long* sizes;
+    char* workspace;
+    int* error;
+    long blocks;
+}};
+
+void on_each_thread_in_turn(void* data) {{
+    const TaskInTurn& task = *(const TaskInTurn*)data;
+    const long threads = omp_get_num_threads(), thread = omp_get_thread_num();
+    task.part(task.pointers, task.sizes, task.workspace, task.error, thread, task.blocks, threads);
+}}
+
+// Thread t takes the blocks t, t + threads, ...: the one whose turn it is is always under way.
+void parallel_in_turn(PartInTurn* part, {PARAMETERS}, long blocks, bool large) {{
+    if (!large || blocks < 2 || omp_get_max_threads() == 1)
+        return part({ARGUMENTS}, 0, blocks, 1);
+    TaskInTurn task = {{part, {ARGUMENTS}, blocks}};
+    GOMP_parallel(on_each_thread_in_turn, &task, 0, 0);
+}}
+
+extern "C" int sched_yield();
+
+void wait_for_turn(const long* turn, long block) {{
+    for (long spins = 0; __atomic_load_n(turn, __ATOMIC_ACQUIRE) != block; spins++)
+        if (spins > 256)
+            sched_yield();
+}}
+
+void end_turn(long* turn, long block) {{
+    __atomic_store_n(turn, block + 1, __ATOMIC_RELEASE);
+}}"""
+
 DECLARATIONS = """\
 extern "C" void GOMP_parallel(void (*)(void*), void*, unsigned, unsigned);
 extern "C" int omp_get_max_threads();
@@ -44,3 +86,9 @@ def need_parallel(vocabulary: Vocabulary) -> None:
     """Put `parallel` into the prelude."""
     vocabulary.need("libgomp", lambda: DECLARATIONS)
     vocabulary.need("parallel", lambda: PARALLEL)
+
+
+def need_turns(vocabulary: Vocabulary) -> None:
+    """Put `parallel_in_turn` and what a block needs for its turn into the prelude."""
+    need_parallel(vocabulary)
+    vocabulary.need("turns", lambda: TURNS)

@@ -1,8 +1,8 @@
 """Phases: a nest as one or more nests that run one after another.
 
-A rider (a reduction that only the whole nest completes) leaves a partial result for each block of
-units in the workspace. A second, small nest adds the blocks up in order and computes what follows
-from the results alone; what needs both them and the whole domain is a third one.
+A rider (a reduction that only the whole nest completes) adds up in the workspace. A second, small
+nest computes what follows from the results alone; what needs both them and the whole domain is a
+third one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify
 from compiler.codegen.cpp.nests.units import Blocks, Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Address, Expression, Local, Read, rewrite
+from compiler.loops.expressions import Address, Expression, Local, Read, convert, rewrite
 from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
 from compiler.loops.sizes import Size, add, multiply, terms
 
@@ -46,6 +46,8 @@ class Phase:
     small: bool
     riders: dict[str, Rider] = field(default_factory=dict)
     blocks: Blocks | None = None
+    turn: Size | None = None
+    """Byte offset into the workspace of the number of the block that may add to the results."""
 
 
 @dataclass(slots=True)
@@ -159,10 +161,12 @@ class Phases:
                 axes = [*(a for a in axes if a != lane), lane]
             sizes = [(axis, nest.axes[axis].size) for axis in axes]
             strides, size = dense(sizes, len(nest.axes), lanes)
-            name = self.reserve(rider.name, dtype, multiply(size, phase.blocks.count))
+            name = self.reserve(rider.name, dtype, size)
             base = Base(rider.name, dtype, writable=True)
             array = Array(base, Address(strides), size)
             phase.riders[rider.name] = Rider(rider, array, self.workspace[name][1], name)
+        if phase.blocks.count > 1:
+            phase.turn = self.workspace[self.reserve("turn", "int64", 1)][1]
         self.order.append(phase)
         return phase
 
@@ -176,19 +180,20 @@ class Phases:
         totals: set[str],
         reads: dict[str, Read],
     ) -> None:
-        """A nest that adds up the blocks and computes what needs nothing else."""
+        """A nest that reads the results and computes what needs nothing else."""
         nest = facts.nest
-        assert phase.blocks is not None
         statements: list[Statement] = []
         for rider in members:
             made = phase.riders[rider.name]
-            strides = (made.array.size, *(made.array.address.strides[axis] for axis in axes))
-            read = Read(made.buffer, Address(strides), made.array.base.dtype)
+            strides = (0, *(made.array.address.strides[axis] for axis in axes))
+            total: Expression = Read(made.buffer, Address(strides), made.array.base.dtype)
+            if compute_dtype(rider.dtype) != total.dtype:
+                total = convert(total, rider.dtype)
             left = tuple(range(1, 1 + len(axes)))
-            statements.append(replace(rider, expression=read, over=(0,), axes=left))
+            statements.append(Let(rider.name, rider.dtype, total, left, rider.origins))
         reduced = regroup_statements(mine, nest, axes)
         statements += reduced
-        sizes = (Axis(phase.blocks.count, True), *(Axis(nest.axes[axis].size) for axis in axes))
+        sizes = (Axis(1), *(Axis(nest.axes[axis].size) for axis in axes))
         defined: list[Result] = [*members, *(s for s in mine if isinstance(s, Let))]
         kept = [nest.axes[axis].size for axis in axes]
         for result in defined:

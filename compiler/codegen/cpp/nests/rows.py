@@ -40,6 +40,8 @@ class Loops:
     vocabulary: Vocabulary
     comments: Comments
     riders: Mapping[str, Rider]
+    turn: Size | None = None
+    """Where in the workspace stands which block may add to the riders' results."""
 
     def rows(self, units: Units, begin: str, end: str) -> Code:
         """The body of the function: all loops from unit `begin` to `end`."""
@@ -75,10 +77,13 @@ class Loops:
             assert child.parent is not None
             child.parent.code.enclose(header, child.code)
         if self.riders:
-            self.accumulators.prepare_block(holder)
+            turn = None if self.turn is None else "turn"
+            self.accumulators.prepare_block(holder, turn)
             units.block_head(holder.code)
             holder.code.enclose(units.loop("unit_begin", "unit_end"), unit.code)
-            self.accumulators.close_block(holder)
+            self.accumulators.close_block(holder, turn)
+            if self.turn is not None:
+                inner.add(f"long* turn = (long*)(workspace + {c_expression(self.turn)});")
             inner.enclose(units.block_loop(begin, end), holder.code)
         else:
             header = units.loop(begin, end)

@@ -50,17 +50,21 @@ class Scratch:
         strides, total = dense(sizes, rank, lanes)
         stored = compute_dtype(dtype)
         name = self.names.new(wanted)
-        element = self.vocabulary.lanes(1).storage(stored)
-        bytes_ = multiply(total, BYTES[stored])
-        if isinstance(bytes_, int) and self._stack + bytes_ <= STACK_BYTES:
-            self._stack += bytes_
-            self.head.add(f"alignas(64) {element} {name}[{max(bytes_ // BYTES[stored], 1)}];")
-        else:
-            size = f"{c_expression(total)} * sizeof({element})"
-            self.head.add(f"{element}* {name} = ({element}*)__builtin_malloc({size});")
-            self.foot.add(f"__builtin_free({name});")
+        self.declare(name, stored, total)
         base = Base(name, stored, relative=True, writable=True)
         return Array(base, Address(strides), total)
+
+    def declare(self, name: str, dtype: str, elements: Size) -> None:
+        """So many elements under a name."""
+        element = self.vocabulary.lanes(1).storage(dtype)
+        bytes_ = multiply(elements, BYTES[dtype])
+        if isinstance(bytes_, int) and self._stack + bytes_ <= STACK_BYTES:
+            self._stack += bytes_
+            self.head.add(f"alignas(64) {element} {name}[{max(bytes_ // BYTES[dtype], 1)}];")
+        else:
+            size = f"{c_expression(elements)} * sizeof({element})"
+            self.head.add(f"{element}* {name} = ({element}*)__builtin_malloc({size});")
+            self.foot.add(f"__builtin_free({name});")
 
 
 def dense(sizes: list[tuple[int, Size]], rank: int, lanes: int) -> tuple[tuple[Size, ...], Size]:

@@ -1,7 +1,7 @@
 """Units of work: the positions of the outer axes, and chunks of the lane axis, as one index.
 
 Threads take runs of units. Where reductions ride along, units form blocks that the sizes alone
-decide, and threads take runs of blocks: the same bits for any number of threads.
+decide, and blocks are added up in their order: the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.loops.sizes import Size, c_expression, product
 
 BLOCKS = 64
-"""Blocks of a nest with riders: partial results in the workspace."""
+"""Blocks of a nest with riders: each adds its part to the results when it is its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,9 @@ class Units:
         return f"for (long {self.name} = {begin}; {self.name} < {end}; {self.name}++)"
 
     def block_loop(self, begin: str, end: str) -> str:
-        return f"for (long block = {begin}; block < {end}; block++)"
+        assert self.grouped is not None
+        step = "block++" if self.grouped.count == 1 else "block += threads"
+        return f"for (long block = {begin}; block < {end}; {step})"
 
     def block_head(self, code: Code) -> None:
         """The units of a block."""
