@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from typing import Literal
@@ -344,10 +344,11 @@ class _Maker:
         group, kernel = piece.group, piece.group.kernel
         name = kernel.id if kernel else ""
         call = kernel is not None and kernel.language == "aten"
-        hue = -1 if call else self._hue(name or group.name, self._group_words(group))
+        whole = replace(group, alone=True)
+        hue = -1 if call else self._hue(name or group.name, self._group_words(whole))
         if self.scale or piece.key.startswith(f"{self.graph.id}:draw:node:"):
             one = self._single(piece, nodes[0], indices)
-            kind: Kind = "call" if call and nodes[0].name == _last(nodes).name else "op"
+            kind: Kind = "call" if call and not is_view(nodes[0]) else "op"
             return Block(
                 one.key, one.title, one.lines, indices, kind, hue, name, piece.fold, group.nodes
             )
@@ -389,7 +390,7 @@ class _Maker:
     def _call(
         self, piece: _Piece, nodes: list[Node], indices: tuple[int, ...], kernel: str
     ) -> Block:
-        main = _last([n for n in nodes if not is_view(n)] or nodes)
+        main = ([n for n in nodes if not is_view(n)] or nodes)[-1]
         words = short_target(main.target)
         of = main.module.rpartition(".")[2]
         recorded = piece.group.kernel.label if piece.group and piece.group.kernel else ""
@@ -418,10 +419,6 @@ class _Maker:
             lines = (value or several or "no shape recorded",)
         kind = "op"
         return Block(piece.key, title, lines, indices, kind, fold=piece.fold)
-
-
-def _last(nodes: Sequence[Node]) -> Node:
-    return nodes[-1]
 
 
 def _operations(nodes: Iterable[Node], most: int) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
+from compiler.trace import refs
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.drawing.blocks import KEPT, SCALES, Block, Diagram, diagram
@@ -34,11 +35,14 @@ class Picture(Content):
         return lay_out(sizes_of(self.words), self.diagram.edges)
 
     def lit(self, lit: dict[Ref, Quality]) -> dict[int, Quality]:
-        """Which blocks hold counterparts."""
+        """Which blocks hold counterparts: by their nodes, since of a kernel that is one perhaps
+        only a part is."""
         found: dict[int, Quality] = {}
+        prefix = refs.node(self.diagram.graph.id, "")
         for ref, quality in lit.items():
-            for number in self.diagram.blocks_of(ref):
-                if found.get(number) != "exact":
+            if ref.startswith(prefix):
+                number = self.diagram.of_node.get(ref[len(prefix) :])
+                if number is not None and found.get(number) != "exact":
                     found[number] = quality
         return found
 

@@ -69,13 +69,25 @@ class CanvasView(PaneView):
             return
         content = self.make(self.inner_width)
         if not isinstance(content, Picture):
-            self.drawn = self.drawing = self._waiting = None
-            super().update(selected, lit, reset)
+            before, self.drawing = self.drawing, None
+            self.drawn = self._waiting = None
+            super().update(selected, lit, reset or before is not None)
             return
         self.content = content
+        first = self.drawing is None
         if content is not self.drawn:
             self._draw(content)
+        elif self.drawing is not None:
+            self._settle_window()
         self.relight(selected, lit)
+        if first and self.lit and not self.drawn_blocks(selected):
+            self.cursor = min(self.lit)
+            self._trace()
+            self.show(self.cursor)
+
+    def drawn_blocks(self, ref: Ref) -> list[int]:
+        """The blocks that show a thing, in the picture that is shown."""
+        return self.drawn.diagram.blocks_of(ref) if self.drawn is not None else []
 
     def _draw(self, picture: Picture) -> None:
         """Lay a picture out, here or in a thread."""
@@ -131,10 +143,7 @@ class CanvasView(PaneView):
 
     def _settle(self) -> None:
         """Keep the picture in sight; one that is smaller than the pane stands in its middle."""
-        assert self.drawing is not None
-        spare = self.drawing.width - self.inner_width
-        self.left = spare // 2 if spare < 0 else max(-2, min(self.left, spare + 2))
-        self.top = max(0, min(self.top, self.drawing.height - self.page))
+        self._settle_window()
         self._trace()
 
     def _trace(self) -> None:
@@ -160,7 +169,7 @@ class CanvasView(PaneView):
             return
         self.lit = self.drawn.lit(lit)
         self.spot = -1
-        own = self.drawn.diagram.blocks_of(selected)
+        own = self.drawn_blocks(selected)
         if own and not self.active and self.cursor not in own:
             self.cursor = own[0]
             self._trace()
@@ -365,6 +374,9 @@ class CanvasView(PaneView):
 
     def _again(self) -> None:
         self.update(self.selected, self._view.lit, reset=not isinstance(self.content, Picture))
+        if self.block is not None:
+            self._view.block = self.block.key
+        self.screen.refresh_all()  # type: ignore[attr-defined]
 
     def on_key(self, event: events.Key) -> None:
         """What this pane alone means by a key; the screen has all others."""
@@ -389,8 +401,8 @@ class CanvasView(PaneView):
 
     def on_click(self, event: events.Click) -> None:
         if self.picture is None:
-            super().on_click(event)
             return
+        event.prevent_default()  # Textual would call the handler of every base class as well
         index = self._at(event.x, event.y)
         if index < 0:
             return

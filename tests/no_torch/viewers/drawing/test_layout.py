@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,9 @@ Graph = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
     """Sizes of blocks, and edges from lower to higher numbers."""
-    sizes = draw(st.lists(st.tuples(st.integers(3, 30), st.integers(1, 4)), min_size=1, max_size=24))
+    sizes = draw(
+        st.lists(st.tuples(st.integers(3, 30), st.integers(1, 4)), min_size=1, max_size=24)
+    )
     last = len(sizes) - 1
     pairs = st.tuples(st.integers(0, last), st.integers(0, last))
     found = draw(st.lists(pairs, max_size=40)) if last else []
@@ -53,7 +56,7 @@ def test_every_edge_leads_down_and_through_no_block(own: bool, graph: Graph) -> 
     assert [(box.width, box.height) for box in boxes] == sizes
     assert not layout.far
     for at, box in enumerate(boxes):
-        assert 0 <= box.x
+        assert box.x >= 0
         assert box.x + box.width <= layout.width
         assert box.y + box.height <= layout.height
         for other in boxes[at + 1 :]:
@@ -71,7 +74,7 @@ def test_every_edge_leads_down_and_through_no_block(own: bool, graph: Graph) -> 
         assert (begin.x, begin.top) == (above.centre, 2 * (above.y + above.height))
         assert end.bottom == 2 * below.y
         assert below.x <= end.x < below.x + below.width
-        assert all(touch(a, b) for a, b in zip(route, route[1:], strict=False))
+        assert all(touch(a, b) for a, b in pairwise(route))
 
 
 @given(graphs())
