@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
-from compiler.control.decisions import Decided, Gate
+from compiler.control.decisions import Decided, Decision, Gate
 from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
@@ -27,15 +27,22 @@ def statuses() -> tuple[HookStatus, ...]:
 
 
 @contextmanager
-def recording(recorder: Recorder) -> Iterator[tuple[HookStatus, ...]]:
-    """Every compile inside the block is recorded; torch is as before after it."""
+def recording(
+    recorder: Recorder, ask: Callable[[Decision], str] | None = None
+) -> Iterator[tuple[HookStatus, ...]]:
+    """Every compile inside the block is recorded; torch is as before after it.
+
+    `ask` is a person who may answer decisions; their choices are added to the settings' overrides
+    in `Recorder.overrides`.
+    """
     settings = recorder.settings
 
     def watch(decided: Decided) -> None:
         if not recorder.quiet:
             recorder.emit(decided_record(decided))
 
-    gate = Gate(settings.overrides, watch)
+    gate = Gate(settings.overrides, watch, ask)
+    recorder.overrides = gate.overrides
     wanted = [
         hook
         for hook in HOOKS

@@ -36,14 +36,14 @@ class LlamaBlock(nn.Module):
         self.up = nn.Linear(width, inner, bias=False)
         self.down = nn.Linear(inner, width, bias=False)
 
-    def angles(self, time):
-        frequency = 10000 ** (-torch.arange(0, self.size, 2) / self.size)
-        angle = torch.arange(time)[:, None] * frequency
+    def angles(self, time, device):
+        frequency = 10000 ** (-torch.arange(0, self.size, 2, device=device) / self.size)
+        angle = torch.arange(time, device=device)[:, None] * frequency
         return torch.cat((angle, angle), dim=-1)
 
     def attention(self, x):
         batch, time, width = x.shape
-        angle = self.angles(time)
+        angle = self.angles(time, x.device)
         q = self.q(x).view(batch, time, self.heads, -1).transpose(1, 2)
         k = self.k(x).view(batch, time, self.groups, -1).transpose(1, 2)
         v = self.v(x).view(batch, time, self.groups, -1).transpose(1, 2)

@@ -1,7 +1,8 @@
 """A trace, indexed for reading: every viewer starts from a `Recording`.
 
 It can be fed while the trace still grows. A trace of both engines holds a `Recording` for each,
-which reads as if that engine had been recorded alone. Nothing here knows how anything is shown.
+which reads as if that engine had been recorded alone; so does one of several runs. Nothing here
+knows how anything is shown.
 """
 
 from __future__ import annotations
@@ -29,15 +30,19 @@ from compiler.trace.records import (
     Guards,
     Kernel,
     MemoryPlan,
+    Note,
     Numerics,
     Partition,
     Recompile,
     Record,
+    Run,
+    Settings,
     Source,
     Speed,
     Start,
     Text,
     TextHash,
+    WhatIf,
 )
 
 R = TypeVar("R", bound=Record)
@@ -48,15 +53,15 @@ _PLACED = (
 """What a reader can stand on, so that the timeline can say where that is."""
 
 
-_SHARED = (Source, Text, End)
-"""What belongs to both engines wherever it stands."""
+_SHARED = (Source, Text, Note, End)
+"""What belongs to all parts wherever it stands."""
 
 
-def _as_of(record: AnyRecord, engine: str) -> AnyRecord:
-    """The record as it would stand in a trace of this engine alone."""
+def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> AnyRecord:
+    """The record as it would stand in a trace with these settings, or of this engine alone."""
     if not isinstance(record, Start):
         return record
-    settings = structs.replace(record.settings, engine=engine)
+    settings = settings or structs.replace(record.settings, engine=engine)
     alone: Start = structs.replace(record, settings=settings)
     return alone
 
@@ -70,7 +75,13 @@ def _lines(source: str) -> list[str]:
 class Recording:
     """The records of one trace, by kind and by name, in the order in which they were written."""
 
-    def __init__(self, records: Iterable[AnyRecord] = (), losses: Losses | None = None) -> None:
+    def __init__(
+        self,
+        records: Iterable[AnyRecord] = (),
+        losses: Losses | None = None,
+        *,
+        of_one_run: bool = False,
+    ) -> None:
         self.records: list[AnyRecord] = []
         self.losses = losses or Losses()
         self._by_kind: dict[type[Record], list[Record]] = defaultdict(list)
@@ -81,9 +92,14 @@ class Recording:
         self._places: dict[int, int] = {}
         self.engines: dict[str, Recording] = {}
         """Engine -> its part, in the order in which they ran; empty where one was recorded."""
-        self._engine: Recording | None = None
+        self.runs: dict[int, Recording] = {}
+        """Number of a run -> its part, in order; empty where the compile was not driven. A run of
+        both engines has its own `engines`, and those of the whole are empty."""
+        self._of_one_run = of_one_run
+        self._part: Recording | None = None
+        """The part that the records of now belong to."""
         self._common: list[AnyRecord] = []
-        """What an engine's part begins with: all before the first part, then what is shared."""
+        """What a part begins with: all before the first part, then what is shared."""
         self.feed(records)
 
     @classmethod
@@ -109,20 +125,30 @@ class Recording:
                 self.kernels[record.id] = record
 
     def _pass_on(self, record: AnyRecord) -> None:
-        """Give the engine's part what is its own, and each part what belongs to all."""
-        if isinstance(record, EnginePart):
-            part = self.engines.get(record.engine)
-            if part is None:
-                part = self.engines[record.engine] = Recording(losses=self.losses)
-                part.feed(_as_of(one, record.engine) for one in self._common)
-            self._engine = part
-            return
-        if self._engine is None or isinstance(record, _SHARED):
+        """Give a part what is its own, and each part what belongs to all."""
+        if isinstance(record, Run) and not self._of_one_run:
+            if record.number not in self.runs:
+                self.runs[record.number] = self._new_part(record.settings)
+            self._part = self.runs[record.number]
+            self._part.feed([record])
+        elif isinstance(record, EnginePart) and not self.runs:
+            if record.engine not in self.engines:
+                self.engines[record.engine] = self._new_part(None, record.engine)
+            self._part = self.engines[record.engine]
+        elif self._part is None or isinstance(record, _SHARED):
             self._common.append(record)
-            for part in self.engines.values():
+            for part in (*self.engines.values(), *self.runs.values()):
                 part.feed([record])
-        elif not isinstance(record, EngineSpeed):
-            self._engine.feed([record])
+        elif isinstance(record, WhatIf) or (isinstance(record, EngineSpeed) and not self.runs):
+            return
+        else:
+            self._part.feed([record])
+
+    def _new_part(self, settings: Settings | None, engine: str = "") -> Recording:
+        of_one_run = self._of_one_run or settings is not None
+        part = Recording(losses=self.losses, of_one_run=of_one_run)
+        part.feed(_as_of(one, settings, engine) for one in self._common)
+        return part
 
     def all(self, kind: type[R]) -> list[R]:
         """All records of one kind, in order."""
@@ -155,7 +181,9 @@ class Recording:
 
     @property
     def start(self) -> Start | None:
-        return self.last(Start)
+        """The first: a later one is that of a worker that had to be started again for a run."""
+        found = self.all(Start)
+        return found[0] if found else None
 
     @property
     def environment(self) -> Environment | None:

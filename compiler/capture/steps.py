@@ -115,8 +115,18 @@ class Stepper:
             for ip, instruction in enumerate(tx.instructions)
         )
         self.recorder.emit(
-            Bytecode(function=self.codes[code], location=location, text=self.recorder.text(text))
+            Bytecode(
+                function=self.codes[code],
+                location=location,
+                text=self.recorder.text(text),
+                lines=tuple(map(_line, tx.instructions)),
+            )
         )
+
+
+def _line(instruction: Any) -> int:
+    positions = instruction.positions
+    return (positions.lineno if positions is not None else instruction.starts_line) or 0
 
 
 def _argument(tx: Any, instruction: Any) -> str:

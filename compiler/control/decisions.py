@@ -8,17 +8,20 @@ counters, so that an override survives changes elsewhere in the model.
     "tcw/0/0/forward/fuse/exp+sum_1" = "apart"      # never in one loop nest, by any road
     "tcw/0/0/forward/reuse/buf3" = "own"
     "tcw/0/0/joint/save/relu" = "recompute"
+    "inductor/0/0/forward/fuse/amax+exp" = "fuse"
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 ENGINE = "tcw"
+INDUCTOR = "inductor"
+ENGINES = (ENGINE, INDUCTOR)
 
 FUSE = "fuse"
 APART = "apart"
@@ -35,9 +38,9 @@ class OverrideError(Exception):
     """The override file cannot be used; the message says why and where."""
 
 
-def decision_id(graph: str, kind: str, *names: str) -> str:
+def decision_id(graph: str, kind: str, *names: str, engine: str = ENGINE) -> str:
     """`tcw/0/0/forward/fuse/exp+sum_1`: `graph` is the graph's id, `names` those of nodes."""
-    return f"{ENGINE}/{graph}/{kind}/{'+'.join(names)}"
+    return f"{engine}/{graph}/{kind}/{'+'.join(names)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,17 @@ class Decision:
     forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """choice -> (rule, reason) that makes it illegal. It is not taken, whoever asks."""
     detail: Callable[[], Detail] | None = field(default=None, compare=False)
+    """Given only to a gate that `asks`, and good only until the gate has answered."""
+    engine: str = ENGINE
+    """Whose decision it is: `tcw` or `inductor`."""
 
     @property
     def id(self) -> str:
-        return decision_id(self.graph, self.kind, *self.names)
+        return decision_id(self.graph, self.kind, *self.names, engine=self.engine)
+
+    def legal(self) -> tuple[str, ...]:
+        """The choices that no rule forbids."""
+        return tuple(choice for choice in self.choices if choice not in self.forbidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,9 @@ class Gate:
         self._ask = ask
         """A person who may choose otherwise: answers a choice, or "" for the default."""
         self._met: set[str] = set()
+        self._known: dict[str, None] = {}
+        self._offered: dict[str, set[str]] = {}
+        """Decision -> what a person could have chosen in the place of the default, and did not."""
         self._vetoes: dict[str, list[tuple[str, str, str]]] = {}
         for id, choice in (overrides or {}).items():
             self.overrule(id, choice)
@@ -127,26 +140,57 @@ class Gate:
         decisions that follow."""
         self.overrides[id] = choice
         graph, kind, names = split_id(id)
-        if kind == FUSE and choice == APART and len(names) == 2:
+        if engine_of(id) == ENGINE and kind == FUSE and choice == APART and len(names) == 2:
             self._vetoes.setdefault(graph, []).append((names[0], names[1], id))
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person may be asked: only then is `Decision.detail` worth giving."""
+        return self._ask is not None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody asks, overrides or watches: every answer is the default."""
+        return self._ask is None and self._watch is None and not self.overrides
 
     def decide(self, decision: Decision) -> str:
         """The choice to carry out."""
-        if self._ask is not None and decision.id not in self.overrides:
-            chosen = self._ask(decision)
-            if chosen and chosen != decision.default:
-                self.overrule(decision.id, chosen)
+        return self.keep(self.answer(decision))
+
+    def answer(self, decision: Decision, ask: bool = True) -> Decided:
+        """The choice, not kept yet: for a stage that meets a decision many times and keeps how it
+        ended. `ask=False` where a person was asked the same before."""
+        if ask and self._ask is not None and decision.id not in self.overrides:
+            self._put(decision)
         wanted = self.overrides.get(decision.id)
         if wanted is None:
-            answer = Decided(decision, decision.default)
-        else:
-            self._met.add(decision.id)
-            refused = _refusal(decision, wanted)
-            if refused:
-                answer = Decided(decision, decision.default, refused=refused, wanted=wanted)
-            else:
-                answer = Decided(decision, wanted, overridden=wanted != decision.default)
-        return self._keep(answer)
+            return Decided(decision, decision.default)
+        self._met.add(decision.id)
+        refused = refusal(decision, wanted)
+        if refused:
+            return Decided(decision, decision.default, refused=refused, wanted=wanted)
+        return Decided(decision, wanted, overridden=wanted != decision.default)
+
+    def known(self, id: str) -> None:
+        """There is such a decision, though nothing is kept of it: a misspelt override is told."""
+        self._known[id] = None
+
+    def _put(self, decision: Decision) -> None:
+        """Ask a person, whose choice holds from here on as if a file had said so from the start.
+
+        So a decision that comes again (a pair that is weighed in a later round) is put again only
+        for choices that were not open before: a file's would have been taken then.
+        """
+        assert self._ask is not None
+        offered = self._offered.setdefault(decision.id, set())
+        others = {choice for choice in decision.legal() if choice != decision.default}
+        if offered and others <= offered:
+            return
+        chosen = self._ask(decision)
+        offered |= others
+        veto = decision.kind == FUSE and chosen == APART  # by any road, whatever the default is
+        if chosen and (veto or chosen != decision.default) and not refusal(decision, chosen):
+            self.overrule(decision.id, chosen)
 
     def fuse(self, decision: Decision, first: Iterable[str], second: Iterable[str]) -> bool:
         """Whether two groups of nodes, all of them named, become one loop nest.
@@ -161,7 +205,7 @@ class Gate:
         if wanted:
             self._met.add(decision.id)
         refused = f"{veto} keeps two of their nodes apart" if wanted == FUSE else ""
-        self._keep(Decided(decision, APART, decision.default != APART, refused, wanted))
+        self.keep(Decided(decision, APART, decision.default != APART, refused, wanted))
         return False
 
     def joined(self, decision: Decision) -> None:
@@ -169,7 +213,7 @@ class Gate:
 
         The last answer of an id is what was carried out.
         """
-        self._keep(Decided(decision, FUSE))
+        self.keep(Decided(decision, FUSE))
 
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
         """Id of the override that forbids these nodes one loop nest; "" where none does.
@@ -186,31 +230,41 @@ class Gate:
                 return id
         return ""
 
-    def chosen(self, graph: str, kind: str) -> dict[str, str]:
+    def chosen(self, graph: str, kind: str, engine: str = ENGINE) -> dict[str, str]:
         """Overrides of one kind in one graph, by name: for a stage that asks before it looks."""
         found = {}
         for id, choice in self.overrides.items():
-            if split_id(id)[:2] == (graph, kind):
+            if engine_of(id) == engine and split_id(id)[:2] == (graph, kind):
                 found["+".join(split_id(id)[2])] = choice
         return found
 
     def text(self, graph: str) -> str:
         """The overrides of one graph, a line each: part of what its code depends on."""
-        mine = {id: choice for id, choice in self.overrides.items() if split_id(id)[0] == graph}
+        mine = {
+            id: choice
+            for id, choice in self.overrides.items()
+            if engine_of(id) == ENGINE and split_id(id)[0] == graph
+        }
         return "\n".join(f"{id} = {choice}" for id, choice in sorted(mine.items()))
 
     def refused(self) -> list[Decided]:
-        """Overrides that a rule forbids, each once."""
-        return list({one.decision.id: one for one in self.decided if one.refused}.values())
+        """Overrides that a rule forbids, each once: those whose last answer was a refusal."""
+        last = {one.decision.id: one for one in self.decided}
+        return [one for one in last.values() if one.refused]
 
     def unknown(self) -> Iterator[tuple[str, str]]:
         """Overrides that met no decision, with the id that comes closest, or ""."""
-        ids = list(dict.fromkeys(one.decision.id for one in self.decided))
+        ids = list(dict.fromkeys([*(one.decision.id for one in self.decided), *self._known]))
         for id in self.overrides:
             if id not in self._met:
                 yield id, next(iter(get_close_matches(id, ids, n=1, cutoff=0.75)), "")
 
-    def _keep(self, answer: Decided) -> str:
+    def keep(self, answer: Decided) -> str:
+        """How a decision ended; answers the choice."""
+        if answer.decision.id in self.overrides:
+            self._met.add(answer.decision.id)
+        if answer.decision.detail is not None:  # it holds on to the stage's own products
+            answer = replace(answer, decision=replace(answer.decision, detail=None))
         self.decided.append(answer)
         if self._watch is not None:
             self._watch(answer)
@@ -219,12 +273,18 @@ class Gate:
 
 def split_id(id: str) -> tuple[str, str, tuple[str, ...]]:
     """`tcw/0/0/forward/fuse/exp+sum_1` -> (`0/0/forward`, `fuse`, (`exp`, `sum_1`))."""
-    rest, _, names = id.removeprefix(f"{ENGINE}/").rpartition("/")
+    rest, _, names = id.partition("/")[2].rpartition("/")
     graph, _, kind = rest.rpartition("/")
     return graph, kind, tuple(names.split("+"))
 
 
-def _refusal(decision: Decision, wanted: str) -> str:
+def engine_of(id: str) -> str:
+    """`tcw/0/0/forward/fuse/exp+sum_1` -> `tcw`."""
+    return id.partition("/")[0]
+
+
+def refusal(decision: Decision, wanted: str) -> str:
+    """Why this choice cannot be carried out; "" where it can."""
     if wanted not in decision.choices:
         return f"there is no choice {wanted!r}: it takes {' or '.join(decision.choices)}"
     if wanted in decision.forbidden:
@@ -246,6 +306,7 @@ def read_overrides(file: Path) -> dict[str, str]:
     for id, choice in table.items():
         if not isinstance(choice, str):
             raise OverrideError(f'{file}: {id}: it takes a choice in quotes, such as "{APART}"')
-        if not id.startswith(f"{ENGINE}/"):
-            raise OverrideError(f"{file}: {id}: ids of decisions begin with {ENGINE}/")
+        if engine_of(id) not in ENGINES:
+            begin = " or ".join(f"{engine}/" for engine in ENGINES)
+            raise OverrideError(f"{file}: {id}: ids of decisions begin with {begin}")
     return dict(table)

@@ -27,8 +27,9 @@ class Recorder:
     quiet: bool = False
     """True while the tool itself makes torch work (timing, comparing): hooks record nothing."""
     aside_seconds: float = 0.0
-    """Wall seconds so far that the recording spent inside compiles on work that torch would not
-    have done (predicting GPU code). A clock that starts and ends around them takes them off."""
+    """Wall seconds so far that the recording spent inside compiles on what torch would not have
+    done (predicting GPU code, waiting for a person). A clock that starts and ends around them takes
+    them off."""
     aside_cpu_seconds: float = 0.0
     """The same in CPU seconds, of the children that were waited for too."""
     random_operations: list[RandomOperation] = field(default_factory=list)
@@ -41,6 +42,10 @@ class Recorder:
     live: Callable[[Record], None] | None = None
     """Given each record after it is written: where a person drives the compile, it may wait here
     (docs/notes/step.md)."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """All overrides in force: those of the settings, and what a person has chosen since."""
+    kept: dict[str, object] = field(default_factory=dict)
+    """What stages of a driven compile keep, so that its code can be timed later; by graph id."""
     _sources: set[str] = field(default_factory=set)
     _kernels: int = 0
     _warned: set[object] = field(default_factory=set)
@@ -73,7 +78,8 @@ class Recorder:
             self.emit(Warned(message=message, asked=asked))
 
     def start_over(self) -> None:
-        """Another engine compiles the same model next: ids count from 0 again."""
+        """The same model is compiled again, by another engine or in another run: ids count from 0
+        again."""
         self.compile_id = ""
         self.attempt = self._kernels = 0
         self.compiled_in_call.clear()

@@ -18,7 +18,7 @@ from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up, strict
 from compiler.engine.graph_facts import comments, constants, devices, donated, outputs_of_the_user
 from compiler.engine.products import products
-from compiler.engine.recording import current
+from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
@@ -89,13 +89,13 @@ def _compiled(
     def make() -> Artifact:
         """What the cache does not hold."""
         with dynamo_timed("tcw.lowering"):
-            values = lower(module, graph, LOOPS_ON)
+            values = lower(module, graph, LOOPS_ON, gate)
         if strict():
             verify_graph(values)
         records.lowered(module, values)
         goes_on("fusion")
         with dynamo_timed("tcw.fusion"):
-            fusion = fuse(values, gate)
+            fusion = fuse(values, gate, records.fusing())
         if strict():
             verify_program(fusion.program)
         records.fused(fusion)
@@ -120,8 +120,9 @@ def _compiled(
     otherwise = run_as_it_is_when_asked(module)
     try:
         with dynamo_timed("tcw.build"):
-            if recorder is not None and gate.overrides:
-                # An override has to meet its decision: nothing may come from the cache.
+            if recorder is not None and (gate.overrides or gate.asks):
+                # An override has to meet its decision: nothing may come from the cache, and what
+                # a person is about to choose is in no key.
                 outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
             else:
                 settings = {
@@ -137,4 +138,4 @@ def _compiled(
     except Unsupported as reason:
         records.refused(str(reason))
         return run_as_it_is(module)
-    return outcome.compiled.call
+    return watched(graph, outcome.compiled)

@@ -5,9 +5,10 @@ Without a recording there is a gate all the same; it has no overrides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from compiler.control.decisions import Gate
 from compiler.control.recorder import Recorder
@@ -37,3 +38,25 @@ def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
         yield
     finally:
         _stack.pop()
+
+
+Watch = Callable[[str, Any], Callable[..., Any]]
+"""Given a graph's id and its `Compiled` (compiler.runtime.compiled): what AOTAutograd gets."""
+
+_watches: list[Watch] = []
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Inside the block, every graph that the engine compiles passes through `watch`."""
+    _watches.append(watch)
+    try:
+        yield
+    finally:
+        _watches.remove(watch)
+
+
+def watched(graph: str, compiled: Any) -> Callable[..., Any]:
+    """The callable of a compiled graph."""
+    call: Callable[..., Any] = _watches[-1](graph, compiled) if _watches else compiled.call
+    return call

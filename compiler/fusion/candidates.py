@@ -79,11 +79,11 @@ def siblings(grouping: Grouping) -> list[Candidate]:
     )
 
 
-def worth(grouping: Grouping, candidate: Candidate) -> bool:
-    """Whether siblings share enough for a common loop."""
+def least_shared(grouping: Grouping, candidate: Candidate) -> int:
+    """Bytes that siblings have to share for a common loop to be worth it."""
     groups = [grouping.groups[grouping.home[p]] for p in (candidate.first, candidate.second)]
     least = min(grouping.weights.number(group.size) for group in groups)
-    return candidate.shared * WORTH >= least
+    return -(-least // WORTH)
 
 
 def twins(grouping: Grouping) -> list[Candidate]:

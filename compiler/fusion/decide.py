@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-from compiler.control.decisions import APART, FUSE, Decision, Gate, decision_id
-from compiler.fusion.candidates import Candidate, Kind, pieces, siblings, twins, vertical, worth
+from compiler.control.decisions import APART, FUSE, Decision, Detail, Gate, decision_id
+from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings, twins, vertical
 from compiler.fusion.groups import Group
+from compiler.fusion.if_fused import if_fused, origins_of
 from compiler.fusion.merge import Grouping, Merge
+from compiler.fusion.pairs import Listener, Pair, Round, Step
 from compiler.fusion.rows import kept_size
 from compiler.fusion.rules import Refusal
 
-Step = Literal["vertical", "horizontal", "pieces", "twins"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One pair that was considered, as it was decided last."""
-
-    id: str
-    first: str
-    second: str
-    """The two nodes."""
-    first_group: tuple[str, ...]
-    second_group: tuple[str, ...]
-    """The nodes that shared a nest with each of them by then."""
-    kind: Kind
-    fused: bool
-    rule: str
-    reason: str
-    score: int
-    """Bytes that it saves: written and read again, or read twice."""
-    shared_bytes: int
-    working_set: int
-    """Bytes of accumulators that the common loop holds."""
-    parallelism: int
-    """Rows (or elements) that can run at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One pass over the candidates."""
-
-    kind: Step
-    candidates: int
-    fused: int
-    groups: int
-    """How many are left."""
+MEANS = (
+    "two loop nests, each a C++ function of its own; what one makes for the other goes through "
+    "memory, and both may be called from one segment"
+)
 
 
 @dataclass(slots=True)
@@ -56,10 +26,13 @@ class Decisions:
 
     grouping: Grouping
     gate: Gate
+    listener: Listener | None = None
     pairs: dict[str, Pair] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
     _asked: dict[str, Decision] = field(default_factory=dict)
     """The last decision of each id."""
+    _merged: list[Pair] = field(default_factory=list)
+    """What this pass has fused."""
     _seen: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -83,11 +56,28 @@ class Decisions:
         for id, pair in self.pairs.items():
             if not pair.fused and home[place[pair.first]] == home[place[pair.second]]:
                 reason = f"in one nest through others; by itself {pair.rule}: {pair.reason}"
-                self.pairs[id] = replace(pair, fused=True, rule="joined", reason=reason)
-                asked = self._asked[id]
-                self.gate.joined(
-                    replace(asked, default=FUSE, rule="joined", reason=reason, forbidden={})
+                asked = replace(
+                    self._asked[id], default=FUSE, rule="joined", reason=reason, forbidden={}
                 )
+                self.gate.joined(asked)
+                number = len(self.rounds) + 1
+                self._keep(replace(pair, fused=True, rule="joined", reason=reason, round=number))
+        if self._merged:
+            self._end("joined", len(self._merged))
+
+    def _keep(self, pair: Pair) -> None:
+        self.pairs[pair.id] = pair
+        if pair.fused:
+            self._merged.append(pair)
+        if self.listener is not None:
+            self.listener.pair(pair)
+
+    def _end(self, kind: Step, candidates: int) -> None:
+        done = Round(kind, candidates, len(self._merged), len(self.grouping.groups))
+        self.rounds.append(done)
+        if self.listener is not None:
+            self.listener.round(len(self.rounds), done, self._merged)
+        self._merged = []
 
     def _to_end(self, candidates: list[Candidate]) -> None:
         while self._pass("vertical", candidates):
@@ -95,7 +85,7 @@ class Decisions:
 
     def _pass(self, kind: Step, candidates: list[Candidate]) -> int:
         fused = sum(self._consider(candidate, kind) for candidate in candidates)
-        self.rounds.append(Round(kind, len(candidates), fused, len(self.grouping.groups)))
+        self._end(kind, len(candidates))
         return fused
 
     def _consider(self, candidate: Candidate, kind: str) -> bool:
@@ -114,8 +104,15 @@ class Decisions:
             one, two = two, one
         found = grouping.legal(one, two)
         against = found if isinstance(found, Refusal) else found.against
-        if against is None and kind == "horizontal" and not worth(grouping, candidate):
-            against = Refusal("too little", f"they share {candidate.shared} bytes", legal=True)
+        if against is None and kind == "horizontal":
+            least = least_shared(grouping, candidate)
+            if candidate.shared < least:
+                against = Refusal(
+                    "too little",
+                    f"they share {candidate.shared} bytes",
+                    legal=True,
+                    numbers={"least_shared_bytes": least},
+                )
         if not self._decide(candidate, kind, one, two, found, against):
             return False
         assert isinstance(found, Merge)
@@ -145,6 +142,8 @@ class Decisions:
         else:
             rule, reason = self._for(candidate, kind)
         forbidden = {FUSE: (rule, reason)} if isinstance(found, Refusal) else {}
+        if computed := _computed_in_both(first, second, one, two):
+            forbidden[APART] = "computed twice", computed
         held, rows = self._numbers(found)
         decision = Decision(
             self.grouping.graph.name,
@@ -159,29 +158,50 @@ class Decisions:
                 "shared_bytes": candidate.shared,
                 "working_set": held,
                 "parallelism": rows,
+                **(against.numbers if against is not None else {}),
             },
             forbidden,
+            self._detail(one, two, found) if self.gate.asks else None,
         )
         self._asked[id] = decision
         fused = self.gate.fuse(decision, one.names, two.names)
         if not fused and against is None:
             rule, reason = "veto", f"{self.gate.veto(decision.graph, one.names, two.names) or id}"
-        self.pairs[id] = Pair(
-            id,
-            first,
-            second,
-            tuple(node.name for node in one.members),
-            tuple(node.name for node in two.members),
-            candidate.kind,
-            fused,
-            rule,
-            reason,
-            candidate.score,
-            candidate.shared,
-            held,
-            rows,
+        self._keep(
+            Pair(
+                id,
+                first,
+                second,
+                tuple(node.name for node in one.members),
+                tuple(node.name for node in two.members),
+                candidate.kind,
+                fused,
+                rule,
+                reason,
+                candidate.score,
+                candidate.shared,
+                held,
+                rows,
+                len(self.rounds) + 1,
+            )
         )
         return fused
+
+    def _detail(self, one: Group, two: Group, found: Merge | Refusal) -> Callable[[], Detail]:
+        """Both sides, and the nest that they become; to be called before they are merged."""
+
+        def detail() -> Detail:
+            known = self.listener.known_as if self.listener is not None else tuple
+            merged = "" if isinstance(found, Refusal) else if_fused(self.grouping, one, two, found)
+            return Detail(
+                first=known([member.name for member in one.members]),
+                second=known([member.name for member in two.members]),
+                origins=origins_of((*one.members, *two.members)),
+                if_fused=merged,
+                means=MEANS,
+            )
+
+        return detail
 
     def _for(self, candidate: Candidate, kind: str) -> tuple[str, str]:
         if kind == "vertical":
@@ -198,3 +218,13 @@ class Decisions:
         weights, space = self.grouping.weights, found.space
         rows = space.size if space.mask is None else kept_size(space.mask)
         return weights.accumulators(space.riders), weights.number(rows)
+
+
+def _computed_in_both(first: str, second: str, one: Group, two: Group) -> str:
+    """Why it is too late to keep two nodes apart: one of them is computed in the nest of the
+    other as well, since an index picks from it or a loop was split at its pieces."""
+    if first in two.names:
+        return f"the nest of {second} computes {first} as well: overrule that first"
+    if second in one.names:
+        return f"the nest of {first} computes {second} as well: overrule that first"
+    return ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from compiler.control.decisions import Gate
 from compiler.fusion.canonical import canonical
 from compiler.fusion.columns import Picked, with_columns
-from compiler.fusion.decide import Decisions, Pair, Round
+from compiler.fusion.decide import Decisions
 from compiler.fusion.dependencies import Dependencies, dependencies, read_values
 from compiler.fusion.duplicates import without_duplicates
 from compiler.fusion.groups import Group, final_space
@@ -18,6 +18,7 @@ from compiler.fusion.memories import memories, stored_values
 from compiler.fusion.merge import grouping
 from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
+from compiler.fusion.pairs import Listener, Pair, Round
 from compiler.fusion.reorder import reordered
 from compiler.fusion.split import Split, split_at_pieces
 from compiler.fusion.through import in_memory
@@ -45,15 +46,16 @@ class Fusion:
     """Maps over a cat that run piece by piece."""
 
 
-def fuse(graph: Graph, gate: Gate | None = None) -> Fusion:
-    """Fuse the graph's nodes into loop nests. `gate` may force or forbid each choice."""
+def fuse(graph: Graph, gate: Gate | None = None, listener: Listener | None = None) -> Fusion:
+    """Fuse the graph's nodes into loop nests. `gate` may force or forbid each choice; `listener`
+    is told of each as it falls."""
     try:
-        return _fuse(graph, gate or Gate())
+        return _fuse(graph, gate or Gate(), listener)
     finally:
         forget()
 
 
-def _fuse(graph: Graph, gate: Gate) -> Fusion:
+def _fuse(graph: Graph, gate: Gate, listener: Listener | None) -> Fusion:
     weights = Weights(graph)
     for step in (canonical, live, without_duplicates):
         graph = replace(graph, nodes=step(graph))
@@ -70,7 +72,7 @@ def _fuse(graph: Graph, gate: Gate) -> Fusion:
         graph = replace(graph, nodes=live(graph))
     order = dependencies(graph)
     groups = grouping(graph, order, weights, names, fixed)
-    decisions = Decisions(groups, gate)
+    decisions = Decisions(groups, gate, listener)
     decisions.run()
     left = list(groups.groups.values())
     for group in left:

@@ -14,8 +14,11 @@ from typing import Any
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.engine.recording import current as listening
 from compiler.inductor.fusion_attempts import Attempt, Fusion, fusions, running
 from compiler.inductor.lowerings import lowering_of
+from compiler.inductor.overrule import Overruling
+from compiler.inductor.overrule_force import LoopStates, judgement_off
 from compiler.inductor.scheduler_nodes import group_of
 from compiler.trace.records import FusionGroups, FusionRound
 
@@ -45,7 +48,10 @@ def _fusion(recorder: Recorder, scheduler: Any) -> Fusion:
     if found is None or found.recorder is not recorder:
         from torch._inductor.virtualized import V
 
-        found = fusions[scheduler] = Fusion(recorder, lowering_of(recorder, V.graph))
+        lowering = lowering_of(recorder, V.graph)
+        found = fusions[scheduler] = Fusion(
+            recorder, lowering, Overruling(lowering, listening().gate)
+        )
     return found
 
 
@@ -62,14 +68,49 @@ def _can_fuse(
         attempt = safely(_begin, recorder, self, node1, node2)
         if attempt is None:
             return original(self, node1, node2, *args, **kwargs)
-        running.stack.append(attempt)
+        fusion = _fusion(recorder, self)
+        decides = (
+            attempt.outer is None
+            and node1 is not node2
+            and not fusion.fusing
+            and not fusion.overruling.idle
+        )
+        loops = LoopStates(node1, node2) if decides else None
+
+        def test(attempt: Attempt) -> None:
+            running.stack.append(attempt)
+            try:
+                attempt.fused = bool(original(self, node1, node2, *args, **kwargs))
+            finally:
+                running.stack.remove(attempt)
+            if not attempt.fused:
+                safely(_unsaid, self, node1, node2, attempt)
+
+        def retest() -> Attempt:
+            """The test with Inductor's judgement switched off, from the same loops."""
+            assert loops is not None
+            loops.again()
+            again = Attempt(attempt.id, attempt.first, attempt.second, attempt.vertical, None)
+            with judgement_off(self):
+                test(again)
+            running.stack.append(again)
+            try:
+                if again.fused and self.will_fusion_create_cycle(node1, node2):
+                    again.fused = False
+            finally:
+                running.stack.remove(again)
+            return again
+
         try:
-            answer = original(self, node1, node2, *args, **kwargs)
+            test(attempt)
+            if decides:
+                names = fusion.pair(node1, node2)
+                safely(fusion.overruling.consider, names, node1, node2, attempt, retest)
         finally:
-            running.stack.remove(attempt)
-        attempt.fused = bool(answer)
-        safely(_settle, _fusion(recorder, self), self, node1, node2, attempt)
-        return answer
+            if loops is not None:
+                loops.end(keep=attempt.fused)
+        safely(_settle, fusion, node1, node2, attempt)
+        return attempt.fused
 
     return can_fuse
 
@@ -79,12 +120,16 @@ def _begin(recorder: Recorder, scheduler: Any, node1: Any, node2: Any) -> Attemp
     fusion = _fusion(recorder, scheduler)
     if outer is None:
         fusion.write_last()
-    attempt = Attempt(node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
-    fusion.id_of(attempt.first, attempt.second)
-    return attempt
+    id = fusion.id_of(node1, node2)
+    return Attempt(id, node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
 
 
-def _settle(fusion: Fusion, scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> None:
+def _unsaid(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> None:
+    if attempt.said is None and attempt.silent is None and not attempt.cycle:
+        attempt.silent = _silent(scheduler, node1, node2, attempt)
+
+
+def _settle(fusion: Fusion, node1: Any, node2: Any, attempt: Attempt) -> None:
     """Write a rejected pair now; a pair that may fuse waits for its score or its fate."""
     if attempt.fused:
         attempt.said = attempt.silent = None
@@ -95,10 +140,8 @@ def _settle(fusion: Fusion, scheduler: Any, node1: Any, node2: Any, attempt: Att
         else:
             running.last = attempt
         return
-    if attempt.said is None and attempt.silent is None and not attempt.cycle:
-        attempt.silent = _silent(scheduler, node1, node2, attempt)
     if attempt.outer is not None:
-        attempt.outer.rejected_member = fusion.id_of(attempt.first, attempt.second)
+        attempt.outer.rejected_member = attempt.id
     fusion.write(attempt)
 
 
@@ -159,18 +202,46 @@ def _score(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _screen(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
-    def get_possible_fusions(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def get_possible_fusions(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
         fusion = safely(_fusion, recorder, self)
         if fusion is None:
-            return original(self, *args, **kwargs)
+            return original(self, nodes, *args, **kwargs)
         fusion.phase = "screen"
         try:
-            return original(self, *args, **kwargs)
+            found = original(self, nodes, *args, **kwargs)
+            return safely(_with_forced, fusion, self, nodes, found, args, kwargs) or found
         finally:
             fusion.phase = "commit"
             safely(fusion.write_screened)
 
     return get_possible_fusions
+
+
+def _with_forced(
+    fusion: Fusion,
+    scheduler: Any,
+    nodes: Any,
+    found: list[tuple[Any, Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> list[tuple[Any, Any]]:
+    """The pairs that Inductor tries in this round, those first that an override forces: Inductor
+    tests only pairs that touch a buffer in common, and another fusion may come in between."""
+    forced: list[tuple[Any, Any]] = []
+    there = {(id(one), id(two)): (one, two) for one, two in found}
+    for override in fusion.overruling.forced():
+        for one, two in override.pairs(nodes):
+            if one.get_operation_names() & two.ancestors or not (
+                two.get_operation_names() & one.ancestors
+            ):
+                pair = (one, two)
+            else:
+                pair = (two, one)
+            tested = (id(pair[0]), id(pair[1])) in there
+            if tested or scheduler.can_fuse(*pair, *args, **kwargs):
+                forced.append(pair)
+    first = {(id(one), id(two)) for one, two in forced}
+    return [*forced, *(pair for pair in found if (id(pair[0]), id(pair[1])) not in first)]
 
 
 def _round(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
@@ -203,11 +274,25 @@ def _fuse(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> C
         _fusion(recorder, scheduler).fused.append(names)
 
     def fuse_two_nodes(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = original(self, node1, node2, *args, **kwargs)
+        fusion = safely(_fusion, recorder, self)
+        if fusion is not None:
+            fusion.fusing = True
+        try:
+            answer = original(self, node1, node2, *args, **kwargs)
+        finally:
+            if fusion is not None:
+                fusion.fusing = False
         safely(keep, self, node1, node2, answer)
         return answer
 
     return fuse_two_nodes
+
+
+def _nests(node: Any) -> list[set[str]]:
+    """The scheduler nodes of each loop nest of a final node: a list of kernels has several."""
+    apart = node.is_foreach() or type(node).__name__ == "GroupedSchedulerNode"
+    parts = node.snodes if apart else [node]
+    return [{member.get_name() for member in part.get_nodes()} for part in parts]
 
 
 def _cycle(original: Callable[..., bool]) -> Callable[..., bool]:
@@ -226,7 +311,10 @@ def _groups(
     original: Callable[..., None], recorder: Recorder, safely: Safely
 ) -> Callable[..., None]:
     def write(scheduler: Any) -> None:
-        lowering = _fusion(recorder, scheduler).lowering
+        fusion = _fusion(recorder, scheduler)
+        lowering = fusion.lowering
+        if not fusion.overruling.idle:
+            fusion.overruling.finish([nest for node in scheduler.nodes for nest in _nests(node)])
         groups = tuple(group_of(node, lowering) for node in scheduler.nodes)
         recorder.emit(FusionGroups(graph=lowering.id, groups=groups))
 

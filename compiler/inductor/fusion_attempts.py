@@ -5,12 +5,17 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from compiler.control.decisions import FUSE, INDUCTOR, decision_id
 from compiler.control.recorder import Recorder
-from compiler.inductor.fusion_rules import SILENT, rule_of
+from compiler.inductor.fusion_names import pair_names
+from compiler.inductor.fusion_rules import FORCED, SILENT, VETO, rule_of
 from compiler.inductor.lowerings import Lowering
 from compiler.trace.records import FusionPair
+
+if TYPE_CHECKING:
+    from compiler.inductor.overrule import Overruling
 
 
 class Attempt:
@@ -19,7 +24,9 @@ class Attempt:
     __slots__ = (
         "cycle",
         "first",
+        "forced",
         "fused",
+        "id",
         "mixed",
         "outer",
         "rejected_member",
@@ -29,9 +36,13 @@ class Attempt:
         "shared",
         "silent",
         "vertical",
+        "veto",
     )
 
-    def __init__(self, first: str, second: str, vertical: bool, outer: Attempt | None) -> None:
+    def __init__(
+        self, id: str, first: str, second: str, vertical: bool, outer: Attempt | None
+    ) -> None:
+        self.id = id
         self.first = first
         self.second = second
         self.vertical = vertical
@@ -47,6 +58,10 @@ class Attempt:
         self.score: object = None
         self.cycle = False
         self.fused = False
+        self.veto = ""
+        """Id of the override that keeps the two apart."""
+        self.forced = ("", "")
+        """(Inductor's own words, or the silent check) of a no that an override overruled."""
 
 
 class Running(threading.local):
@@ -67,33 +82,40 @@ class Fusion:
 
     recorder: Recorder
     lowering: Lowering
+    overruling: Overruling
     round: int = 0
     phase: Literal["screen", "commit"] = "commit"
-    ids: dict[tuple[str, str], str] = field(default_factory=dict)
+    fusing: bool = False
+    """Two groups become one: Inductor tests their parts again, and nothing is decided."""
+    names: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    """The nodes that carry each pair of groups tested so far."""
     screened: dict[tuple[int, int], Attempt] = field(default_factory=dict)
     """Pairs that passed screening in this round, by identity of their nodes; their score
     comes later."""
     fused: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def id_of(self, first: str, second: str) -> str:
-        """The pair's stable id: numbered by distinct pair, in order of first test."""
-        key = (first, second)
-        found = self.ids.get(key)
+    def pair(self, first: Any, second: Any) -> tuple[str, str]:
+        """The names of the two nodes that carry a pair of groups."""
+        key = (first.get_name(), second.get_name())
+        found = self.names.get(key)
         if found is None:
-            found = f"inductor/{self.lowering.base}/fuse#{len(self.ids) + 1}"
-            self.ids[key] = found
+            found = self.names[key] = pair_names(first, second, self.lowering)
         return found
+
+    def id_of(self, first: Any, second: Any) -> str:
+        """`inductor/0/0/forward/fuse/amax+exp`."""
+        return decision_id(self.lowering.base, FUSE, *self.pair(first, second), engine=INDUCTOR)
 
     def write(self, attempt: Attempt, phase: Literal["screen", "commit"] | None = None) -> None:
         """Write the record of an attempt that is settled; `phase` where that has ended."""
         rule = reason = check = ""
-        if not attempt.fused or attempt.cycle or attempt.said is not None:
+        if not attempt.fused or attempt.cycle or attempt.said is not None or any(attempt.forced):
             rule, reason, check = explain(attempt)
         parts, text = score_parts(attempt.score)
         outer = attempt.outer
         self.recorder.emit(
             FusionPair(
-                id=self.id_of(attempt.first, attempt.second),
+                id=attempt.id,
                 graph=self.lowering.id,
                 round=self.round,
                 phase=phase or self.phase,
@@ -108,7 +130,7 @@ class Fusion:
                 score_text=text,
                 shared_bytes=None if attempt.mixed else attempt.shared,
                 cycle=attempt.cycle,
-                within="" if outer is None else self.id_of(outer.first, outer.second),
+                within="" if outer is None else outer.id,
             )
         )
 
@@ -128,7 +150,12 @@ class Fusion:
 
 
 def explain(attempt: Attempt) -> tuple[str, str, str]:
-    """(rule, Inductor's own words, the silent check in words) of an attempt with a no in it."""
+    """(rule, Inductor's own words, the silent check in words) of an attempt with a no in it, or
+    with an override."""
+    if attempt.veto:
+        return VETO, "", f"{attempt.veto}: an override keeps them apart"
+    if any(attempt.forced) and not attempt.cycle:
+        return FORCED, *attempt.forced
     if attempt.silent is not None:
         rule, function = attempt.silent
         return rule, "", f"{function}: {SILENT[rule]}"

@@ -22,6 +22,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ("nop", r"node[12] is nop"),
     ("grouped", r"grouped node"),
     ("device", r"device mismatch"),
+    ("strict-order", r"strict (sum|reduction) ordering|incompatible reduction contracts"),
     ("too-many-nodes", r"exceeds max fusion"),
     ("too-many-buffers", r"fusion_prevent_too_many_reads_and_writes"),
     ("little-shared-data", r"score_fusion_memory_threshold"),
@@ -53,6 +54,64 @@ SILENT = {
     "unstated": "Inductor said no and gave no reason",
 }
 """Rules of the checks that answer no without a word, in our words."""
+
+VETO = "veto"
+FORCED = "forced"
+"""Rules of pairs that an override decided."""
+
+PREFERENCES = {
+    "no-shared-data": "one loop nest would save no memory traffic; the result is the same",
+    "indexing-mismatch": "they read one buffer in different orders, so nothing is read once",
+    "little-shared-data": "they share less than config.score_fusion_memory_threshold",
+    "too-far-apart": "buffers in between would live longer; the result is the same",
+    "peak-memory": "buffers would live longer; the result is the same",
+    "too-many-nodes": "config.max_fusion_size bounds the compile time",
+    "too-many-buffers": "config.max_fusion_unique_io_buffers bounds the pressure on registers",
+    "max-horizontal": "config.cpp.max_horizontal_fusion_size bounds the size of a loop body",
+    "tiling": "config.triton.tiling_prevents_*_fusion prefers the tiles that each has alone",
+}
+"""Rules that are Inductor's judgement of what pays, with what is behind each: an override may force
+such a pair, where the same test with these judgements switched off says yes."""
+
+FORBIDDEN = {
+    "strict-order": "a reduction was asked for in a fixed order of additions",
+    "between": "a third operation has to run between the two",
+    "memory-deps": "the second reads other elements than the first has written by then",
+    "order": "the second has to run before the first",
+    "cycle": "each would have to wait for the other",
+    "extern": "a call into a library has no loop nest",
+    "extern-epilogue": "the kernel that is called reads only what it wrote itself",
+    "nop": "nothing is computed there",
+    "grouped": "they were put into one group to run in a fixed order",
+    "device": "they run on different devices",
+    "stream": "they run on different streams",
+    "forbidden": "torch keeps this buffer out of all fusions",
+    "domain": "the backend has no loop nest for both iteration domains",
+    "after-reduction": "the second needs the finished reduction, and there is no common outer loop",
+    "outer-loop": "the backend shares only the outer loop of it, and not with this node",
+    "split-scan": "a scan over several blocks is a kernel of its own",
+    "prologue": "the template has no place for this before it",
+    "epilogue": "the template has no place for this after it",
+    "template": "the template takes no such node",
+    "foreach": "the lists of the two do not fit together",
+    "benchmark": "torch measured both; what it measured is not overruled",
+    "already-fused": "they are in one loop nest",
+    "mix-order": "the kernel of two reductions over different axes takes no such node",
+    "nested-reduction": "the kernel of nested reductions takes no such node",
+    "member": "a member of the group forbids it",
+    "inlined": "lowering made one scheduler node of them: there is nothing left to fuse",
+    "unstated": "torch does not say why, so it may be needed for a right result",
+}
+"""Rules that an override cannot break, with what each protects. A rule that is in neither table is
+new in torch: it is taken as forbidden."""
+
+
+def why_forbidden(rule: str) -> str:
+    """Why an override cannot break this rule; "" for a rule that is a preference."""
+    if rule in PREFERENCES:
+        return ""
+    return FORBIDDEN.get(rule, "a rule of torch that tcw does not know as a mere preference")
+
 
 _COMPILED = tuple((rule, re.compile(pattern)) for rule, pattern in RULES)
 _WORD = re.compile(r"[a-z0-9]+")

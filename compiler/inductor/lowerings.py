@@ -44,6 +44,12 @@ class Lowering:
     """The user's operator behind each node that a pass put in, where the replaced nodes have it."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label of each scheduler node, by name."""
+    names: dict[str, str] = field(default_factory=dict)
+    """The stable name of each initial scheduler node, in their order: `op3` -> `exp`."""
+    name_uses: dict[str, int] = field(default_factory=dict)
+    """How many of them an FX node names."""
+    places: dict[str, int] = field(default_factory=dict)
+    """Place of each of them in their order."""
 
     def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
         """User lines of these nodes, distinct, in file order; whether all of them are inferred."""

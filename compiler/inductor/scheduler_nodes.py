@@ -11,6 +11,7 @@ from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.labels import copy_label, node_label
+from compiler.inductor.fusion_names import name_nodes
 from compiler.inductor.loops import loop_text
 from compiler.inductor.lowerings import Lowering, lowering_of
 from compiler.inductor.names import expression_size
@@ -28,6 +29,7 @@ def install(recorder: Recorder) -> Uninstall:
         lowering = lowering_of(recorder, V.graph)
         for node in nodes:
             recorder.emit(describe(node, lowering, recorder))
+        name_nodes(nodes, lowering)
 
     def fuse_nodes(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
         safely(write, nodes)

@@ -22,6 +22,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler.lowering
+from compiler.control.decisions import Gate
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Graph, Input, Operand
 from compiler.loops.sizes import Size
@@ -30,6 +31,7 @@ from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
 from compiler.lowering.elements import number
 from compiler.lowering.higher_order import functionalized, with_effects
 from compiler.lowering.in_place import replaced_arguments
+from compiler.lowering.kept import Kept
 from compiler.lowering.ownership import Ownership
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
@@ -53,14 +55,20 @@ _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_st
 """They change a tensor itself, or count from where its storage starts."""
 
 
-def lower(graph_module: fx.GraphModule, name: str, device: torch.device | None = None) -> Graph:
+def lower(
+    graph_module: fx.GraphModule,
+    name: str,
+    device: torch.device | None = None,
+    gate: Gate | None = None,
+) -> Graph:
     """The value graph of an ATen graph.
 
     `device`: where loops run; what is elsewhere becomes calls. None: where the first tensor is.
+    `gate` may keep operations as calls of ATen.
     Raises `Unsupported` where the graph as a whole must run as ATen.
     """
     load_families()
-    return _Driver(graph_module, name, device).run()
+    return _Driver(graph_module, name, device, gate).run()
 
 
 @cache
@@ -72,9 +80,14 @@ def load_families() -> None:
 
 class _Driver:
     def __init__(
-        self, graph_module: fx.GraphModule, name: str, device: torch.device | None = None
+        self,
+        graph_module: fx.GraphModule,
+        name: str,
+        device: torch.device | None,
+        gate: Gate | None,
     ) -> None:
         self.module = graph_module
+        self.kept = None if gate is None or gate.silent else Kept(gate, name)
         self.graph = Graph(name)
         self.builder = Builder(self.graph)
         self.builder.about_to_write = self.unshare
@@ -277,7 +290,10 @@ class _Driver:
             if self.foreign:
                 plain = plain and self.foreign.isdisjoint(node.all_input_nodes)
             obstacle = "a dtype or device without loops"
-            if plain:
+            kept = self.kept is not None and plain and self.kept.as_call(node, known, metas)
+            if kept:
+                reason = "kept as a call of ATen by an override"
+            elif plain:
                 self.builder.in_place = self.replacing.get(node, "")
                 self.unshared.clear()
                 try:
@@ -287,7 +303,12 @@ class _Driver:
                     del self.graph.nodes[first:]
                     self.share_again()
                     obstacle = str(why)
-            reason = f"{reason}: {obstacle}" if reason else ""
+            if not kept:
+                reason = f"{reason}: {obstacle}" if reason else ""
+                if self.kept is not None:
+                    self.kept.is_call(node, known, f"{known.name}: {obstacle}", asked=plain)
+        elif self.kept is not None:
+            self.kept.is_call(node, known, f"no lowering for {known.name}", asked=False)
         args, kwargs = self.arguments(node)
         value = node.meta.get("val")
         single = not isinstance(value, (list, tuple))

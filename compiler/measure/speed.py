@@ -29,6 +29,9 @@ PATIENCE = 30.0
 Prepared = Callable[[], object]
 """A run that is ready to be timed: its inputs are copied already."""
 
+Side = Callable[[], Prepared]
+"""Prepares one run, untimed."""
+
 
 @dataclass
 class Contender:
@@ -41,7 +44,7 @@ class Contender:
     rival: Callable[[], Prepared] | None = None
     """The same model, compiled by the other engine."""
 
-    def sides(self) -> list[Callable[[], Prepared]]:
+    def sides(self) -> list[Side]:
         return [self.eager, self.compiled, *([self.rival] if self.rival is not None else [])]
 
 
@@ -60,23 +63,38 @@ class Times:
 
 def measure(contenders: Sequence[Contender], seconds: float = SECONDS) -> list[Times]:
     """Time every contender in each round. Garbage collection is off while the clock runs."""
-    times = [Times() for _ in contenders]
-    for contender in contenders:
+    found = in_rounds([contender.sides() for contender in contenders], seconds)
+    return [Times(*sides) for sides in found]
+
+
+def in_rounds(
+    contenders: Sequence[Sequence[Side]],
+    seconds: float = SECONDS,
+    rounds: int = PAIRS,
+    least: int = LEAST,
+) -> list[list[list[float]]]:
+    """Seconds of every run: contender, side, round.
+
+    Each side of each contender runs twice to warm up, then once in each round, the order turned
+    round from round to round. It ends after `rounds`, or when `seconds` are over and `least` are
+    done. Garbage collection is off while the clock runs.
+    """
+    times: list[list[list[float]]] = [[[] for _ in sides] for sides in contenders]
+    for sides in contenders:
         for _ in range(2):
-            for side in contender.sides():
+            for side in sides:
                 _timed(side)
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()
     began = time.perf_counter()
     try:
-        for done in range(PAIRS):
+        for done in range(rounds):
             spent = time.perf_counter() - began
-            if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
+            if (done >= least and spent > seconds) or (done >= 3 and spent > PATIENCE):
                 break
-            for contender, found in zip(contenders, times, strict=True):
-                kept = (found.eager, found.compiled, found.rival)
-                order = list(zip(contender.sides(), kept, strict=False))
+            for sides, kept in zip(contenders, times, strict=True):
+                order = list(zip(sides, kept, strict=True))
                 for side, seconds_of in reversed(order) if done % 2 else order:
                     seconds_of.append(_timed(side))
     finally:
@@ -85,7 +103,7 @@ def measure(contenders: Sequence[Contender], seconds: float = SECONDS) -> list[T
     return times
 
 
-def _timed(prepare: Callable[[], Prepared]) -> float:
+def _timed(prepare: Side) -> float:
     run = prepare()
     _synchronize()
     start = time.perf_counter()

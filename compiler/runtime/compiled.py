@@ -67,7 +67,7 @@ def load(
         return Compiled(names[artifact.entry], artifact, hit, why)
     for binding in artifact.bindings:
         names[binding.name] = _resolve(binding, constants or {})
-    return Compiled(_wrapper(artifact, names), artifact, hit, why)
+    return Compiled(run_wrapper(artifact, names), artifact, hit, why)
 
 
 def _path(
@@ -111,7 +111,8 @@ def _resolve(binding: Binding, constants: Mapping[str, Any]) -> Any:
     return getattr(wrapper_helpers, binding.target)
 
 
-def _wrapper(artifact: Artifact, names: dict[str, Any]) -> Boxed:
+def run_wrapper(artifact: Artifact, names: dict[str, Any]) -> Boxed:
+    """The wrapper's function, in a namespace that has its segments and bindings."""
     name = f"<tcw graph {artifact.name} {next(_numbers)}>"
     lines = artifact.wrapper.splitlines(keepends=True)
     # Without a time, linecache keeps the text for the tracebacks of this process.

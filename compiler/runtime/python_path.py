@@ -96,10 +96,8 @@ class PythonSegment:
             shapes = (Long * about.shape_count)()
             about.shapes_of(given, shapes)
         outputs = [self._new(about.output[i], shapes) for i in range(about.outputs)]
-        pointers = [t.data_ptr() for t in (*tensors, *outputs)]
         arena = torch.empty(shapes[0] + 64, dtype=torch.uint8)
-        aligned = (arena.data_ptr() + 63) & ~63
-        code = about.run((ctypes.c_void_p * max(len(pointers), 1))(*pointers), given, aligned)
+        code = self._run([*tensors, *outputs], given, arena)
         if code == INDEX_OUT_OF_RANGE:
             raise IndexError("index out of range in self")
         if code:
@@ -107,6 +105,15 @@ class PythonSegment:
         return [
             self._answer(about.result[i], arguments, outputs, shapes) for i in range(about.results)
         ]
+
+    def _run(self, tensors: list[Any], given: Any, arena: Any) -> int:
+        """The kernels, on this memory and no other; answers an error code."""
+        pointers = [t.data_ptr() for t in tensors]
+        aligned = (arena.data_ptr() + 63) & ~63
+        code: int = self._about.run(
+            (ctypes.c_void_p * max(len(pointers), 1))(*pointers), given, aligned
+        )
+        return code
 
     def _new(self, output: Any, shapes: Any) -> Any:
         start, rank = output.shape + 1, output.rank

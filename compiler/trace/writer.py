@@ -74,6 +74,11 @@ class TraceWriter:
             for sink in self._sinks:
                 sink(line)
 
+    def hold(self, seconds: float = 1.0) -> None:
+        """Let no other thread write any more: the process is about to end. Waits for one that is
+        writing, so that its line is whole."""
+        self._lock.acquire(timeout=seconds)
+
     def text(self, body: str) -> TextHash:
         """Store `body` unless this writer has stored it before; "" for an empty text."""
         if not body:

@@ -9,21 +9,28 @@ from functools import partial
 from viewers.panes import (
     autograd,
     breaks,
+    bytecode,
     cache,
     engines,
     findings,
     fusion,
     graph,
+    growing,
     guards,
     kernel,
     kernels,
     memory,
     nests,
+    node,
     output,
     overview,
+    pair_loops,
+    picture,
     recompiles,
     source,
+    stack,
 )
+from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
 from viewers.panes.view import View
 
@@ -49,6 +56,8 @@ PANES: dict[str, Pane] = {
     "source": source.content,
     "source-break": partial(source.content, annotate=True),
     "graph": graph.content,
+    "picture": picture.content,
+    "node": node.content,
     "kernel": kernel.content,
     "kernels": kernels.content,
     "break": breaks.explanation,
@@ -57,15 +66,23 @@ PANES: dict[str, Pane] = {
     "causes": recompiles.causes,
     "why": recompiles.why,
     "guards": guards.content,
-    "loops-a": partial(fusion.loops, side="A"),
-    "loops-b": partial(fusion.loops, side="B"),
-    "became": fusion.became,
+    "loops-a": partial(pair_loops.loops, side="A"),
+    "loops-b": partial(pair_loops.loops, side="B"),
+    "became": pair_loops.if_fused,
     "fusion": fusion.decisions,
+    "fusion-narrow": pair_loops.loops_or_list,
     "loops": nests.content,
     "beside": beside,
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
+    "source-step": source.stepped,
+    "bytecode": bytecode.content,
+    "stack": stack.content,
+    "locals": locals_.content,
+    "frame": locals_.frame,
+    "growing": growing.graph,
+    "growing-guards": growing.guards,
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
@@ -78,6 +95,8 @@ class Slot:
 
     pane: str
     share: int = 1
+    lines: int = 0
+    """Its height with its title, where that is fixed."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +138,11 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         focus="source",
         wide=_columns((9, "source"), (8, "graph"), (9, "kernel"), (9, "beside")),
     ),
+    "graph": Arrangement(
+        _columns((5, "picture"), (2, "node")),
+        narrow=(Slot("picture", 5), Slot("node", 2)),
+        focus="picture",
+    ),
     "break": Arrangement(
         (Column((Slot("source-break"), Slot("break"))), Column((Slot("sides"),))),
         narrow=(Slot("source-break"), Slot("break")),
@@ -138,7 +162,7 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("loops-a", 0), Slot("became"))),
             Column((Slot("loops-b", 0), Slot("fusion"))),
         ),
-        narrow=(Slot("loops-a", 0), Slot("fusion")),
+        narrow=(Slot("loops-a", 0), Slot("fusion-narrow")),
         focus="fusion",
         wide=(
             Column((Slot("loops-a", 0), Slot("became")), 5),
@@ -155,6 +179,22 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),
     "autograd": Arrangement(
         _columns((2, "autograd"), (1, "source")), narrow=(Slot("autograd"),), focus="autograd"
+    ),
+    "steps": Arrangement(
+        (
+            Column((Slot("bytecode"),), 10),
+            Column((Slot("stack"), Slot("locals", 2)), 10),
+            Column((Slot("growing", 2), Slot("growing-guards")), 9),
+        ),
+        top=Slot("source-step", lines=9),
+        narrow=(Slot("source-step", lines=5), Slot("bytecode", 4), Slot("frame", 5)),
+        focus="bytecode",
+        wide=(
+            Column((Slot("bytecode"),), 4),
+            Column((Slot("stack"), Slot("locals", 2)), 4),
+            Column((Slot("growing"),), 4),
+            Column((Slot("growing-guards"),), 4),
+        ),
     ),
     "engines": Arrangement(
         (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),

@@ -1,12 +1,13 @@
-"""Fusion: what was fused, what was not and by which rule; both loop nests of the chosen pair."""
+"""Fusion: what was fused, what waits, what was not and by which rule; the decision that is open."""
 
 from __future__ import annotations
 
+from compiler.control.decisions import FUSE
 from compiler.trace import refs
-from compiler.trace.records import FusionGroups, SchedulerNode
+from compiler.trace.records import Asked, Decided, SchedulerNode, Waiting
 from compiler.trace.refs import Ref
 from viewers.panes.names import operations_text
-from viewers.panes.nests import computes, nests, traffic
+from viewers.panes.nests import computes
 from viewers.panes.rows import (
     BLANK,
     Content,
@@ -24,37 +25,112 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Pair, rule_words
+from viewers.summary.fusion import is_over, pair_of_asked, pair_of_decided, saved_bytes, standing
 from viewers.words import bytes_text, number, plural
 
 FEW = 4
 """Rejected pairs that are shown of a rule before it is unfolded."""
 GLYPHS: dict[str, tuple[str, Role]] = {
     "fused": ("✓", "good"),
-    "passed": ("·", "dim"),
+    "asked": ("◆", "accent"),
+    "queued": ("·", "dim"),
     "rejected": ("✗", "dim"),
+    "passed": ("·", "dim"),
 }
+_ORDER = {verdict: place for place, verdict in enumerate(GLYPHS)}
+
+
+def waiting_decision(view: View) -> Asked | None:
+    """The decision on a pair that waits for an answer, at the reader's place in time."""
+    waiting = view.recording.last(Waiting)
+    if waiting is None or not waiting.decision:
+        return None
+    for record in reversed(view.recording.records):
+        if record is waiting:
+            asked = asked_about(view, waiting.decision)
+            return asked if asked is not None and asked.kind == FUSE else None
+        if type(record).__name__ in ("Resumed", "Run"):
+            break
+    return None
+
+
+def asked_about(view: View, id: str) -> Asked | None:
+    """What was told of a decision when it was asked, if it was."""
+    found = (one for one in reversed(view.recording.all(Asked)) if one.id == id)
+    return next(found, None)
+
+
+def graph_of(view: View) -> str:
+    """The graph whose decisions are shown: that of the decision that waits, else the forward."""
+    asked = waiting_decision(view)
+    return _lowered(view, asked.graph) if asked is not None else view.loop_graph()
+
+
+def _lowered(view: View, graph: str) -> str:
+    """The graph that the scheduler nodes of a decision's graph are recorded under."""
+    lowered = f"{graph}/lowered"
+    known = any(name == lowered for name, _ in view.facts.operations)
+    return lowered if known else graph
+
+
+def _decided(view: View, graph: str) -> dict[str, Decided]:
+    """Id -> the last answer, of the decisions on pairs of a graph."""
+    short = graph.removesuffix("/lowered")
+    found = (one for one in view.recording.all(Decided) if one.kind == FUSE)
+    return {one.id: one for one in found if one.graph in (short, graph)}
 
 
 def pairs_of(view: View) -> list[Pair]:
-    """The pairs of the graph in the order of the list: fused, passed, rejected by rule."""
-    pairs = view.facts.pairs.get(view.loop_graph(), ())
-    rules = list(dict.fromkeys(pair.rule for pair in pairs if pair.verdict == "rejected"))
-    counts = {rule: sum(pair.rule == rule for pair in pairs) for rule in rules}
-    rules.sort(key=lambda rule: -counts[rule])
-    order = {"fused": 0, "passed": 1, "rejected": 2}
-    return sorted(
-        pairs, key=lambda p: (order[p.verdict], rules.index(p.rule) if p.rule in rules else 0)
-    )
+    """The pairs of the graph in the order of the list: fused, asked, queued, rejected by rule; in
+    each the ones that move most bytes first, or in the order in which they were decided."""
+    graph = graph_of(view)
+    recording = view.recording
+    over = is_over(recording, graph)
+    decided = _decided(view, graph)
+    known = {pair.id: pair for pair in view.facts.pairs.get(graph, ())}
+    found = {id: standing(pair, recording, over) for id, pair in known.items()}
+    for id, one in decided.items():
+        pair = found.get(id)
+        if pair is None or pair.verdict in ("queued", "passed"):
+            found[id] = pair_of_decided(one, graph, pair)
+    asked = waiting_decision(view)
+    if asked is not None:
+        found[asked.id] = pair_of_asked(asked, graph, found.get(asked.id))
+    pairs = [pair for pair in found.values() if _passes(view, pair)]
+    if view.order != "time":
+        pairs.sort(key=lambda pair: -(saved_bytes(pair) or 0))
+    counts: dict[str, int] = {}
+    for pair in pairs:
+        if pair.verdict == "rejected":
+            counts[pair.rule] = counts.get(pair.rule, 0) + 1
+    ranked = sorted(counts, key=lambda rule: -counts[rule])
+    place = {rule: index for index, rule in enumerate(ranked)}
+    return sorted(pairs, key=lambda pair: (_ORDER[pair.verdict], place.get(pair.rule, 0)))
+
+
+def _passes(view: View, pair: Pair) -> bool:
+    """Whether a pair has to do with the nodes for which the reader looks."""
+    words = view.pair_filter.casefold()
+    if not words:
+        return True
+    said = f"{pair.id} {pair.first} {pair.second}".casefold()
+    if words in said:
+        return True
+    nodes = (*nodes_of(view, pair.graph, pair.first), *nodes_of(view, pair.graph, pair.second))
+    return any(words in name.casefold() for node in nodes for name in (*node.origins, node.label))
 
 
 def chosen_pair(view: View) -> Pair | None:
+    """The pair that is looked at: the reader's, else the one that waits, else the first."""
     pairs = pairs_of(view)
-    return next((pair for pair in pairs if pair.id == view.pair), pairs[0] if pairs else None)
+    chosen = next((pair for pair in pairs if pair.id == view.pair), None)
+    chosen = chosen or next((pair for pair in pairs if pair.verdict == "asked"), None)
+    return chosen or (pairs[0] if pairs else None)
 
 
 def label_of(view: View, graph: str, name: str) -> str:
     """`op9_op10_op11` -> `amax, amax, any`: of each node in a group, what it computes last."""
-    words = [computes(view, node) for node in _nodes(view, graph, name)]
+    words = [computes(view, node) for node in nodes_of(view, graph, name)]
     return ", ".join(words) or plain(name)
 
 
@@ -68,59 +144,97 @@ def things_of(pair: Pair) -> list[Ref]:
     return [refs.operation(pair.graph, name) for name in names]
 
 
+def nodes_of(view: View, graph: str, name: str) -> list[SchedulerNode]:
+    """The scheduler nodes of a group: of `op9_op10`, or of a group that is known by the name of a
+    node of the graph that it computes."""
+    operations = view.facts.operations
+    known = (operations.get((graph, part)) for part in _parts(name))
+    found = [node for node in known if node is not None]
+    if found:
+        return found
+    named = (node for (of, _), node in operations.items() if of == graph and name in node.origins)
+    return list(named)[-1:]
+
+
 def decisions(view: View, width: int) -> Content:
-    """Every pair once: fused first, then the rejected by rule, the largest group first."""
-    graph = view.loop_graph()
-    pairs = pairs_of(view)
+    """Every pair once: fused first, the open one, then the rejected by rule, the largest group
+    first."""
+    graph = graph_of(view)
     subject = graph.removesuffix("/lowered")
+    if view.hidden:
+        return Content("fusion", subject, rows=empty(width, "hidden until you choose"))
+    pairs = pairs_of(view)
     if not pairs:
-        nodes = sum(node.graph == graph for node in view.facts.operations.values())
-        name = subject or view.compile_id or "this recording"
-        why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {name}"
-        why = why if nodes else f"no fusion decision of {name} was recorded"
-        return Content("fusion", subject, rows=empty(width, why, view.not_reached("fusion")))
+        return Content("fusion", subject, rows=_nothing(view, graph, width))
     rows: list[Row] = []
     column = min(34, max(18, width - 44))
+    decided = _decided(view, graph)
+    groups: dict[str, list[Pair]] = {}
     for pair in pairs:
-        if pair.verdict != "rejected":
-            rows.append(_row(view, pair, column, width))
-    rejected: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        if pair.verdict == "rejected":
-            rejected.setdefault(pair.rule, []).append(pair)
-    for rule, members in rejected.items():
-        rows.extend(_rule(view, graph, rule, members, column, width))
-    fused = sum(pair.verdict == "fused" for pair in pairs)
-    words = f"{fused} fused · {number(len(pairs) - fused)} not"
+        if pair.verdict in ("rejected", "passed"):
+            groups.setdefault(pair.rule, []).append(pair)
+        else:
+            rows.append(_row(view, pair, decided, column, width))
+    for rule, members in groups.items():
+        rows.extend(_rule(view, graph, rule, members, decided, column, width))
     chosen = chosen_pair(view)
     start = f"pair:{chosen.id}" if chosen else ""
-    return Content("fusion", subject, ((words, "dim"),), rows, start, tracks=True)
+    return Content("fusion", subject, _counts(view, pairs), rows, start, tracks=True)
 
 
-def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Row:
+def _counts(view: View, pairs: list[Pair]) -> Line:
+    fused = sum(pair.verdict == "fused" for pair in pairs)
+    waiting = sum(pair.verdict in ("queued", "asked") for pair in pairs)
+    words = f"{fused} fused · {number(len(pairs) - fused - waiting)} not"
+    if waiting:
+        words += f" · {number(waiting)} open"
+    spans: list[Span] = []
+    if view.pair_filter:
+        spans.append(text(f"with {cut(view.pair_filter, 20)}   ", "accent"))
+    return (*spans, (words, "dim"))
+
+
+def _nothing(view: View, graph: str, width: int) -> list[Row]:
+    if view.pair_filter:
+        return empty(width, f"no pair has to do with {view.pair_filter}", "& and ⏎ shows all again")
+    nodes = sum(node.graph == graph for node in view.facts.operations.values())
+    name = graph.removesuffix("/lowered") or view.compile_id or "this recording"
+    why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {name}"
+    why = why if nodes else f"no fusion decision of {name} was recorded"
+    return empty(width, why, view.not_reached("fusion"))
+
+
+def _row(
+    view: View, pair: Pair, decided: dict[str, Decided], column: int, width: int, indent: int = 0
+) -> Row:
     glyph, role = GLYPHS[pair.verdict]
-    quiet: Role = "text" if pair.verdict == "fused" else "dim"
+    quiet: Role = {"fused": "text", "asked": "strong"}.get(pair.verdict, "dim")  # type: ignore[assignment]
     first = label_of(view, pair.graph, pair.first).replace(", ", ",")
     second = label_of(view, pair.graph, pair.second).replace(", ", ",")
     lead: Span = (f" {glyph} ", role) if not indent else (" " * indent, "text")
+    answer = decided.get(pair.id)
+    changed = answer is not None and (answer.overridden or bool(answer.refused))
+    if changed:
+        lead = (f"*{glyph} " if not indent else "*".rjust(indent - 1) + " ", "warn")
     room = column - (indent - 3 if indent else 0)
     left, right = operations_text(pair.first), operations_text(pair.second)
-    size = bytes_text(pair.shared_bytes) if pair.shared_bytes is not None else ""
-    kind = {"vertical": "chain", "horizontal": "beside"}[pair.records[-1].kind]
+    size = saved_bytes(pair)
+    kind = {"vertical": "chain", "horizontal": "beside", "": ""}[pair.kind]
     spans: list[Span] = [
         lead,
         text(pad(cut(f"{first} + {second}", room - 1), room), quiet),
-        text(pad(cut(f"{left} {right}", 15), 16), "dim"),
-        (pad_left(size, 8), "dim"),
+        text(pad(cut(f"{left} {right}" if left != first else "", 15), 16), "dim"),
+        (pad_left(bytes_text(size) if size is not None else "", 8), "dim"),
         (f"  {kind}", "dim"),
     ]
-    if width >= 76:
+    if answer is not None and changed:
+        note = f"  {answer.wanted} refused" if answer.refused else "  your choice"
+        spans.append(text(note, "warn"))
+    elif width >= 84 and pair.tests:
         tests = f"{pair.tests} tests" if pair.tests > 1 else "1 test"
-        round_ = pair.records[-1].round
-        spans.append((f"  round {round_}  {tests}" if round_ else f"  {tests}", "faint"))
-    note = "  may fuse; fused elsewhere first"
-    if pair.verdict == "passed" and width_of(tuple(spans)) + len(note) <= width:
-        spans.append((note, "faint"))
+        spans.append((f"  round {pair.round}  {tests}" if pair.round else f"  {tests}", "faint"))
+    if pair.verdict == "queued" and width_of(tuple(spans)) + 8 <= width:
+        spans.append(("  queued", "faint"))
     return Row(
         body=tuple(spans),
         key=f"pair:{pair.id}",
@@ -130,17 +244,23 @@ def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Ro
 
 
 def _rule(
-    view: View, graph: str, rule: str, members: list[Pair], column: int, width: int
+    view: View,
+    graph: str,
+    rule: str,
+    members: list[Pair],
+    decided: dict[str, Decided],
+    column: int,
+    width: int,
 ) -> list[Row]:
     key = f"rule:{graph}:{rule}"
     opened = key in view.unfolded or len(members) <= FEW
     mark = "▾" if opened else "▸"
     reasons = dict.fromkeys(pair.reason for pair in members if pair.reason)
-    words = rule_words(rule)
-    note = f"   torch: {next(iter(reasons))}" if len(reasons) == 1 and width >= 76 else ""
+    words = rule_words(rule) if rule else "may fuse; one of the two fused elsewhere first"
+    note = f"   {next(iter(reasons))}" if rule and len(reasons) == 1 and width >= 76 else ""
     head = Row(
         body=(
-            (" ✗ ", "bad"),
+            (" ✗ ", "bad") if rule else (" · ", "dim"),
             (f"{number(len(members))} ", "strong"),
             text(words, "strong"),
             text(note, "faint"),
@@ -150,80 +270,44 @@ def _rule(
         opens=f"fold:{key}",
     )
     shown = members if opened else members[:FEW]
-    rows = [BLANK, head, *(_row(view, pair, column, width, 5) for pair in shown)]
     if not opened:
-        rest = f"     · {number(len(members) - FEW)} more"
+        shown += [pair for pair in members[FEW:] if pair.id == view.pair]
+    rows = [BLANK, head, *(_row(view, pair, decided, column, width, 5) for pair in shown)]
+    if not opened and len(members) > len(shown):
+        rest = f"     · {number(len(members) - len(shown))} more"
         rows.append(Row(body=((rest, "faint"),), key=f"more:{key}", opens=f"fold:{key}"))
     return rows
-
-
-def loops(view: View, width: int, side: str) -> Content:
-    """The loop nests of one half of the pair, `side` A or B."""
-    pair = chosen_pair(view)
-    if pair is None:
-        return Content(side, rows=empty(width, "no pair to show"))
-    name = pair.first if side == "A" else pair.second
-    other = pair.second if side == "A" else pair.first
-    nodes = _nodes(view, pair.graph, name)
-    shared = _buffers(nodes) & _buffers(_nodes(view, pair.graph, other))
-    rows = [BLANK, *nests(view, nodes, shared), *traffic(nodes, shared), BLANK]
-    subject = label_of(view, pair.graph, name)
-    return Content(side, subject, ((operations_text(name), "dim"),), rows)
-
-
-def became(view: View, width: int) -> Content:
-    """The group that A ended in, as it stood when fusion was over."""
-    pair = chosen_pair(view)
-    groups = [g for g in view.recording.all(FusionGroups) if pair and g.graph == pair.graph]
-    if pair is None or not groups:
-        return Content("became", rows=empty(width, "the final groups were not recorded"))
-    found = {node: group for group in groups[-1].groups for node in group.nodes}
-    first, second = (found.get(_parts(name)[0]) for name in (pair.first, pair.second))
-    rows: list[Row] = []
-    for group in dict.fromkeys(group for group in (first, second) if group is not None):
-        nodes = _nodes(view, pair.graph, "_".join(group.nodes))
-        inner = {b for node in nodes for b in node.reads} & {b for n in nodes for b in n.writes}
-        if rows:
-            words = f" apart from   {operations_text(group.name)}"
-            rows += [BLANK, Row(body=(text(words, "dim"),))]
-        rows += [BLANK, *nests(view, nodes, inner)]
-    subject = operations_text(first.name) if first is not None else ""
-    count = plural(len(first.nodes), "node") if first is not None else ""
-    together = "1 group" if first is second else "2 groups"
-    return Content("became", subject, ((f"{together} · {count}", "dim"),), rows)
-
-
-def _nodes(view: View, graph: str, name: str) -> list[SchedulerNode]:
-    known = (view.facts.operations.get((graph, part)) for part in _parts(name))
-    return [node for node in known if node is not None]
-
-
-def _buffers(nodes: list[SchedulerNode]) -> set[str]:
-    return {buffer for node in nodes for buffer in (*node.reads, *node.writes)}
 
 
 def verdict(view: View, width: int) -> list[Row]:
     """The bar below: the decision on the chosen pair, its rule and its numbers."""
     pair = chosen_pair(view)
-    if pair is None:
+    if pair is None or view.hidden:
         return []
-    record = pair.records[-1]
     title = {
         "fused": "A and B were fused",
+        "asked": "Fuse A and B?",
+        "queued": "A and B may fuse; it is not decided yet",
         "passed": "A and B may fuse; one of them fused elsewhere first",
         "rejected": f"A and B were kept apart: {rule_words(pair.rule)}",
     }[pair.verdict]
-    chain = "B reads what A writes" if record.kind == "vertical" else "neither reads the other"
-    tests = f"tested {plural(pair.tests, 'time')}"
-    tests += f", last in round {record.round} ({record.phase})" if record.round else ""
+    chain = {
+        "vertical": "B reads what A writes",
+        "horizontal": "neither reads the other",
+        "": "the engine's choice",
+    }[pair.kind]
+    tests = f"tested {plural(pair.tests, 'time')}" if pair.tests else ""
+    if pair.round and pair.records:
+        tests += f", last in round {pair.round} ({pair.records[-1].phase})"
     rule: Line
     if pair.verdict == "rejected":
         reason = pair.reason or "no reason is given"
         rule = (("rule     ", "dim"), text(f"✗ {pair.rule}", "bad"), text(f"   {reason}", "text"))
     else:
-        rule = (("rule     ", "dim"), ("✓ ", "good"), (f"{record.kind}: {chain}", "text"))
+        kind = f"{pair.kind}: " if pair.kind else ""
+        rule = (("rule     ", "dim"), ("✓ ", "good"), (f"{kind}{chain}", "text"))
     score: list[Span] = [("score    ", "dim")]
-    if pair.shared_bytes is not None:
+    if pair.shared_bytes:
         score += [("shared bytes ", "text"), (number(pair.shared_bytes), "strong")]
     score.append((f"   {tests}", "faint"))
     if pair.score_text:

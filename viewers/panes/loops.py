@@ -52,11 +52,62 @@ def read_loops(printed: str) -> LoopNest | None:
     return LoopNest(tuple(ranges), tuple(statements)) if statements else None
 
 
-def _statements(
-    calls: list[tuple[str, str, list[str]]], ranges: list[tuple[str, str]]
-) -> list[str]:
+@dataclass(frozen=True)
+class Line:
+    """A line of several nests in one: a loop's head, or a statement."""
+
+    depth: int
+    loop: tuple[str, str] = ("", "")
+    """(variable, size); ("", "") for a statement."""
+    statement: str = ""
+
+
+@lru_cache(maxsize=256)
+def read_nested(printed: str) -> tuple[Line, ...] | None:
+    """Loops within loops, several in a row: what two nests would become. None where it reads
+    otherwise."""
+    lines: list[Line] = []
+    open_: list[tuple[int, str, str]] = []
+    calls: list[tuple[str, str, list[str]]] = []
     values: dict[str, str] = {}
     names: dict[str, str] = {}
+
+    def close() -> None:
+        ranges = [(name, size) for _, name, size in open_]
+        for statement in _statements(calls, ranges, values, names):
+            lines.append(Line(len(open_), statement=statement))
+        calls.clear()
+
+    try:
+        for line in printed.rstrip("\n").split("\n"):
+            indent = len(line) - len(line.lstrip(" "))
+            if open_ and indent <= open_[-1][0]:
+                close()
+                while open_ and indent <= open_[-1][0]:
+                    open_.pop()
+            if match := _LOOP.match(line):
+                close()
+                lines.append(Line(len(open_), loop=(match[1], match[2])))
+                open_.append((indent, match[1], match[2]))
+            elif match := _LINE.match(line):
+                calls.append((match[1] or "", match[2], _split(match[3])))
+            else:
+                return None
+        close()
+    except (ValueError, KeyError, IndexError):
+        return None
+    return tuple(lines) if any(line.statement for line in lines) else None
+
+
+def _statements(
+    calls: list[tuple[str, str, list[str]]],
+    ranges: list[tuple[str, str]],
+    values: dict[str, str] | None = None,
+    names: dict[str, str] | None = None,
+) -> list[str]:
+    """`values` and `names`: of the statements before, in loops around these."""
+    values = {} if values is None else values
+    names = {} if names is None else names
     statements: list[str] = []
     for name, operation, arguments in calls:
         if operation == "store":

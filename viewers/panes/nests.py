@@ -67,7 +67,7 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
     blank: Span = ("      ", "faint")
     names = _named_loads(nest)
     for load, name in names.items():
-        body = (indent, *_marked(f"{name} = {load}", shared))
+        body = (indent, *marked(f"{name} = {load}", shared))
         rows.append(Row(gutter=(blank,), body=body))
     for number, (node, statement, last) in enumerate(nest.statements):
         target, sign, value = statement.partition("= ")
@@ -76,8 +76,8 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
         ref = refs.operation(node.graph, node.name)
         rows.append(
             Row(
-                gutter=(_gutter(view, node) if last else blank,),
-                body=(indent, *_marked(target + sign + value, shared)),
+                gutter=(line_of(view, node) if last else blank,),
+                body=(indent, *marked(target + sign + value, shared)),
                 ref=ref,
                 key=f"{ref}:{number}",
             )
@@ -126,7 +126,7 @@ def _printed(node: SchedulerNode, printed: str) -> list[Row]:
     ]
 
 
-def _gutter(view: View, node: SchedulerNode) -> Span:
+def line_of(view: View, node: SchedulerNode) -> Span:
     """The user line of what the node computes last; `≈` where it is inferred."""
     known = view.facts.nodes(node.graph)
     for origin in reversed(node.origins):
@@ -147,7 +147,7 @@ def computes(view: View, node: SchedulerNode) -> str:
     return node.label
 
 
-def _marked(statement: str, shared: set[str]) -> Line:
+def marked(statement: str, shared: set[str]) -> Line:
     spans: list[Span] = []
     for words, role in highlight(statement, "python")[0]:
         spans.append((words, "shared" if words in shared else role))

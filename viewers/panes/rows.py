@@ -15,10 +15,11 @@ from viewers.plain import plain
 Role = Literal[
     "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
     "keyword", "string", "number", "comment",
-    "bad-range", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+    "bad-range", "here", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+    "fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-5", "fill-call",
 ]  # fmt: skip
-"""What a span means. `bad-range` and `hit` tint the background, `shared` is a buffer of two loop
-nests."""
+"""What a span means. `bad-range`, `here` (what runs now) and `hit` tint the background, `shared` is
+a buffer of two loop nests, `fill-…` is the background of a group in the picture of a graph."""
 
 Span = tuple[str, Role]
 Line = tuple[Span, ...]
@@ -94,6 +95,8 @@ class Content:
     """Its beginning stays in sight: it never scrolls by itself."""
     follows: bool = False
     """The end is shown while the trace grows."""
+    centred: bool = False
+    """A new `start` is shown in the middle of the pane."""
 
     @property
     def refs(self) -> Sequence[Ref]:

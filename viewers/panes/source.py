@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 
 from compiler.trace import refs
+from compiler.trace.records import Location
 from viewers.panes.highlight import cut_columns, highlight, without_indent
 from viewers.panes.rows import Content, Line, Role, Row, Rows, Span, empty, text
+from viewers.panes.stepping import attempt_words, state_of
 from viewers.panes.view import View
-from viewers.plain import plain_column
+from viewers.plain import plain, plain_column
 from viewers.summary import BreakSite
 
 Badge = tuple[str, Role]
@@ -59,6 +61,54 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     right: Line = ((f"line {selected}", "dim"),) if selected else ()
     start = refs.source(file, selected or _first_line(view, file))
     return Content("source", name, right, rows, start)
+
+
+def stepped(view: View, width: int) -> Content:
+    """The source of the function that Dynamo traces: the columns of the instruction stand out, the
+    title says how it came here."""
+    state = state_of(view)
+    if state is None:
+        return content(view, width)
+    place = state.step.location
+    lines = view.recording.source(place.file) or view.facts.whole.source(place.file)
+    name = view.facts.names.short(place.file)
+    chain = plain(state.chain)
+    words = "  ·  ".join(part for part in (chain, attempt_words(view, state)) if part)
+    right: Line = ((words, "dim"),)
+    if not lines:
+        why = f"the trace carries no text of {name}:{place.line}"
+        return Content("source", name, right, empty(width, why))
+    badges = _badges(view, place.file)
+    code = highlight("\n".join(lines), "python")
+    indents = _class_indents(lines)
+
+    def make(index: int) -> Row:
+        number = index + 1
+        body = code[index] if index < len(code) else ()
+        badge = badges.get(number)
+        if place.line <= number <= (place.end_line or place.line):
+            body = _here(body, place, number, lines[index])
+            badge = ("▸", "accent") if number == place.line else badge
+        return _row(place.file, number, without_indent(body, indents[index]), badge)
+
+    row_refs = [refs.source(place.file, number) for number in range(1, len(lines) + 1)]
+    start = refs.source(place.file, place.line)
+    return Content(
+        "source", name, right, Rows(len(lines), make, row_refs), start, tracks=True, centred=True
+    )
+
+
+def _here(body: Line, place: Location, number: int, line: str) -> Line:
+    """The columns of an instruction in one of its lines; recorded columns are bytes of UTF-8."""
+    if place.column is None or place.end_column is None:
+        return body
+    data = line.encode("utf-8", "replace")
+    first = place.column if number == place.line else len(data) - len(data.lstrip())
+    last = place.end_column if number == (place.end_line or place.line) else len(data)
+    low, high = (
+        plain_column(line, len(data[:column].decode("utf-8", "ignore"))) for column in (first, last)
+    )
+    return cut_columns(body, low, high, "here")
 
 
 def _selected_line(view: View, file: str) -> int:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage
+from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage, Step
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -43,6 +43,8 @@ class Facts:
         self.of_engines: dict[str, Facts] = {}
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
+        self.kept: dict[tuple[object, ...], object] = {}
+        """What views of these facts worked out and keep: drawings of graphs."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 
@@ -156,10 +158,26 @@ class View:
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
     """Id of the fusion pair that is looked at."""
+    pair_filter: str = ""
+    """Only pairs of nodes whose names have these words are listed."""
+    hidden: bool = False
+    """The reader guesses how the decision that is looked at falls: nothing may tell it."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
+    scale: int = 0
+    """How much a picture of a graph shows: 0 groups, 1 operations, 2 their shapes."""
+    weights: bool = False
+    """Weights are drawn in it."""
+    listed: bool = False
+    """A row per node in place of the picture."""
+    block: str = ""
+    """Key of the block of the picture that is looked at."""
     live: bool = False
     """The recording is still being made."""
+    playhead: int = 0
+    """How many records of the trace are shown; 0 for all."""
+    step: Step | None = None
+    """The instruction at the playhead; None where it stands at no instruction."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
 

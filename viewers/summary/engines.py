@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from compiler.trace.matching import base_graph
 from compiler.trace.records import EngineSpeed, FusionGroups, Kernel, MemoryPlan
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -123,11 +124,6 @@ def _stages(first: EngineColumn, second: EngineColumn, cpu: bool) -> tuple[Both,
     names = [name for name in STAGES if any(name in side for side in sides)]
     names += [name for side in sides for name in side if name not in STAGES]
     return tuple(Both(n, sides[0].get(n), sides[1].get(n)) for n in dict.fromkeys(names))
-
-
-def base_graph(graph: str) -> str:
-    """`0/0/forward/lowered` -> `0/0/forward`."""
-    return graph.removesuffix("/lowered")
 
 
 def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:

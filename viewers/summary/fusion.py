@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compiler.trace.records import FusionGroups, FusionPair, FusionRound, SchedulerNode
+from compiler.trace.records import (
+    Asked,
+    Decided,
+    FusionGroups,
+    FusionPair,
+    FusionRound,
+    SchedulerNode,
+)
 from viewers.recording import Recording
 from viewers.words import listed
 
@@ -42,7 +49,9 @@ class Pair:
     first: str
     second: str
     verdict: str
-    """`fused`, `rejected`, or `passed`: it may fuse, and one of the two fused elsewhere first."""
+    """`fused`, `rejected`, or `passed`: it may fuse, and one of the two fused elsewhere first.
+    While fusion goes on also `queued`, for a pair that may fuse and whose turn has not come, and
+    `asked`, for the one that waits for an answer."""
     rule: str
     reason: str
     tests: int
@@ -51,6 +60,16 @@ class Pair:
     score: tuple[float, ...]
     score_text: str
     records: tuple[FusionPair, ...]
+    """None for a pair that is known by its decision only."""
+
+    @property
+    def kind(self) -> str:
+        """`vertical`, `horizontal`; "" where only the decision is known."""
+        return self.records[-1].kind if self.records else ""
+
+    @property
+    def round(self) -> int:
+        return self.records[-1].round if self.records else 0
 
 
 @dataclass(frozen=True)
@@ -122,6 +141,67 @@ def fusion_summary(recording: Recording) -> FusionSummary:
         graphs=tuple(graphs),
         fused=sum(one.fused for one in real),
         rejected=dict(total.most_common()),
+    )
+
+
+def is_over(recording: Recording, graph: str) -> int:
+    """The last round of fusion in a graph that has ended; a large number where all have."""
+    if any(record.graph == graph for record in recording.all(FusionGroups)):
+        return 1 << 30
+    return max((one.round for one in recording.all(FusionRound) if one.graph == graph), default=0)
+
+
+def standing(pair: Pair, recording: Recording, over: int) -> Pair:
+    """A pair as it stands while fusion goes on: that it may fuse is no verdict before its round is
+    over, except where it was tried last thing before the two were fused."""
+    if pair.verdict != "passed" or pair.round <= over:
+        return pair
+    last = pair.records[-1]
+    verdict = "fused" if last.phase == "commit" and not last.cycle else "queued"
+    return replace(pair, verdict=verdict)
+
+
+def saved_bytes(pair: Pair) -> int | None:
+    """What a fusion of the two would save in traffic, by which they are ranked: bytes that both
+    touch, as Inductor counts; those that stay in registers, as the tcw engine does."""
+    if pair.id.startswith("tcw/"):
+        return int(pair.score[0]) if pair.score else pair.shared_bytes
+    return pair.shared_bytes
+
+
+def pair_of_decided(decided: Decided, graph: str, known: Pair | None) -> Pair:
+    """A pair of which the decision is recorded, and nothing, or no end, of its tests."""
+    verdict = "fused" if decided.choice == "fuse" else "rejected"
+    bare = _bare(decided.id, graph, verdict, decided)
+    if known is None:
+        return bare
+    return replace(known, verdict=verdict, rule=bare.rule, reason=bare.reason)
+
+
+def pair_of_asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
+    """The pair that waits for an answer."""
+    pair = replace(known, verdict="asked") if known else _bare(asked.id, graph, "asked", asked)
+    first, second = "_".join(asked.first), "_".join(asked.second)
+    return replace(pair, first=first or pair.first, second=second or pair.second)
+
+
+def _bare(id: str, graph: str, verdict: str, told: Decided | Asked) -> Pair:
+    first, _, second = id.rpartition("/")[2].partition("+")
+    numbers = told.numbers
+    size = numbers.get("saved_bytes", numbers.get("shared_bytes"))
+    return Pair(
+        id=id,
+        graph=graph,
+        first=first,
+        second=second,
+        verdict=verdict,
+        rule=(told.rule or "unstated") if verdict == "rejected" else "",
+        reason=told.reason,
+        tests=0,
+        shared_bytes=None if size is None else int(size),
+        score=() if size is None else (float(size),),
+        score_text="",
+        records=(),
     )
 
 

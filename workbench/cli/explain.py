@@ -90,7 +90,7 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
     "--override",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help='Decisions of the tcw engine to take otherwise: TOML, "decision id" = "choice".',
+    help='Decisions to take otherwise, of either engine: TOML, "decision id" = "choice".',
 )
 @click.option("--no-grad", is_flag=True, help="Run under torch.no_grad().")
 @click.option("--inference-mode", is_flag=True, help="Run under torch.inference_mode().")
@@ -211,8 +211,6 @@ def _overrides(ctx: click.Context) -> dict[str, str]:
     file: Path | None = ctx.params["override"]
     if file is None:
         return {}
-    if ctx.params["engine"] == "inductor":
-        raise click.UsageError("--override is about the tcw engine: add --engine tcw", ctx)
     try:
         return read_overrides(file)
     except OverrideError as error:

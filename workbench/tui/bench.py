@@ -9,7 +9,10 @@ from workbench.tui.moving import Moving
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.theme import THEMES, ThemeName
 
-ORDERS = {"memory": ("", "size", "life")}
+FOLLOWS = ("kernel", "fusion", "fusion-narrow", "causes")
+"""Panes that go to the thing that `[ ]` chose."""
+
+ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
 """Arrangement -> the orders that its pane has."""
 
 
@@ -20,9 +23,7 @@ class Bench(Moving):
         pane = self.focus_pane()
         note = self.navigator.step(by, pane.pane if pane else "")
         for shown in self.panes():
-            shown.update(
-                self.view.ref, self.view.lit, reset=shown.pane in ("kernel", "fusion", "causes")
-            )
+            shown.update(self.view.ref, self.view.lit, reset=shown.pane in FOLLOWS)
         self.refresh_all()
         self.say(note)
 

@@ -74,6 +74,10 @@ HINTS: dict[str, tuple[Hint, ...]] = {
         ("j k", "line"), _PANES, ("n N", "counterpart"), ("( )", "language"), ("[ ]", "kernel"),
         ("|", "layout"), ("z", "zoom"),
     ),
+    "graph": (
+        ("h j k l", "follow edges"), ("+ −", "zoom"), ("⏎", "open group"), ("o", "as list"),
+        ("w", "weights"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
+    ),
     "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
     "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),
     "fusion": (
@@ -84,6 +88,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "memory": (("j k", "buffer"), ("o", "order: born, size, life"), _COMPILE, _SEARCH),
     "autograd": (("j k", "value"), _COMPILE, _PANES, _SEARCH),
     "output": (("j k", "line"), _SEARCH),
+    "steps": (("j k", "move"), ("R", "raw"), _PANES, _COMPILE, _SEARCH),
     "engines": (("j k", "lines"), ("T", "other engine"), _PANES, ("R", "raw"), _SEARCH),
 }  # fmt: skip
 """Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
@@ -91,6 +96,8 @@ HINTS: dict[str, tuple[Hint, ...]] = {
 GOES: tuple[tuple[str, str], ...] = (
     ("overview", "Go to the overview"),
     ("source", "Go to source, graph and kernel"),
+    ("steps", "Go to Dynamo's steps"),
+    ("graph", "Go to the picture of the graph"),
     ("break", "Go to graph breaks"),
     ("recompiles", "Go to recompiles"),
     ("guards", "Go to guards"),

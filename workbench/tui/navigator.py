@@ -129,6 +129,8 @@ class Navigator:
             self._light_pair()
         elif kind == "lineup":
             view.lined = int(rest)
+        elif kind == "block":
+            view.block = rest
         if kind != "kernel" and (row.ref or row.selects):
             self.select(row.ref or row.selects)
 

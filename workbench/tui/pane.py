@@ -74,16 +74,20 @@ class PaneView(Widget, can_focus=True):
             return
         key = "" if reset or not self._made else self.row.key
         at_end = self.cursor >= len(self.rows) - 1
+        before = self.content.start
         self.content = self.make(self.inner_width)
+        went_on = self._made and self.content.tracks and self.content.start != before
         if reset or not self._made:
             self.top = self.left = 0
             key = self.content.start
         self._made = True
-        elsewhere = self.content.tracks and not self.active
+        elsewhere = self.content.tracks and (went_on or not self.active)
         if self.content.start and (elsewhere or (self.content.follows and at_end)):
             key = self.content.start
         self.cursor = self._find(key)
         self.relight(selected, lit)
+        if went_on or (self.content.centred and reset):
+            self._bring()
 
     def relight(self, selected: Ref, lit: dict[Ref, Quality]) -> None:
         """Take a new selection: tint its counterparts, scroll only if none of them is visible."""
@@ -105,6 +109,13 @@ class PaneView(Widget, can_focus=True):
             self.show(self.cursor)
         self.top = self._clamped(self.top)
         self.refresh()
+
+    def _bring(self) -> None:
+        """Put the row on which the pane starts into sight."""
+        if self.content.centred:
+            self.top = self._clamped(self.cursor - self.page // 2)
+        else:
+            self.show(self.cursor)
 
     def visible_row(self, index: int) -> bool:
         return self.top <= index < self.top + self.page

@@ -165,7 +165,8 @@ class Regions(Screen[None]):
             self.spine.display = cells > 0
             self.spine.styles.width = cells
             await self.stage.show(name, width, self.turned, self.zoomed, 2)
-            self._focus(self.zoomed or kept, ARRANGEMENTS[name].focus)
+            focus = ARRANGEMENTS[name].focus
+            self._focus(self.zoomed or kept, focus, f"{focus}-narrow")
         self.refresh_all()
 
     def resized(self, pane: PaneView) -> None:

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 from viewers.panes.rows import Content
 from viewers.panes.view import View
+from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
 from workbench.tui.theme import Theme
 
@@ -78,15 +79,17 @@ class Stage(Vertical):
         def make(width: int) -> Content:
             return PANES[slot.pane](self._view(), width)
 
-        pane = PaneView(slot.pane, make, self._theme(), rule=rule)
-        pane.styles.height = f"{max(1, slot.share)}fr"
+        kind = CanvasView if slot.pane == "picture" else PaneView
+        pane = kind(slot.pane, make, self._theme(), rule=rule)
+        pane.styles.height = slot.lines or f"{max(1, slot.share)}fr"
         self.panes.append(pane)
         self.slots[pane] = slot
         return pane
 
     def fit(self, pane: PaneView) -> None:
         """A pane whose slot has no share is as high as its rows, within half of the stage."""
-        if self.slots.get(pane, Slot("")).share or len(self.panes) == 1:
+        slot = self.slots.get(pane, Slot(""))
+        if slot.share or slot.lines or len(self.panes) == 1:
             return
         height = min(len(pane.rows) + 1, max(4, self.size.height * 55 // 100))
         if pane.size.height != height:

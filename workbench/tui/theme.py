@@ -13,6 +13,7 @@ from typing import Literal
 
 from rich.style import Style
 
+from viewers.drawing.colours import DARK, FILLS, LIGHT
 from viewers.panes.rows import Role
 
 Tint = Literal["", "selected", "exact", "inferred", "cursor", "title"]
@@ -32,17 +33,19 @@ _LIGHT = {
     "warn": "#8a7000", "hot": "#b03bd0", "bad-range": "#fbdccb", "keyword": "#4a4f9c",
     "string": "#55701c", "number": "#8a5a1c", "comment": "#8b9098",
 }  # fmt: skip
-_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key"})
+_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "here"})
 _FOREGROUND: dict[Role, str] = {
     "text": "text", "dim": "dim", "faint": "faint", "strong": "text", "accent": "accent",
     "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
     "keyword": "keyword", "string": "string", "number": "number", "comment": "comment",
-    "bad-range": "text", "hit": "background", "shared": "accent", "bar": "dim", "bar-hot": "hot",
-    "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
+    "bad-range": "text", "here": "text", "hit": "background", "shared": "accent", "bar": "dim",
+    "bar-hot": "hot", "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
+    **dict.fromkeys(FILLS, "text"),
 }  # fmt: skip
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
+    "here": Style(reverse=True),
     "hit": Style(reverse=True),
     "bad": Style(bold=True),
     "warn": Style(bold=True),
@@ -85,7 +88,11 @@ class Theme:
             for role, colour in _FOREGROUND.items()
         }
         styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
+        styles["here"] += Style(bgcolor=self.colours["selected"])
         styles["hit"] += Style(bgcolor=self.colours["warn"])
+        palette = LIGHT if self.name == "light" else DARK
+        for role, colour in palette.fills.items():
+            styles[role] = Style(color=self.colours["text"], bgcolor=colour)
         return styles
 
     @cached_property

@@ -36,6 +36,31 @@ def register(settings: Settings) -> None:
     registry.register_backend(backend, name="tcw")
 
 
+def alone(settings: Settings, engine: Engine) -> Backend:
+    """A backend of a run's own, for `torch.compile`: equal to itself alone, so that Dynamo gives
+    what it compiled to no other, and the code of two runs can stand side by side. `mode` and
+    `dynamic` are in it."""
+    if engine == "inductor":
+        made: Backend = torch._TorchCompileInductorWrapper(
+            settings.mode or None, None, settings.dynamic
+        )
+    else:
+        from torch._dynamo.backends import registry
+
+        made = registry.lookup_backend("tcw")
+    assert callable(made)
+    call = made
+
+    def backend(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
+        return call(graph, inputs, **options)
+
+    # what Dynamo asks a backend for beside calling it
+    for name in ("get_compiler_config", "reset"):
+        if hasattr(call, name):
+            setattr(backend, name, getattr(call, name))
+    return backend
+
+
 def compiled(
     model: Callable[..., Any], settings: Settings, engine: Engine = "inductor"
 ) -> Callable[..., Any]:

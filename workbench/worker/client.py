@@ -1,49 +1,38 @@
-"""The front end's side of a recording: starts the worker, passes records on, and cleans up.
+"""The front end's side of a recording: `record` makes one, a `Driver` makes one that is driven.
 
-It imports no torch. The worker writes its records to the trace file itself, so a front end that
-dies loses nothing; what the front end adds is the program's output, and the end.
+It imports no torch.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import selectors
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
+import queue
 import threading
 import time
-import uuid
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from compiler.trace.reader import TraceDecoder
-from compiler.trace.records import AnyRecord, End, Record, Settings, Start
-from compiler.trace.writer import TraceWriter
-from workbench.worker.autopsy import Autopsy, Death
-from workbench.worker.guardian import RECORDING, kill_marked
-from workbench.worker.output import OutputStream
-from workbench.worker.pipes import Pipes
-from workbench.worker.protocol import DUMP_SIGNAL, Job
-from workbench.worker.streams import RecordStream
+from compiler.control.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoints, Stop
+from compiler.trace.records import (
+    AnyRecord,
+    End,
+    Note,
+    Run,
+    Settings,
+    Stage,
+    StageStart,
+    Waiting,
+)
+from workbench.worker.child import Child
+from workbench.worker.protocol import Job
+from workbench.worker.trace_file import OnRecord, TraceFile
 
-OnRecord = Callable[[AnyRecord], None]
-Stopped = Literal["timeout", "interrupted"]
+_STOP_SECONDS = 3.0
+"""How long a worker that was told to stop has to write its end."""
 
-_DUMP_SECONDS = 0.4
-"""How long a worker that is stopped has to write where it is."""
-_QUIET_SECONDS = 0.05
-"""A dump comes in many small writes, a thread's header before its frames; then it is whole."""
-_DRAIN_SECONDS = 8.0
-"""How long after its end the pipes may stay open; the guardian gives up after five seconds."""
-_PIPE_BYTES = 1 << 20
-_READ_BYTES = 1 << 18
+_encode = msgspec.json.Encoder().encode
 
 
 def record(
@@ -60,248 +49,221 @@ def record(
     recording as interrupted. Whatever `on_record` raises comes out, and the worker is gone.
     Raises OSError where the trace file cannot be created.
     """
-    return _Recording(settings, trace, on_record, stop).run()
-
-
-class _Recording:
-    def __init__(
-        self,
-        settings: Settings,
-        trace: Path | None,
-        on_record: OnRecord,
-        stop: threading.Event | None,
-    ) -> None:
-        self.settings = settings
-        self.on_record = on_record
-        self.stop = stop
-        self.started = time.monotonic()
-        self.trace = -1
-        if trace is not None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-            self.trace = os.open(trace, flags, 0o644)
-        self.file = RecordStream(self.trace, -1)
-        self.writer = TraceWriter(self.file, started=self.started)
-        self.decoder = TraceDecoder()
-        self.autopsy = Autopsy(settings)
-        self.selector = selectors.DefaultSelector()
-        self.mark = uuid.uuid4().hex
-        self.caches: Path | None = None
-        self.worker = 0
-        self.lifeline = -1
-        self.end: End | None = None
-        self.status = b""
-        self.faults = b""
-        self.stopped: Stopped | None = None
-        self.outputs: dict[int, OutputStream] = {}
-
-    def run(self) -> End:
-        process = None
+    file = TraceFile(trace, on_record)
+    try:
+        child = Child(Job.of(settings, file.started), file, stop)
         try:
-            process = self._start()
-            self._pump_until_stopped()
-            return self._finish()
-        finally:
-            self._let_go()
-            if process is not None:
-                self._reap(process)
-            for key in list(self.selector.get_map().values()):
-                os.close(key.fd)
-            self.selector.close()
-            if self.trace >= 0:
-                os.close(self.trace)
-            if self.caches is not None:
-                shutil.rmtree(self.caches, ignore_errors=True)
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        if not self.settings.cached:
-            self.caches = Path(tempfile.mkdtemp(prefix="tcw-"))
-        read_commands, self.commands = os.pipe()
-        read_lifeline, self.lifeline = os.pipe()
-        records, write_records = os.pipe()
-        faults, write_faults = os.pipe()
-        status, write_status = os.pipe()
-        pipes = Pipes(
-            read_commands, write_records, write_faults, read_lifeline, write_status, self.trace
-        )
-        door = Path(__file__).parents[2] / "tcw.py"
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-P", str(door), "--worker", "record", *pipes.arguments()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, RECORDING: self.mark, **_fresh_caches(self.caches)},
-                pass_fds=pipes.inherited(),
-                start_new_session=True,
-            )
-        finally:
-            for number in (read_commands, read_lifeline, write_records, write_faults, write_status):
-                os.close(number)
-        assert process.stdout is not None
-        assert process.stderr is not None
-        out, err = os.dup(process.stdout.fileno()), os.dup(process.stderr.fileno())
-        process.stdout.close()
-        process.stderr.close()
-        self.outputs[out] = OutputStream("stdout", self._emit)
-        self.outputs[err] = OutputStream("stderr", self._emit)
-        for number, handler in (
-            (records, self._read_records),
-            (out, self.outputs[out].feed),
-            (err, self.outputs[err].feed),
-            (faults, self._read_faults),
-            (status, self._read_status),
-        ):
-            _enlarge(number)
-            self.selector.register(number, selectors.EVENT_READ, handler)
-        job = Job.of(self.settings, self.started)
-        with contextlib.suppress(BrokenPipeError):  # it died at once; its status says how
-            os.write(self.commands, msgspec.json.encode(job) + b"\n")
-        return process
-
-    def _pump_until_stopped(self) -> None:
-        """Pass on what comes until the worker is gone, or has to go."""
-        limit = self.settings.timeout
-        deadline = None if limit is None else self.started + limit
-        try:
-            if self._pump(deadline):
-                return
-            self.stopped = "interrupted" if self.stop and self.stop.is_set() else "timeout"
-        except KeyboardInterrupt:
-            self.stopped = "interrupted"
-        if self.end is not None:
-            return
-        if self.worker:
-            with contextlib.suppress(OSError):
-                os.kill(self.worker, DUMP_SIGNAL)
-            self._pump(time.monotonic() + _DUMP_SECONDS, until_dump=True)
-
-    def _finish(self) -> End:
-        self._let_go()
-        self._pump(time.monotonic() + _DRAIN_SECONDS, stoppable=False)
-        for output in self.outputs.values():
-            output.close()
-        end = self.end
-        if end is None:
-            death = Death(
-                status=self.status.decode("ascii", "replace"),
-                dump=self.faults.decode("utf-8", "replace"),
-                stopped=self.stopped,
-                seconds=self.writer.now(),
-            )
-            self._close_partial_line()
-            for made in self.autopsy.records(death):
+            _wait(child, settings, file, stop)
+            end: End | None = None
+            for made in child.finish():
                 if isinstance(made, End):
                     end = made
                 else:
-                    self._emit(made)
+                    file.emit(made)
+        finally:
+            child.close()
         assert end is not None
-        if self.file.lost and self.file.lost not in end.reason:
-            reason = "; ".join(filter(None, (end.reason, self.file.lost)))
-            end = msgspec.structs.replace(end, reason=reason)
-        self._emit(end)
+        return _ended(file, end)
+    finally:
+        file.close()
+
+
+def _wait(child: Child, settings: Settings, file: TraceFile, stop: threading.Event | None) -> None:
+    """Pass on what comes until the worker is gone, or has to go."""
+    limit = settings.timeout
+    deadline = None if limit is None else file.started + limit
+    try:
+        if child.wait(deadline):
+            return
+        child.stopped = "interrupted" if stop and stop.is_set() else "timeout"
+    except KeyboardInterrupt:
+        child.stopped = "interrupted"
+    child.dump()
+
+
+def _ended(file: TraceFile, end: End) -> End:
+    """The end record, in the trace."""
+    lost = file.file.lost
+    if lost and lost not in end.reason:
+        end = msgspec.structs.replace(end, reason="; ".join(filter(None, (end.reason, lost))))
+    file.emit(end)
+    return end
+
+
+class Driver:
+    """A recording that a person drives, on a thread of its own.
+
+    `Driver.start(…)` starts the worker, which loads the file and waits (`Waiting`, kind `start`).
+    `send` hands it a command, from any thread, at once. `on_record` is called in the driver's
+    thread with every record; the `End` comes last, after `stop`, and not before: a worker that
+    ends (a script that is over) or dies leaves a `Waiting` of kind `end` behind, and a `Rerun`
+    after it starts a new worker on the same trace.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        trace: Path | None,
+        on_record: OnRecord,
+        breakpoints: Sequence[Breakpoint] = (),
+    ) -> None:
+        self.end: End | None = None
+        """How it ended, once it has."""
+        self.error: BaseException | None = None
+        """What `on_record` raised, which ended the recording."""
+        self._settings = msgspec.structs.replace(settings, record="steps", timeout=None)
+        self._file = TraceFile(trace, self._see)
+        self._on_record = on_record
+        self._lock = threading.Lock()
+        self._child: Child | None = None
+        self._stopping = threading.Event()
+        self._breakpoints = SetBreakpoints(breakpoints=tuple(breakpoints))
+        self._rerun: Rerun | None = None
+        """Sent, and no run began for it yet."""
+        self._idle: queue.SimpleQueue[AnyCommand] = queue.SimpleQueue()
+        """What is sent while there is no worker."""
+        self._run = 0
+        self._waits = 0
+        self._stage: Stage = "load"
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._drive, name="tcw driver", daemon=True)
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        trace: Path | None,
+        on_record: OnRecord,
+        breakpoints: Sequence[Breakpoint] = (),
+    ) -> Driver:
+        """Start the recording. `trace` is written anew; None writes nothing to disk.
+
+        Raises OSError where the trace file cannot be created.
+        """
+        driver = cls(settings, trace=trace, on_record=on_record, breakpoints=breakpoints)
+        driver._thread.start()
+        return driver
+
+    def send(self, command: AnyCommand) -> None:
+        """Hand the worker a command. Never waits, from any thread."""
+        if isinstance(command, Stop):
+            self.stop()
+            return
+        with self._lock:
+            if isinstance(command, SetBreakpoints):
+                self._breakpoints = command
+            elif isinstance(command, Rerun):
+                self._rerun = command
+            if self._child is None:
+                self._idle.put(command)
+            else:
+                self._child.send(_encode(command) + b"\n")
+
+    def note(self, note: Note) -> None:
+        """Keep a reader's words in the trace; `on_record` gets them in the calling thread."""
+        self._file.emit(note)
+
+    def stop(self) -> None:
+        """End the recording and its worker; `join` waits until that is done."""
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            self._stopping.set()
+            self._idle.put(Stop())
+            if self._child is not None:
+                self._child.send(_encode(Stop()) + b"\n")
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the recording has ended, with nothing left behind; False at the timeout."""
+        return self._ended.wait(timeout)
+
+    def _drive(self) -> None:
+        end = End(status="interrupted", seconds=0.0)
+        try:
+            job = Job.of(self._settings, self._file.started, driven=True)
+            while True:
+                end = self._work(job)
+                again = None if self._stopping.is_set() else self._next_run()
+                if again is None:
+                    break
+                settings = msgspec.structs.replace(again.settings, record="steps", timeout=None)
+                job = Job.of(
+                    settings,
+                    self._file.started,
+                    driven=True,
+                    first_run=self._run + 1,
+                    rerun=again,
+                )
+        except BaseException as error:
+            self.error = error
+        finally:
+            with contextlib.suppress(Exception):
+                self.end = _ended(self._file, end)
+            self._file.close()
+            self._ended.set()
+
+    def _work(self, job: Job) -> End:
+        """One worker, from its start to its end."""
+        child = Child(job, self._file, self._stopping)
+        try:
+            with self._lock:
+                self._child = child
+                child.send(_encode(self._breakpoints) + b"\n")
+                if self._stopping.is_set():
+                    child.send(_encode(Stop()) + b"\n")
+            if not child.wait():
+                # told to stop: it has a moment to do so by itself
+                child.stop = None
+                if not child.wait(time.monotonic() + _STOP_SECONDS):
+                    child.stopped = "interrupted"
+            with self._lock:
+                self._child = None
+            end: End | None = None
+            for made in child.finish():
+                if isinstance(made, End):
+                    end = made
+                elif not self._stopping.is_set():
+                    self._file.emit(made)
+        finally:
+            with self._lock:
+                self._child = None
+            child.close()
+        assert end is not None
+        if not self._stopping.is_set() and self._rerun is None:
+            self._say_that_it_is_over(end)
         return end
 
-    def _pump(
-        self, deadline: float | None, *, stoppable: bool = True, until_dump: bool = False
-    ) -> bool:
-        """Read from all pipes until they end (True) or the deadline has come (False)."""
-        while self.selector.get_map():
-            now = time.monotonic()
-            if deadline is not None and now >= deadline:
-                return False
-            if stoppable and not until_dump and self.stop is not None and self.stop.is_set():
-                return False
-            waits = [output.due(now) for output in self.outputs.values()]
-            if deadline is not None:
-                waits.append(deadline - now)
-            if self.stop is not None:
-                waits.append(0.1)
-            dumped = until_dump and self.faults.endswith(b"\n") and b"Current thread" in self.faults
-            if dumped:
-                waits.append(_QUIET_SECONDS)
-            due = [wait for wait in waits if wait is not None]
-            ready = self.selector.select(max(0.0, min(due)) if due else None)
-            if dumped and not ready:
-                return False
-            for key, _ in ready:
-                data = os.read(key.fd, _READ_BYTES)
-                if data:
-                    key.data(data)
-                else:
-                    self.selector.unregister(key.fd)
-                    os.close(key.fd)
-            now = time.monotonic()
-            for output in self.outputs.values():
-                output.flush_if_due(now)
-        return True
+    def _say_that_it_is_over(self, end: End) -> None:
+        why = "the run is over" if end.status == "ok" else f"the worker is gone: {end.status}"
+        self._file.emit(
+            Waiting(
+                number=self._waits + 1,
+                kind="end",
+                why="; ".join(filter(None, (why, end.reason))),
+                stage=self._stage,
+            )
+        )
 
-    def _read_records(self, data: bytes) -> None:
-        for found in self.decoder.feed(data):
-            if isinstance(found, End):
-                self.end = found
-                continue
-            if isinstance(found, Start):
-                self.worker = found.pid
-            self.autopsy.see(found)
-            self.on_record(found)
-
-    def _read_faults(self, data: bytes) -> None:
-        self.faults = (self.faults + data)[-(1 << 20) :]
-
-    def _read_status(self, data: bytes) -> None:
-        self.status += data
-
-    def _emit(self, made: Record) -> None:
-        """Add a record of the front end's own."""
-        self.writer.emit(made)
-        self.on_record(made)  # type: ignore[arg-type]
-
-    def _close_partial_line(self) -> None:
-        """A worker that was killed while it wrote has left a line without an end."""
-        if self.trace >= 0:
-            size = os.fstat(self.trace).st_size
-            if size and os.pread(self.trace, 1, size - 1) != b"\n":
-                self.file(b"\n")
-
-    def _let_go(self) -> None:
-        """The end of the lifeline makes the guardian kill every process of the recording."""
-        if self.lifeline >= 0:
-            os.close(self.lifeline)
-            self.lifeline = -1
-            os.close(self.commands)
-
-    def _reap(self, process: subprocess.Popen[bytes]) -> None:
+    def _next_run(self) -> Rerun | None:
+        """What to run next in a new worker; None where there is to be none."""
         while True:
-            try:
-                process.wait(_DRAIN_SECONDS)
-            except KeyboardInterrupt:
-                continue
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            break
-        if not self.status and self.worker:
-            # The guardian itself was killed; what it watched has to go without it.
-            with contextlib.suppress(OSError):
-                os.killpg(self.worker, signal.SIGKILL)
-            kill_marked(self.mark)
+            with self._lock:
+                again, self._rerun = self._rerun, None
+            if again is not None:
+                return again
+            if isinstance(self._idle.get(), Stop):
+                return None
 
-
-def _fresh_caches(folder: Path | None) -> dict[str, str]:
-    """Where torch and Triton shall keep what they compile, in their own variables."""
-    if folder is None:
-        return {}
-    return {
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
-        "TCW_CACHE_DIR": str(folder / "tcw"),
-        "TRITON_CACHE_DIR": str(folder / "triton"),
-    }
-
-
-def _enlarge(number: int) -> None:
-    """A larger pipe, so that the worker seldom waits for the front end."""
-    if sys.platform == "linux":
-        import fcntl
-
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    def _see(self, record: AnyRecord) -> None:
+        """Every record of the worker's and of the front end's."""
+        if isinstance(record, Run):
+            self._run = record.number
+            self._waits = 0
+            with self._lock:
+                self._rerun = None
+        elif isinstance(record, Waiting):
+            self._waits, self._stage = record.number, record.stage
+        elif isinstance(record, StageStart):
+            self._stage = record.stage
+        self._on_record(record)

@@ -50,7 +50,9 @@ def load_model(code: UserCode, settings: Settings, calls: list[CallSpecification
 
     Raises `UserError` where they are missing or something else, and whatever the file raises.
     """
-    module = ModuleType(_free_name(Path(code.file).stem))
+    sys.modules.pop(code.module, None)  # that of an earlier run
+    code.module = _free_name(Path(code.file).stem)
+    module = ModuleType(code.module)
     module.__file__ = code.file
     sys.modules[module.__name__] = module
     exec(code.code, vars(module))

@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.control.recorder import Recorder
-from compiler.trace.records import FrameEnd, Record
+from compiler.trace.records import (
+    Bytecode,
+    FrameEnd,
+    Progress,
+    Record,
+    Settings,
+    Source,
+    Step,
+    Text,
+)
+
+NOT_KEPT = (Step, Bytecode, Text, Source, Progress)
+"""Records that no comparison of two runs needs, and which are many or large."""
 
 
 @dataclass
@@ -18,7 +30,22 @@ class WorkerRecorder(Recorder):
     calls: int = 0
     """Compiled calls so far."""
 
+    run: list[Record] | None = None
+    """The records of this run but those of `NOT_KEPT`, where the compile is driven."""
+
     def emit(self, record: Record) -> None:
+        if self.run is not None and not isinstance(record, NOT_KEPT):
+            self.run.append(record)
         if isinstance(record, FrameEnd) and record.status == "failed":
             self.failed = record.compile_id
         super().emit(record)
+
+    def begin_run(self, settings: Settings) -> None:
+        """The same model is compiled from the start again, with other settings."""
+        self.start_over()
+        self.settings = settings
+        self.graphs_unknown = True
+        self.failed = ""
+        self.call = self.calls = 0
+        self.kept.clear()
+        self._warned.clear()

@@ -7,6 +7,7 @@ import signal
 
 import msgspec
 
+from compiler.control.commands import Rerun
 from compiler.trace.records import Part, Settings
 from compiler.trace.writer import clean
 
@@ -23,9 +24,23 @@ class Job(Part):
     file: bytes
     """The file's name as the system has it: JSON cannot carry a name that is no UTF-8."""
     arguments: tuple[bytes, ...]
+    driven: bool = False
+    """A person drives it: it waits before its first step, and takes commands."""
+    first_run: int = 1
+    """Number of its first run, where it is driven."""
+    rerun: Rerun | None = None
+    """What was asked for, where the worker of an earlier run is gone."""
 
     @classmethod
-    def of(cls, settings: Settings, started: float) -> Job:
+    def of(
+        cls,
+        settings: Settings,
+        started: float,
+        *,
+        driven: bool = False,
+        first_run: int = 1,
+        rerun: Rerun | None = None,
+    ) -> Job:
         """The job of recording with these settings."""
         plain = msgspec.structs.replace(
             settings,
@@ -37,6 +52,9 @@ class Job(Part):
             started=started,
             file=os.fsencode(settings.file),
             arguments=tuple(os.fsencode(argument) for argument in settings.arguments),
+            driven=driven,
+            first_run=first_run,
+            rerun=rerun,
         )
 
     def exact_settings(self) -> Settings:

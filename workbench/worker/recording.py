@@ -12,7 +12,18 @@ from typing import NoReturn
 
 import msgspec
 
-from compiler.trace.records import SCHEMA_VERSION, End, Failure, Progress, Settings, Start, Status
+from compiler.control.commands import Rerun
+from compiler.control.live import Live
+from compiler.trace.records import (
+    SCHEMA_VERSION,
+    End,
+    Failure,
+    Progress,
+    Run,
+    Settings,
+    Start,
+    Status,
+)
 from compiler.trace.writer import TraceWriter
 from workbench.worker.exits import flush_output, leave, watch_os_exit
 from workbench.worker.failures import failure_of
@@ -36,7 +47,8 @@ class Outcome:
 
 def record(pipes: Pipes) -> NoReturn:
     """Read the job, record, write the end record, and end this process."""
-    job = msgspec.json.decode(_first_line(pipes.commands), type=Job)
+    line, unread = _first_line(pipes.commands)
+    job = msgspec.json.decode(line, type=Job)
     stream = RecordStream(pipes.trace, pipes.records)
     writer = TraceWriter(stream, started=job.started)
     settings = job.exact_settings()
@@ -45,46 +57,81 @@ def record(pipes: Pipes) -> NoReturn:
     for standard in (sys.stdout, sys.stderr):
         # As on a terminal: what was printed is out before the next thing goes wrong.
         standard.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-    writer.emit(
-        Start(
-            schema_version=SCHEMA_VERSION,
-            tool_version=tool_version(),
-            settings=settings,
-            python=platform.python_version(),
-            platform=platform.platform(),
-            pid=os.getpid(),
-            time=time.time() - (time.monotonic() - job.started),
-        )
+    start = Start(
+        schema_version=SCHEMA_VERSION,
+        tool_version=tool_version(),
+        settings=settings,
+        python=platform.python_version(),
+        platform=platform.platform(),
+        pid=os.getpid(),
+        time=time.time() - (time.monotonic() - job.started),
     )
     root = os.path.dirname(os.path.abspath(settings.file))
     recorder = WorkerRecorder(writer, settings, user_root=root)
+    resting: list[Outcome] = []
+
+    def end(outcome: Outcome) -> NoReturn:
+        """Write the end record and end this process, from whichever thread."""
+        flush_output()
+        writer.hold()
+        # It goes to the front end alone, which appends it when all output is in the trace.
+        TraceWriter(stream.stream, started=job.started).emit(
+            End(
+                status=outcome.status,
+                seconds=round(writer.now(), 6),
+                records=writer.records,
+                calls=recorder.calls,
+                exit_code=outcome.exit_code,
+                reason="; ".join(filter(None, (outcome.reason, stream.lost))),
+            )
+        )
+        leave(0)
+
+    if job.driven:
+        run = run_record(job.first_run, settings, job.rerun)
+        for made in (start, run) if job.first_run == 1 else (run, start):
+            recorder.emit(made)
+        live = Live(
+            recorder,
+            pipes.commands,
+            unread=unread,
+            stop=lambda: end(resting[0] if resting else Outcome("interrupted")),
+            gone=lambda: leave(1),
+        )
+        live.listen()
+        live.begins(run)
+    else:
+        recorder.emit(start)
+        live = None
     unwatch = watch_os_exit(recorder)
     try:
-        outcome = _perform(recorder)
+        outcome = _perform(recorder, job, live, resting)
     except BaseException as error:  # nothing may leave this process as a traceback of ours
         recorder.emit(failure_of(error, "recording", recorder, culprit="tcw"))
         outcome = Outcome("failed", reason="tcw itself failed")
     unwatch()
-    flush_output()
-    # The end record goes to the front end alone, which appends it when all output is in the trace.
-    TraceWriter(stream.stream, started=job.started).emit(
-        End(
-            status=outcome.status,
-            seconds=round(writer.now(), 6),
-            records=writer.records,
-            calls=recorder.calls,
-            exit_code=outcome.exit_code,
-            reason="; ".join(filter(None, (outcome.reason, stream.lost))),
-        )
+    end(outcome)
+
+
+def run_record(number: int, settings: Settings, rerun: Rerun | None) -> Run:
+    """The record that a run of a driven recording begins with."""
+    if rerun is None:
+        return Run(number=number, settings=settings)
+    return Run(
+        number=number,
+        settings=settings,
+        because=rerun.because,
+        compared_with=rerun.compare_with,
     )
-    leave(0)
 
 
-def _perform(recorder: WorkerRecorder) -> Outcome:
+def _perform(
+    recorder: WorkerRecorder, job: Job, live: Live | None, resting: list[Outcome]
+) -> Outcome:
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
     try:
-        calls = _specified(settings)
+        calls = specified(settings)
         code = read_user_code(settings.file)
     except UserError as error:
         if error.location is not None:
@@ -108,22 +155,31 @@ def _perform(recorder: WorkerRecorder) -> Outcome:
             )
         )
         return Outcome("failed")
-    status, exit_code = session.run(recorder, code, calls)
-    return Outcome(status, exit_code)
+    if live is None:
+        return Outcome(*session.run(recorder, code, calls))
+    from workbench.worker.driven import Driven
+
+    def rests(ended: tuple[Status, int | None] | None) -> None:
+        """A run is over and the person may leave (or the next one begins)."""
+        resting[:] = [] if ended is None else [Outcome(*ended)]
+
+    return Outcome(*Driven(recorder, code, calls, live, job, rests).runs())
 
 
-def _specified(settings: Settings) -> list[CallSpecification]:
+def specified(settings: Settings) -> list[CallSpecification]:
     try:
         return [parse_inputs(text) for text in settings.inputs]
     except SpecificationError as error:
         raise UserError(str(error), type="BadInputs", doing="reading --inputs") from error
 
 
-def _first_line(descriptor: int) -> bytes:
+def _first_line(descriptor: int) -> tuple[bytes, bytes]:
+    """The job, and what was read beyond it."""
     data = b""
-    while not data.endswith(b"\n"):
+    while b"\n" not in data:
         part = os.read(descriptor, 65536)
         if not part:
             leave(1)  # the front end is gone
         data += part
-    return data
+    line, _, rest = data.partition(b"\n")
+    return line, rest

@@ -9,7 +9,7 @@ import torch
 
 from compiler import pipeline
 from compiler.control.stages import reached
-from compiler.trace.records import Engine, EnginePart, Progress, Warned
+from compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
 from workbench.worker import isolation, patched
 from workbench.worker.backends import register
 from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
@@ -35,31 +35,48 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
     settings = recorder.settings
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
-        register(settings)
-        isolation.step_aside()
-        isolation.prepare_path(recorder.user_root, [settings.file, *settings.arguments])
-        name = os.path.basename(code.file)
+        step_aside(settings, recorder.user_root)
         if form_of(code, settings) == "script":
-            recorder.emit(Progress(stage="load", activity=f"running {name}"))
-            with patched.counting_calls(recorder):
-                ended = _guarded(recorder, "running the script", lambda: run_script(code))
-            if ended[0] == "ok" and not recorder.calls:
-                recorder.emit(
-                    Warned(
-                        message=f"{name} ran as a script and called nothing compiled; a model file "
-                        "has `model` and `example_inputs`"
-                    )
-                )
+            return script(recorder, code)
+        ended, loaded = load(recorder, code, calls)
+        if loaded is None or not reached("capture", settings.until):
             return ended
-        recorder.emit(Progress(stage="load", activity=f"loading {name}"))
-        found: list[Loaded] = []
-        ended = _guarded(
-            recorder, "loading", lambda: found.append(load_model(code, settings, calls))
+        return Session(recorder, loaded).calls()
+
+
+def step_aside(settings: Settings, root: str) -> None:
+    """From here on the process is the user's program: everything of ours is imported."""
+    register(settings)
+    isolation.step_aside()
+    isolation.prepare_path(root, [settings.file, *settings.arguments])
+
+
+def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
+    """Run the file as the script that it is, recorded."""
+    name = os.path.basename(code.file)
+    recorder.emit(Progress(stage="load", activity=f"running {name}"))
+    with patched.counting_calls(recorder):
+        ended = _guarded(recorder, "running the script", lambda: run_script(code))
+    if ended[0] == "ok" and not recorder.calls:
+        recorder.emit(
+            Warned(
+                message=f"{name} ran as a script and called nothing compiled; a model file "
+                "has `model` and `example_inputs`"
+            )
         )
-        patched.warn_if_replaced(recorder)
-        if not found or not reached("capture", settings.until):
-            return ended
-        return Session(recorder, found[0]).calls()
+    return ended
+
+
+def load(
+    recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
+) -> tuple[Ended, Loaded | None]:
+    """Run the file for its model and inputs; None where that failed, which is recorded."""
+    settings = recorder.settings
+    recorder.emit(Progress(stage="load", activity=f"loading {os.path.basename(code.file)}"))
+    found: list[Loaded] = []
+    ended = _guarded(recorder, "loading", lambda: found.append(load_model(code, settings, calls)))
+    patched.warn_if_replaced(recorder)
+    return ended, found[0] if found else None
 
 
 def _guarded(recorder: WorkerRecorder, doing: str, action: Callable[[], object]) -> Ended:
@@ -82,6 +99,8 @@ class Session:
         self.sets = loaded.sets
         self.given = loaded.model
         self.engines = ENGINES[recorder.settings.engine]
+        self.done: list[EngineCalls] = []
+        """What was called so far, an engine each."""
 
     def calls(self) -> Ended:
         """All calls, then the measurements. Answers how the recording ended."""
@@ -96,7 +115,7 @@ class Session:
             return ended_by(error)
         models = [self.given, *(self._copy(original) for _ in self.engines[1:])]
         generators = RandomState.now()
-        done: list[EngineCalls] = []
+        done = self.done
         for engine, model in zip(self.engines, models, strict=True):
             if len(self.engines) > 1:
                 if done:

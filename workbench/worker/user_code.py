@@ -48,6 +48,8 @@ class UserCode:
     """Top-level classes with their lines."""
     compiles: bool = False
     """It mentions `….compile(…)` or `@….compile`, so it may call torch.compile itself."""
+    module: str = ""
+    """Name in `sys.modules` of the module that was made of it; "" before it was loaded."""
 
 
 def read_user_code(path: str) -> UserCode:

@@ -1,16 +1,16 @@
-"""Records of fusion: the pairs that were considered, the rounds, and the groups that it ended with.
+"""Records of fusion: pairs as they are decided, passes as they end, the groups that are left.
 
 Inlining is a decision of its own (`Decided`); what was inlined is in every group that computes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from compiler.engine.records.compiled import Compiled
-from compiler.fusion.decide import Pair
 from compiler.fusion.fuse import Fusion
+from compiler.fusion.pairs import Pair, Round
 from compiler.loops.graph import Call, Reduce, Scan
 from compiler.loops.nest import Nest, Write
 from compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound, Record
@@ -35,26 +35,37 @@ def computed_in(nest: Nest) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def fusion_records(compiled: Compiled, fusion: Fusion) -> Iterator[Record]:
-    """Pairs, rounds, groups."""
-    for pair in fusion.pairs:
-        yield _pair(compiled, pair)
-    left: dict[str, list[Pair]] = {}
-    for pair in fusion.pairs:
-        if pair.fused:
-            left.setdefault(_kind(pair), []).append(pair)
-    before = len(compiled.operations)
-    for number, round_ in enumerate(fusion.rounds, 1):
-        kind = "vertical" if round_.kind == "vertical" else "horizontal"
-        yield FusionRound(
-            graph=compiled.id,
-            round=number,
-            nodes_before=before,
-            nodes_after=round_.groups,
-            fused=tuple(_fused(compiled, pair) for pair in left.pop(kind, ())),
+class FusionRecords:
+    """Writes what fusion decides as it decides it: `compiler.fusion.pairs.Listener`."""
+
+    def __init__(self, compiled: Compiled, emit: Callable[[Callable[[], Record]], None]) -> None:
+        """`emit` is given what makes a record."""
+        self._compiled = compiled
+        self._emit = emit
+        self._left = sum(not isinstance(one, Call) for one in compiled.operations.values())
+
+    def pair(self, pair: Pair) -> None:
+        self._emit(lambda: _pair(self._compiled, pair))
+
+    def round(self, number: int, round: Round, fused: list[Pair]) -> None:
+        before, self._left = self._left, round.groups
+        self._emit(
+            lambda: FusionRound(
+                graph=self._compiled.id,
+                round=number,
+                nodes_before=before,
+                nodes_after=round.groups,
+                fused=tuple(_fused(self._compiled, pair) for pair in fused),
+            )
         )
-        before = round_.groups
-    yield FusionGroups(
+
+    def known_as(self, nodes: Iterable[str]) -> tuple[str, ...]:
+        return self._compiled.operations_of(nodes)
+
+
+def groups_record(compiled: Compiled, fusion: Fusion) -> FusionGroups:
+    """The nests and calls that fusion ended with."""
+    return FusionGroups(
         graph=compiled.id,
         groups=tuple(_group(compiled, step) for step in fusion.program.steps),
     )
@@ -80,7 +91,7 @@ def _pair(compiled: Compiled, pair: Pair) -> FusionPair:
     return FusionPair(
         id=pair.id,
         graph=compiled.id,
-        round=0,
+        round=pair.round,
         phase="commit",
         first=first,
         second=second,

@@ -10,7 +10,7 @@ from compiler.codegen.cpp.unit import Unit
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.records.compiled import Compiled
-from compiler.engine.records.fused import fusion_records, take_members
+from compiler.engine.records.fused import FusionRecords, groups_record, take_members
 from compiler.engine.records.kernels import kernel_records, name_kernels
 from compiler.engine.records.lowered import graph_record, lowered_records
 from compiler.engine.records.planned import plan_record, steps_of
@@ -49,11 +49,17 @@ class GraphRecords:
 
         self._emit(records)
 
+    def fusing(self) -> FusionRecords | None:
+        """Who listens to fusion: nobody, where nothing is recorded."""
+        if self.recorder is None:
+            return None
+        return FusionRecords(self._compiled, lambda make: self._emit(lambda: (make(),)))
+
     def fused(self, fusion: Fusion) -> None:
         def records() -> Iterator[Record]:
             take_members(self._compiled, fusion)
             name_kernels(self._compiled, fusion.program.steps)
-            yield from fusion_records(self._compiled, fusion)
+            yield groups_record(self._compiled, fusion)
 
         self._emit(records)
 

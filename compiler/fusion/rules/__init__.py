@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 RULES = {
     "empty": "a domain without elements is not fused",
@@ -35,3 +36,5 @@ class Refusal:
     reason: str
     legal: bool = False
     """Fusing would be correct, only not worth it: an override may force it."""
+    numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """What was weighed, beside what is known of every pair."""

@@ -96,4 +96,8 @@ def few_pointers(one: Group, two: Group) -> Refusal | None:
     count = len(one.buffers | two.buffers)
     if count <= POINTERS:
         return None
-    return Refusal("pointers", f"{count} arrays in one loop, {POINTERS} at most")
+    return Refusal(
+        "pointers",
+        f"{count} arrays in one loop, {POINTERS} at most",
+        numbers={"arrays": count, "most_arrays": POINTERS},
+    )

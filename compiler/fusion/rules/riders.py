@@ -31,7 +31,12 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
             return Refusal("rider", f"{node.name} reduces part of the row scalars")
         bytes_held += 4 * weights.number(kept_size(mask))
     if bytes_held > L1:
-        return Refusal("working set", f"accumulators take {bytes_held} bytes of {L1}", legal=True)
+        return Refusal(
+            "working set",
+            f"accumulators take {bytes_held} bytes of {L1}",
+            legal=True,
+            numbers={"most_working_set": L1},
+        )
     return None
 
 

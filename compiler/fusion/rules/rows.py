@@ -35,17 +35,26 @@ def strided_rows(mask: Mask, weights: Weights) -> Refusal | None:
         if length <= SINGLE_ROW:
             return None
         return Refusal(
-            "strided rows", f"one row of {length} elements leaves all but one core idle", legal=True
+            "strided rows",
+            f"one row of {length} elements leaves all but one core idle",
+            legal=True,
+            numbers={"row_elements": length, "most_row_elements": SINGLE_ROW},
         )
     inner, reduced = mask[-1]
     width = weights.number(inner)
     footprint = length * 4 * (1 if reduced else LANES)
     if width < LANES:
         return Refusal(
-            "strided rows", f"rows of {mask_text(mask)} lie in runs of {width} elements", legal=True
+            "strided rows",
+            f"rows of {mask_text(mask)} lie in runs of {width} elements",
+            legal=True,
+            numbers={"run_elements": width, "least_run_elements": LANES},
         )
     if footprint > L2:
         return Refusal(
-            "strided rows", f"a row of {mask_text(mask)} takes {footprint} bytes", legal=True
+            "strided rows",
+            f"a row of {mask_text(mask)} takes {footprint} bytes",
+            legal=True,
+            numbers={"row_bytes": footprint, "most_row_bytes": L2},
         )
     return None

@@ -236,3 +236,5 @@ class Bytecode(Record):
     location: Location
     text: TextHash
     """One instruction a line, `ip opcode argument`."""
+    lines: tuple[int, ...] = ()
+    """Source line of each instruction, 0 for one that has none."""

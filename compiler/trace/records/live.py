@@ -72,15 +72,18 @@ class Asked(Record):
     location: Location | None = None
 
 
+WaitingKind = Literal[
+    "start", "step", "graph", "pass", "decision", "stage", "event", "breakpoint", "end"
+]
+"""`event`: a break, a recompile, a cache miss. `end`: the run is over; the worker stays."""
+
+
 class Waiting(Record):
     """The compile stands still until a command comes."""
 
     number: int
     """Counts from 1 in the run."""
-    kind: Literal[
-        "start", "step", "graph", "pass", "decision", "stage", "event", "breakpoint", "end"
-    ]
-    """`event`: a break, a recompile, a cache miss. `end`: the run is over; the worker stays."""
+    kind: WaitingKind
     why: str
     """`step over`, `breakpoint 2: model.py:19`, `first rejected fusion`, …"""
     stage: Stage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from compiler.trace.records import (
     Decided,
     FusionGroups,
     FusionPair,
+    FusionRound,
     Kernel,
     Lowered,
     MemoryPlan,
@@ -108,7 +110,7 @@ def test_loops_read_as_loop_nests(training: tuple[Recorded, Products]) -> None:
 def test_pairs_and_groups_are_those_of_fusion(training: tuple[Recorded, Products]) -> None:
     recorded, products = training
     pairs = [pair for fusion in products.fusions for pair in fusion.pairs]
-    assert [pair.id for pair in recorded.all(FusionPair)] == [pair.id for pair in pairs]
+    assert list(dict.fromkeys(p.id for p in recorded.all(FusionPair))) == [p.id for p in pairs]
     verdicts = {pair.id: pair.fused for pair in recorded.all(FusionPair)}
     assert verdicts == {pair.id: pair.fused for pair in pairs}
     for fusion, groups in zip(products.fusions, recorded.all(FusionGroups), strict=True):
@@ -168,3 +170,34 @@ def test_every_section_can_be_shown(training: tuple[Recorded, Products]) -> None
     recorded, _ = training
     for name in SECTIONS:
         assert to_text(explain(recorded, 100, 40, (name,)), 100)
+
+
+def test_fusion_is_recorded_as_it_goes_on(training: tuple[Recorded, Products]) -> None:
+    """Whoever waits at a decision finds in the trace all that fell before it."""
+    recorded, products = training
+    graph = f"{products.graphs[0].name}/lowered"
+    kinds = (SchedulerNode, Decided, FusionPair, FusionRound, FusionGroups)
+    mine = [
+        one
+        for one in recorded.records
+        if isinstance(one, kinds)
+        and (one.graph == graph or (isinstance(one, Decided) and f"{one.graph}/lowered" == graph))
+    ]
+    decided = [one for one in mine if isinstance(one, Decided) and one.kind == "fuse"]
+    nodes = [place for place, one in enumerate(mine) if isinstance(one, SchedulerNode)]
+    assert nodes[-1] < mine.index(decided[0])
+    assert isinstance([one for one in mine if not isinstance(one, Decided)][-1], FusionGroups)
+    round_ = 1
+    for before, one in itertools.pairwise(mine):
+        if isinstance(one, FusionPair):
+            assert one.round == round_
+            assert isinstance(before, Decided)
+            assert (before.id, before.choice == "fuse") == (one.id, one.fused)
+        elif isinstance(one, FusionRound):
+            assert one.round == round_
+            assert one.nodes_before - one.nodes_after == len(one.fused)
+            round_ += 1
+    pairs = [one for one in mine if isinstance(one, FusionPair)]
+    rounds = [one for one in mine if isinstance(one, FusionRound)]
+    assert sum(len(one.fused) for one in rounds) == sum(pair.fused for pair in pairs)
+    assert round_ == len(products.fusions[0].rounds) + 1

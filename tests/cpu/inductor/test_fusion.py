@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from compiler.control.decisions import engine_of, split_id
 from compiler.inductor.fusion_attempts import Attempt, explain, score_parts
 from compiler.inductor.fusion_rules import RULES, SILENT, rule_of
 from compiler.trace.records import FusionGroups, FusionPair, FusionRound, SchedulerNode, Warned
@@ -63,14 +64,21 @@ def test_pairs_that_may_fuse_carry_a_score_from_screening(watched: Watched) -> N
         assert str(pair.shared_bytes) in pair.score_text
 
 
-def test_ids_number_distinct_pairs_in_order_of_first_test(transformer: Watched) -> None:
-    first: dict[tuple[str, str], None] = {}
-    for one, two, _ in transformer.pairs:
-        first[one, two] = None
-    numbers = {(pair.first, pair.second): pair.id for pair in transformer.recorded.all(FusionPair)}
-    assert [numbers[pair] for pair in first] == [
-        f"inductor/0/0/inference/fuse#{number}" for number in range(1, len(first) + 1)
+def test_ids_name_the_nodes_that_carry_a_pair(transformer: Watched) -> None:
+    nodes = {node.name: node for node in transformer.recorded.all(SchedulerNode)}
+    groups: dict[str, set[str]] = {}
+    for pair in transformer.recorded.all(FusionPair):
+        graph, kind, (left, right) = split_id(pair.id)
+        assert (engine_of(pair.id), graph, kind) == ("inductor", "0/0/inference", "fuse")
+        if pair.first in nodes and pair.second in nodes:
+            for name, node in ((left, pair.first), (right, pair.second)):
+                assert name.partition(".")[0] in nodes[node].origins
+        groups.setdefault(pair.id, set()).add(f"{pair.first} {pair.second}")
+    single = [
+        {one for one in pairs if "_" not in one}  # a pair of groups comes under its carriers' id
+        for pairs in groups.values()
     ]
+    assert all(len(pairs) <= 1 for pairs in single)
 
 
 def test_kind_follows_the_data(transformer: Watched) -> None:
@@ -131,7 +139,7 @@ def test_rules_are_short_names() -> None:
 
 
 def test_a_reason_is_filled_in_and_survives_a_format_that_does_not_fit() -> None:
-    attempt = Attempt("op0", "op1", False, None)
+    attempt = Attempt("", "op0", "op1", False, None)
     attempt.said = ("device mismatch (%s vs %s)", ("cpu", "cuda:0"))
     assert explain(attempt) == ("device", "device mismatch (cpu vs cuda:0)", "")
     attempt.said = ("device mismatch (%s vs %s)", ("cpu",))

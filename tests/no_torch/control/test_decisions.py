@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from compiler.control.decisions import (
     APART,
+    ENGINES,
     FUSE,
+    INDUCTOR,
     Decided,
     Decision,
     Gate,
     OverrideError,
     decision_id,
+    engine_of,
     read_overrides,
     split_id,
 )
@@ -122,7 +125,10 @@ NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 @given(st.lists(NAMES, min_size=1, max_size=3), NAMES, st.sampled_from(["0/0", "1/2", "3/0_1"]))
 def test_an_id_can_be_taken_apart(names: list[str], kind: str, compile_id: str) -> None:
     graph = f"{compile_id}/forward"
-    assert split_id(decision_id(graph, kind, *names)) == (graph, kind, tuple(names))
+    for engine in ENGINES:
+        id = decision_id(graph, kind, *names, engine=engine)
+        assert engine_of(id) == engine
+        assert split_id(id) == (graph, kind, tuple(names))
 
 
 @given(st.sets(NAMES, max_size=6), st.sets(NAMES, max_size=6), NAMES, NAMES)
@@ -153,7 +159,7 @@ def test_a_file_of_overrides(tmp_path: Path) -> None:
     [
         ("tcw/0/0 = apart", "both in quotes"),
         (f'"{EXP_SUM}" = true', 'it takes a choice in quotes, such as "apart"'),
-        ('"inductor/0/0/forward/fuse#4" = "apart"', "ids of decisions begin with tcw/"),
+        ('"eager/0/0/forward/fuse/a+b" = "apart"', "ids of decisions begin with tcw/ or inductor/"),
         ('[tcw]\nx = "apart"', "it takes a choice in quotes"),
     ],
 )
@@ -182,3 +188,97 @@ def test_what_came_together_through_others_is_said_last() -> None:
     assert not gate.fuse(decision, ["add"], ["mul"])
     gate.joined(decision)
     assert [one.choice for one in gate.decided] == [APART, FUSE]
+
+
+def test_the_same_names_in_another_engine_are_another_decision() -> None:
+    other = decision_id(GRAPH, FUSE, "exp", "sum_1", engine=INDUCTOR)
+    gate = Gate({other: APART})
+    assert gate.fuse(fusion("exp", "sum_1"), ["exp"], ["sum_1"])
+    assert not gate.veto(GRAPH, ["exp"], ["sum_1"])
+    assert gate.chosen(GRAPH, FUSE) == {}
+    assert gate.chosen(GRAPH, FUSE, INDUCTOR) == {"exp+sum_1": APART}
+    assert gate.text(GRAPH) == ""
+    assert [id for id, _ in gate.unknown()] == [other]
+
+
+def test_an_answer_that_is_not_kept_says_how_the_decision_would_go() -> None:
+    seen: list[Decided] = []
+    gate = Gate({EXP_SUM: APART}, seen.append)
+    answer = gate.answer(fusion("exp", "sum_1"))
+    assert (answer.choice, answer.overridden) == (APART, True)
+    assert gate.decided == seen == []
+    assert gate.keep(answer) == APART
+    assert seen == [answer]
+
+
+def test_a_refusal_that_was_followed_later_is_none() -> None:
+    gate = Gate({EXP_SUM: FUSE})
+    gate.decide(fusion("exp", "sum_1", default=APART, cycle=True))
+    assert gate.refused()
+    gate.decide(fusion("exp", "sum_1", default=APART))
+    assert not gate.refused()
+
+
+def test_a_decision_that_is_known_but_not_kept_helps_with_a_misspelt_override() -> None:
+    gate = Gate({"inductor/0/0/forward/fuse/amax+exq": APART})
+    gate.known("inductor/0/0/forward/fuse/amax+exp")
+    assert [near for _, near in gate.unknown()] == ["inductor/0/0/forward/fuse/amax+exp"]
+
+
+def test_a_person_is_asked_unless_the_stage_asked_the_same_before() -> None:
+    asked: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        asked.append(decision.id)
+        return APART
+
+    gate = Gate(ask=ask)
+    assert gate.answer(fusion("exp", "sum_1"), ask=False).choice == FUSE
+    assert gate.answer(fusion("exp", "sum_1")).choice == APART
+    assert gate.answer(fusion("exp", "sum_1")).choice == APART
+    assert asked == [EXP_SUM]
+
+
+def test_a_person_is_asked_and_holds_from_then_on() -> None:
+    asked: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        asked.append(decision.id)
+        return APART
+
+    gate = Gate(ask=ask)
+    assert gate.asks
+    assert not gate.silent
+    assert not gate.fuse(fusion("exp", "sum_1"), ["exp"], ["sum_1"])
+    assert gate.overrides == {EXP_SUM: APART}
+    assert not gate.fuse(fusion("mul", "sum_2"), ["mul", "exp"], ["sum_2", "sum_1"])
+    assert asked == [EXP_SUM]
+
+
+def test_an_illegal_answer_changes_nothing() -> None:
+    gate = Gate(ask=lambda decision: FUSE)
+    assert not gate.fuse(fusion("exp", "sum_1", APART, cycle=True), ["exp"], ["sum_1"])
+    assert not gate.overrides
+
+
+def test_a_choice_that_was_not_taken_is_not_offered_again() -> None:
+    """A file would have taken it the first time: an answer must mean the same as a file."""
+    asked: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        asked.append(decision.default)
+        return ""
+
+    gate = Gate(ask=ask)
+    illegal, unprofitable = fusion("exp", "sum_1", APART, cycle=True), fusion("exp", "sum_1", APART)
+    gate.decide(illegal)
+    gate.decide(unprofitable)
+    gate.decide(unprofitable)
+    gate.decide(fusion("exp", "sum_1"))
+    assert asked == [APART, APART, FUSE]
+
+
+def test_a_gate_that_nobody_listens_to_is_silent() -> None:
+    assert Gate().silent
+    assert not Gate(watch=lambda decided: None).silent
+    assert not Gate({EXP_SUM: APART}).silent

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
-from compiler.control.decisions import Gate
+from compiler.control.decisions import Decision, Detail, Gate
 from compiler.fusion.fuse import fuse
+from compiler.fusion.pairs import Pair, Round
 from compiler.loops.expressions import Const, Gather, IndexTerm, ReadIndexed
 from compiler.loops.graph import Buffer, Call, Graph, Operand
 from compiler.loops.layouts import Layout, slice_dimension
-from compiler.loops.nest import Reduction, Write, expressions
+from compiler.loops.nest import Nest, Reduction, Write, expressions
+from compiler.loops.printer import nest_text
 from compiler.loops.verifier import verify_program
 from tests.no_torch.fusion.build import Builder, F, load, nests, only_nest, op, rows
 
@@ -249,3 +253,51 @@ def test_memory_that_nobody_writes_is_made(dtype: str) -> None:
     fusion = fuse(graph)
     verify_program(fusion.program)
     assert [s.buffer for s in only_nest(fusion).statements if isinstance(s, Write)] == ["none"]
+
+
+class Told:
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.pairs: list[Pair] = []
+        self.rounds: list[Round] = []
+
+    def pair(self, pair: Pair) -> None:
+        self.pairs.append(pair)
+
+    def round(self, number: int, round: Round, fused: list[Pair]) -> None:
+        self.rounds.append(round)
+        assert number == len(self.rounds)
+        assert fused == [pair for pair in self.pairs if pair.fused and pair.round == number]
+
+    def known_as(self, nodes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name.upper() for name in nodes)
+
+
+def test_a_listener_is_told_as_decisions_fall() -> None:
+    told, seen = Told(), list[int]()
+    gate = Gate(watch=lambda decided: seen.append(len(told.pairs)))
+    fusion = fuse(normalisation().graph, gate, told)
+    assert seen == list(range(len(seen)))
+    assert told.rounds == fusion.rounds
+    assert {pair.id: pair for pair in told.pairs} == {pair.id: pair for pair in fusion.pairs}
+
+
+def test_who_is_asked_sees_both_sides_and_the_nest_that_they_would_become() -> None:
+    details: dict[str, Detail] = {}
+
+    def ask(decision: Decision) -> str:
+        if decision.detail is not None:
+            details[decision.id] = decision.detail()
+        return ""
+
+    gate = Gate(ask=ask)
+    fusion = fuse(normalisation().graph, gate, Told())
+    assert all(one.decision.detail is None for one in gate.decided)
+    (text,) = (nest_text(step) for step in fusion.program.steps if isinstance(step, Nest))
+    last = [pair for pair in fusion.pairs if pair.fused][-1]
+    detail = details[last.id]
+    assert detail.first == tuple(name.upper() for name in last.first_group)
+    assert detail.second == tuple(name.upper() for name in last.second_group)
+    assert detail.if_fused.partition("\n")[2] == text.partition("\n")[2]
+    assert "two loop nests" in detail.means

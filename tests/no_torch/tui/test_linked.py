@@ -76,7 +76,10 @@ async def test_a_pair_lights_the_lines_of_both_halves(open_trace: Open, block_fi
     async with open_trace(block_file, (200, 55)) as reader:
         await reader.press("1")
         await reader.go("fusion")
-        await reader.press("j", "j", "j", "j", "j")
+        pane = reader.pane("fusion")
+        wanted = next(i for i, row in enumerate(pane.rows) if "amax,amax,any + exp,sum" in row.text)
+        while pane.cursor != wanted:
+            await reader.press("j" if pane.cursor < wanted else "k")
         source = reader.pane("source")
         assert {refs.split_source(source.rows[i].ref)[1] for i in source.lit} == {18, 19}
         assert "A and B were fused" in reader.text()

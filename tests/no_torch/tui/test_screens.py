@@ -31,7 +31,6 @@ async def _linked(reader: Reader) -> None:
 
 async def _fusion(reader: Reader) -> None:
     await reader.go("fusion")
-    await reader.press("j", "j", "j", "j", "j")
 
 
 async def _recompiles(reader: Reader) -> None:

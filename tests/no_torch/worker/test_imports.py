@@ -15,6 +15,7 @@ PACKAGES = ("compiler", "viewers", "workbench", "sample_models")
 BEFORE_STEPPING_ASIDE = {
     ("workbench/worker/process.py", "workbench.worker.recording"),
     ("workbench/worker/recording.py", "workbench.worker"),
+    ("workbench/worker/recording.py", "workbench.worker.driven"),
     ("workbench/worker/backends.py", "compiler.engine"),
 }
 """These run before the user's file loads."""

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
-from viewers.panes import fusion
+import pytest
+
+from compiler.trace.records import Decided, Resumed, Text
+from tests.no_torch.asking import ID, decided, operations, stopped
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.panes import fusion, pair_loops
 from viewers.panes.view import View
+from viewers.summary.fusion import saved_bytes
 
 
 def texts(rows) -> str:  # type: ignore[no-untyped-def]
@@ -16,25 +22,26 @@ def test_each_pair_is_listed_once_and_rejections_by_rule(block: View) -> None:
     assert "✗ 9 something" in words
     assert "✗ 3 no shared data" in words
     assert "· 5 more" in words
-    block.unfolded.add("rule:0/0/forward/lowered:between")
+    assert "may fuse; one of the two fused elsewhere first" in words
+    block.unfolded |= {f"rule:0/0/forward/lowered:{rule}" for rule in ("between", "")}
     assert "· 5 more" not in texts(fusion.decisions(block, 100).rows)
 
 
 def test_both_halves_and_what_they_became(block: View) -> None:
     pair = next(p for p in fusion.pairs_of(block) if p.first == "op9_op10_op11" and p.tests == 2)
     block.pair = pair.id
-    assert fusion.loops(block, 60, "A").subject == "amax, amax, any"
-    words = texts(fusion.loops(block, 60, "B").rows)
+    assert pair_loops.loops(block, 60, "A").subject == "amax, amax, any"
+    words = texts(pair_loops.loops(block, 60, "B").rows)
     assert "for p1 in 128:" in words
     assert "buf13[p0] += buf12[p0, p1]" in words
     shared = {
         span[0]
-        for row in fusion.loops(block, 60, "A").rows
+        for row in pair_loops.loops(block, 60, "A").rows
         for span in row.body
         if span[1] == "shared"
     }
     assert shared == {"buf8", "buf9", "buf10", "buf11"}
-    assert fusion.became(block, 60).subject == "op9–14"
+    assert pair_loops.became(block, 60).subject == "op9–14"
 
 
 def test_the_verdict_has_the_rule_and_the_numbers(block: View) -> None:
@@ -46,3 +53,111 @@ def test_the_verdict_has_the_rule_and_the_numbers(block: View) -> None:
     fused = fusion.pairs_of(block)[0]
     block.pair = fused.id
     assert "A and B were fused" in texts(fusion.verdict(block, 100))
+
+
+@pytest.fixture
+def waits() -> View:
+    return view_of(stopped())
+
+
+def glyphs(view: View) -> list[str]:
+    rows = fusion.decisions(view, 100).rows
+    return [
+        row.text.strip()[0] for row in rows if row.key.startswith("pair:") and row.text[1] != " "
+    ]
+
+
+def test_at_a_decision_it_is_the_one_that_is_looked_at(waits: View) -> None:
+    content = fusion.decisions(waits, 100)
+    assert content.start == f"pair:{ID}"
+    assert content.right[0][0] == "3 fused · 18 not · 6 open"
+    assert glyphs(waits)[:5] == ["✓", "✓", "✓", "◆", "·"]
+    assert pair_loops.loops(waits, 60, "A").subject == "amax, amax, any"
+    assert fusion.verdict(waits, 100)[0].text.startswith("Fuse A and B?")
+
+
+def test_what_would_become_of_both_says_where_it_is_a_sketch(waits: View) -> None:
+    content = pair_loops.if_fused(waits, 60)
+    assert content.name == "if fused"
+    assert "1 loop nest" in content.right[0][0]
+    assert content.right[-1][0].strip() == "sketched"
+    words = [row.text.rstrip() for row in content.rows]
+    assert words[1:] == [
+        "      for p0 in 4096:",
+        "        for p1 in 128:",
+        "  ≈18     buf9[p0] max= buf8[p0, p1]",
+        "        for p1 in 128:",
+        "   19     buf12[p0, p1] = exp(buf8[p0, p1] - buf9[p0])",
+    ]
+
+
+def test_a_nest_in_other_words_is_shown_as_it_was_printed() -> None:
+    body = "for i in 4:\n  x = a[i]\n  while odd:"
+    records = [*stopped(if_fused="raw", sketched=False), Text(hash="raw", body=body)]
+    content = pair_loops.if_fused(view_of(records), 60)
+    assert [row.text.strip() for row in content.rows[1:]] == [
+        "for i in 4:",
+        "x = a[i]",
+        "while odd:",
+    ]
+    assert "sketched" not in content.right[0][0]
+    none = pair_loops.if_fused(view_of(stopped(if_fused="")), 60)
+    assert "no loop nest to show" in none.rows[1].text
+
+
+def test_an_answer_closes_the_decision() -> None:
+    records = [*stopped(), Resumed(command="step", choice="apart")]
+    overruled = decided("apart", overridden=True, rule="yours", reason="you keep them apart")
+    view = view_of([*records, overruled])
+    assert fusion.waiting_decision(view) is None
+    pair = next(pair for pair in fusion.pairs_of(view) if pair.id == ID)
+    assert (pair.verdict, pair.rule) == ("rejected", "yours")
+    row = next(row for row in fusion.decisions(view, 100).rows if row.key == f"pair:{ID}")
+    assert "*" in row.text[:5]
+    assert "your choice" in row.text
+
+
+def test_a_decision_without_a_pair_is_listed_by_its_names() -> None:
+    name = "tcw/0/0/forward/fuse/exp+sum_1"
+    numbers = {"saved_bytes": 4096.0}
+    one = Decided(
+        id=name, graph="0/0/forward", kind="fuse", default="fuse", choice="fuse", numbers=numbers
+    )
+    view = view_of([*operations(stopped()), one])
+    pair = next(pair for pair in fusion.pairs_of(view) if pair.id == name)
+    assert (pair.first, pair.second, pair.verdict) == ("exp", "sum_1", "fused")
+    view.pair = name
+    assert pair_loops.loops(view, 60, "A").subject == "exp"
+    assert "4 KB" in next(
+        r.text for r in fusion.decisions(view, 90).rows if r.key == f"pair:{name}"
+    )
+
+
+def test_pairs_of_a_node_alone(waits: View) -> None:
+    waits.pair_filter = "div"
+    assert {pair.second for pair in fusion.pairs_of(waits)} == {"op14"}
+    assert fusion.decisions(waits, 100).right[0][0].startswith("with div")
+    waits.pair_filter = "nowhere"
+    assert "no pair has to do with nowhere" in texts(fusion.decisions(waits, 100).rows)
+
+
+def test_pairs_are_ranked_by_bytes_or_by_time(block: View) -> None:
+    sizes = [saved_bytes(pair) or 0 for pair in fusion.pairs_of(block) if pair.verdict == "fused"]
+    assert sizes == sorted(sizes, reverse=True)
+    block.order = "time"
+    assert [pair for pair in fusion.pairs_of(block) if pair.verdict == "fused"] == [
+        pair for pair in block.facts.pairs["0/0/forward/lowered"] if pair.verdict == "fused"
+    ]
+
+
+def test_nothing_is_told_while_the_reader_guesses(waits: View, block: View) -> None:
+    for view in (waits, block):
+        view.hidden = True
+        shown = texts(fusion.decisions(view, 100).rows) + texts(pair_loops.if_fused(view, 60).rows)
+        assert not [sign for sign in ("✓", "✗", "for p0") if sign in shown]
+        assert fusion.verdict(view, 100) == []
+
+
+def test_on_a_narrow_screen_b_takes_the_place_of_the_list(waits: View, block: View) -> None:
+    assert pair_loops.loops_or_list(waits, 80).name == "B"
+    assert pair_loops.loops_or_list(block, 80).name == "fusion"

@@ -1,0 +1,294 @@
+"""The wait of a driven compile: each record and each decision may be where a person stands still.
+
+`Live.after` is given each record after it is written, and `Live.ask` each decision before it is
+answered. Either blocks the thread that makes the call, and only that one, until a command lets it
+go on. A thread of its own reads the commands, so that breakpoints, a pause and the end reach a
+compile that runs. docs/notes/step.md tells the whole.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from compiler.control.commands import (
+    Answer,
+    AnyCommand,
+    Go,
+    Measure,
+    Pause,
+    Rerun,
+    SetBreakpoints,
+    Stop,
+)
+from compiler.control.decisions import Decision, Detail
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.control.stops import Stop as Found
+from compiler.control.stops import Stops
+from compiler.trace.records import (
+    Asked,
+    Forbidden,
+    Location,
+    Record,
+    Refused,
+    Resumed,
+    Waiting,
+    Warned,
+)
+from compiler.trace.records.live import WaitingKind
+
+_NOT_WAITING = "not-waiting"
+"""Rule of a `Refused` that answers a decision which is not, or no longer, asked."""
+
+
+class Live:
+    """One person at one recording, over all its runs."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        descriptor: int,
+        *,
+        unread: bytes,
+        stop: Callable[[], None],
+        gone: Callable[[], None],
+    ) -> None:
+        """`descriptor` is where commands come from, `unread` what was already read of it. `stop`
+        and `gone` end the process: on the command `Stop`, and where nobody is there any more; they
+        are called on the reading thread."""
+        self.recorder = recorder
+        self.stops = Stops()
+        self.pending: list[Rerun | Measure] = []
+        """What is to be done when the run is over."""
+        self.waits = 0
+        """`Waiting` records of this run so far."""
+        self._commands: queue.SimpleQueue[AnyCommand] = queue.SimpleQueue()
+        self._descriptor = descriptor
+        self._unread = unread
+        self._stop = stop
+        self._gone = gone
+        self._lock = threading.Lock()
+        """Of `stops`: records come from any thread, breakpoints from the reader's."""
+        self._turn = threading.Lock()
+        """Held by the thread that waits."""
+        self._hurries = False
+        """Goes on to the end of the run, where another one has been asked for."""
+        self._process = os.getpid()
+        self._safely = Safely(recorder, "a decision's detail")
+        self._decode = msgspec.json.Decoder(AnyCommand).decode
+
+    def listen(self) -> None:
+        """Begin to read commands."""
+        threading.Thread(target=self._read, name="tcw commands", daemon=True).start()
+
+    def begins(self, run: Record) -> None:
+        """A run starts: its `Run` has been written. It goes on until a breakpoint."""
+        with self._lock:
+            self.stops.after(run)
+            self.stops.go("continue")
+        self.waits = 0
+        self._hurries = False
+
+    def after(self, record: Record) -> None:
+        """Wait here, where the person wants to stand after this record."""
+        with self._lock:
+            found = self.stops.after(record)
+        if found is not None and not self._passes():
+            self._stand(found)
+
+    def ask(self, decision: Decision) -> str:
+        """The choice of a person who is asked; "" for the engine's own, or where none is asked."""
+        if self.recorder.quiet:
+            return ""
+        with self._lock:
+            found = self.stops.decision(decision)
+        if found is None or self._passes():
+            return ""
+        return self._stand(found, decision)
+
+    def wait(self, kind: WaitingKind, why: str) -> Sequence[Rerun | Measure]:
+        """Stand still before the first step, or after the last. Answers what is to be done next,
+        when the run is over: nothing where the person just goes on."""
+        if kind == "end" and self.pending:
+            todo, self.pending = self.pending, []
+            return todo
+        with self._turn:
+            self._until_told(kind, why)
+        todo, self.pending = self.pending, []
+        return todo
+
+    def _passes(self) -> bool:
+        """Whether nobody stands still now: in a hurry, or in a child that the program forked."""
+        return self._hurries or os.getpid() != self._process
+
+    def _stand(self, found: Found, decision: Decision | None = None) -> str:
+        if not self._turn.acquire(blocking=False):
+            return ""  # another thread waits; this one goes on
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            location = self._asked(decision) if decision is not None else None
+            return self._until_told(found.kind, found.why, found.breakpoint, decision, location)
+        finally:
+            self._turn.release()
+            self.recorder.aside_seconds += time.perf_counter() - wall
+            self.recorder.aside_cpu_seconds += time.process_time() - cpu
+
+    def _asked(self, decision: Decision) -> Location | None:
+        """Write all that there is to know of a decision; answers the line that it is about."""
+        detail = self._safely(decision.detail) if decision.detail is not None else None
+        detail = detail or Detail()
+        location = self.stops.location(decision)
+        self.recorder.writer.emit(
+            Asked(
+                id=decision.id,
+                graph=decision.graph,
+                kind=decision.kind,
+                default=decision.default,
+                choices=decision.choices,
+                rule=decision.rule,
+                reason=decision.reason,
+                numbers=dict(decision.numbers),
+                forbidden=tuple(
+                    Forbidden(choice=choice, rule=rule, reason=reason)
+                    for choice, (rule, reason) in decision.forbidden.items()
+                ),
+                first=detail.first,
+                second=detail.second,
+                origins=detail.origins,
+                if_fused=self.recorder.text(detail.if_fused),
+                sketched=detail.sketched,
+                means=detail.means,
+                location=location,
+            )
+        )
+        return location
+
+    def _until_told(
+        self,
+        kind: WaitingKind,
+        why: str,
+        breakpoint: int = 0,
+        decision: Decision | None = None,
+        location: Location | None = None,
+    ) -> str:
+        """Wait; the choice that the person made, "" for none."""
+        place = self.stops.place
+        self.waits += 1
+        self.recorder.writer.emit(
+            Waiting(
+                number=self.waits,
+                kind=kind,
+                why=why,
+                stage=place.stage,
+                compile_id=place.compile_id,
+                attempt=place.attempt,
+                graph=place.graph,
+                decision=decision.id if decision is not None else "",
+                breakpoint=breakpoint,
+                location=location or place.location,
+            )
+        )
+        began = time.perf_counter()
+        while True:
+            command = self._commands.get()
+            choice = getattr(command, "choice", "")
+            if not self._takes(command, choice, decision, kind):
+                continue
+            self.recorder.writer.emit(
+                Resumed(
+                    command=_word(command),
+                    choice=choice,
+                    seconds=round(time.perf_counter() - began, 6),
+                )
+            )
+            return choice
+
+    def _takes(
+        self, command: AnyCommand, choice: str, decision: Decision | None, kind: WaitingKind
+    ) -> bool:
+        """Whether a command lets the compile go on."""
+        if isinstance(command, Rerun):
+            self.pending.append(command)
+            self._hurries = True
+            return True
+        if isinstance(command, Measure):
+            self.pending.append(command)
+            if kind != "end":
+                self.recorder.writer.emit(
+                    Warned(message="runs are measured when this one is over", asked=True)
+                )
+            return kind == "end"
+        if isinstance(command, Answer) and (decision is None or command.id != decision.id):
+            reason = "the compile does not wait at this decision"
+            self._refuse(command.id, choice, _NOT_WAITING, reason)
+            return False
+        if isinstance(command, Go | Answer) and kind != "end":
+            if choice and decision is not None and (forbidden := _forbidden(decision, choice)):
+                self._refuse(decision.id, choice, *forbidden)
+                return False
+            with self._lock:
+                if isinstance(command, Go):
+                    self.stops.go(command.mode, command.until)
+                else:
+                    self.stops.go(self.stops.mode)
+            return True
+        return False
+
+    def _refuse(self, id: str, choice: str, rule: str, reason: str) -> None:
+        self.recorder.writer.emit(Refused(id=id, choice=choice, rule=rule, reason=reason))
+
+    def _read(self) -> None:
+        """The reading thread: until the pipe ends."""
+        data = self._unread
+        while True:
+            *lines, data = data.split(b"\n")
+            for line in lines:
+                self._take(line)
+            try:
+                part = os.read(self._descriptor, 1 << 16)
+            except OSError:
+                part = b""
+            if not part:
+                self._gone()
+                return
+            data += part
+
+    def _take(self, line: bytes) -> None:
+        try:
+            command = self._decode(line)
+        except msgspec.DecodeError as error:
+            self.recorder.writer.emit(Warned(message=f"a command was not understood: {error}"))
+            return
+        if isinstance(command, SetBreakpoints):
+            with self._lock:
+                self.stops.set_breakpoints(command.breakpoints)
+        elif isinstance(command, Pause):
+            if not self._turn.locked():
+                with self._lock:
+                    self.stops.pause()
+        elif isinstance(command, Stop):
+            self._stop()
+        else:
+            if isinstance(command, Rerun):
+                self._hurries = True
+            self._commands.put(command)
+
+
+def _forbidden(decision: Decision, choice: str) -> tuple[str, str] | None:
+    """(rule, reason) that keeps a choice from being taken; None where it may be."""
+    if choice not in decision.choices:
+        return "no-such-choice", f"it takes {' or '.join(decision.choices)}"
+    return decision.forbidden.get(choice)
+
+
+def _word(command: AnyCommand) -> str:
+    """`over`, `answer`, `rerun`: what a command is called in a trace."""
+    if isinstance(command, Go):
+        return command.mode
+    return str(type(command).__struct_config__.tag)

@@ -1,0 +1,189 @@
+"""Which breakpoint a record or a decision meets. All fields of a breakpoint that are set must hold.
+
+A line or an operation is looked up in the nodes of the graph that a record is about; that is done
+once per graph and breakpoint, so a recording without such breakpoints pays nothing for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from compiler.control.commands import Breakpoint
+from compiler.control.decisions import APART, FUSE, split_id
+from compiler.trace.records import (
+    Graph,
+    Kernel,
+    Location,
+    Lowered,
+    Record,
+    SchedulerNode,
+    Stage,
+    Step,
+)
+
+if TYPE_CHECKING:
+    from compiler.control.stops import Question
+
+_LATER: tuple[type[Record], ...] = (Graph, Lowered, SchedulerNode, Kernel)
+"""Records of things that were made from nodes."""
+
+DECISIONS = ("decision", "rejection")
+
+
+class Matcher:
+    """Answers which breakpoints are met; remembers what each has met, so that it is met once."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[str, Graph] = {}
+        self._origins: dict[tuple[str, str], tuple[str, ...]] = {}
+        """(graph, scheduler node) -> nodes of the lowered graph."""
+        self._nodes: dict[tuple[Breakpoint, str], frozenset[str]] = {}
+        self._met: set[tuple[Breakpoint, str, str]] = set()
+        """(line breakpoint, graph or compile, stage)."""
+
+    def learn(self, record: Record) -> None:
+        """Keep what later records and decisions refer to."""
+        if isinstance(record, Graph):
+            self._graphs[record.id] = record
+            for key in [key for key in self._nodes if key[1] == record.id]:
+                del self._nodes[key]
+        elif isinstance(record, SchedulerNode):
+            self._origins[record.graph, record.name] = record.origins
+
+    def line(self, wanted: Breakpoint, record: Record, stage: Stage, entered: bool) -> bool:
+        """Whether a record is the first from a user line: of Dynamo's instructions each time that
+        it comes to the line, of later things the first in each graph and stage."""
+        if isinstance(record, Step):
+            if not (entered and _is_at(wanted, record.location)):
+                return False
+            self._met.add((wanted, record.compile_id, "capture"))
+            return True
+        if not isinstance(record, _LATER):
+            return False
+        where = record.id if isinstance(record, Graph) else str(getattr(record, "graph", ""))
+        if isinstance(record, Kernel):
+            found = any(_is_at(wanted, location) for location in record.locations)
+        else:
+            found = self._about(wanted, record)
+        return found and self._first(wanted, where, stage)
+
+    def line_of_decision(self, wanted: Breakpoint, question: Question, stage: Stage) -> bool:
+        return self._decides(wanted, question) and self._first(wanted, question.graph, stage)
+
+    def operation(self, wanted: Breakpoint, record: Record, stage: Stage) -> bool:
+        """Whether a record makes, or is about, a node with this name or target."""
+        if isinstance(record, Step):
+            return any(wanted.op in name for name in record.nodes)
+        if not isinstance(record, _LATER) or isinstance(record, SchedulerNode):
+            return False
+        where = record.id if isinstance(record, Graph) else str(getattr(record, "graph", ""))
+        return self._about(wanted, record) and self._first(wanted, where, stage)
+
+    def decision(self, wanted: Breakpoint, question: Question) -> bool:
+        """Whether a decision has all that a breakpoint of decisions asks for."""
+        if wanted.kind == "rejection":
+            if question.default != APART or (wanted.decision or FUSE) != question.kind:
+                return False
+        elif wanted.decision and wanted.decision != question.kind:
+            return False
+        if wanted.rule and wanted.rule != question.rule:
+            return False
+        if not _within(wanted, question):
+            return False
+        if wanted.op or wanted.line:
+            return self._decides(wanted, question)
+        return True
+
+    def _first(self, wanted: Breakpoint, where: str, stage: str) -> bool:
+        key = (wanted, where, stage)
+        if key in self._met:
+            return False
+        self._met.add(key)
+        return True
+
+    def _about(self, wanted: Breakpoint, record: Record) -> bool:
+        if isinstance(record, Graph):
+            return bool(self._matching(wanted, record.id))
+        if isinstance(record, Lowered):
+            return self._any(wanted, record.graph, (record.node,))
+        if isinstance(record, SchedulerNode | Kernel):
+            return self._any(wanted, record.graph, record.origins)
+        return False
+
+    def _decides(self, wanted: Breakpoint, question: Question) -> bool:
+        names = self._nodes_of(question)
+        if wanted.op and not wanted.line and any(wanted.op in name for name in names):
+            return True
+        return self._any(wanted, question.graph, names)
+
+    def location(self, question: Question) -> Location | None:
+        """The user's line of the first node of a decision that has one."""
+        found = self._graph(question.graph)
+        names = set(self._nodes_of(question))
+        for node in found.nodes if found is not None else ():
+            if node.name in names and node.location is not None:
+                return node.location
+        return None
+
+    def _nodes_of(self, question: Question) -> list[str]:
+        """What a decision is about: the names in its id, and the nodes that they were made from."""
+        names = split_id(question.id)[2]
+        found = [*names]
+        for name in names:
+            found += self._origins.get((question.graph, name), ())
+        return found
+
+    def _graph(self, id: str) -> Graph | None:
+        """The graph of nodes that later stages speak of: the lowered one where there is one."""
+        return self._graphs.get(f"{id}/lowered") or self._graphs.get(id)
+
+    def _any(self, wanted: Breakpoint, graph: str, names: Iterable[str]) -> bool:
+        known = self._graph(graph)
+        found = self._matching(wanted, known.id) if known is not None else frozenset()
+        return bool(found) and any(name in found for name in names)
+
+    def _matching(self, wanted: Breakpoint, graph: str) -> frozenset[str]:
+        """Names of the nodes of a graph that are from the line, or have the operation."""
+        key = (wanted, graph)
+        found = self._nodes.get(key)
+        if found is None:
+            known = self._graphs.get(graph)
+            found = self._nodes[key] = frozenset(
+                node.name
+                for node in (known.nodes if known is not None else ())
+                if (not wanted.op or wanted.op in node.name or wanted.op in node.target)
+                and (not wanted.line or _is_at(wanted, node.location))
+            )
+        return found
+
+
+def _is_at(wanted: Breakpoint, location: Location | None) -> bool:
+    return location is not None and location.line == wanted.line and in_file(wanted, location.file)
+
+
+def in_file(wanted: Breakpoint, file: str) -> bool:
+    """Whether the breakpoint's file is this one: a whole path, or the end of one."""
+    return not wanted.file or file == wanted.file or file.endswith(f"/{wanted.file}")
+
+
+def at_place(wanted: Breakpoint, location: Location | None) -> bool:
+    """Whether a break or a recompile is where the breakpoint says, if it says."""
+    return not wanted.line or _is_at(wanted, location)
+
+
+def _within(wanted: Breakpoint, question: Question) -> bool:
+    """Whether the number that is asked about lies within its bounds; without a name, any does."""
+    if wanted.at_least is None and wanted.at_most is None:
+        return not wanted.number_name or wanted.number_name in question.numbers
+    values: Sequence[float]
+    if wanted.number_name:
+        value = question.numbers.get(wanted.number_name)
+        values = () if value is None else (value,)
+    else:
+        values = tuple(question.numbers.values())
+    return any(
+        (wanted.at_least is None or value >= wanted.at_least)
+        and (wanted.at_most is None or value <= wanted.at_most)
+        for value in values
+    )

@@ -1,0 +1,347 @@
+"""Where to stop: what the person asked for, matched against records as they are written.
+
+One state machine for both: a running compile feeds each record after it is written and each
+decision before it is answered; a replay feeds the records of a trace. The same sequence stops at
+the same places. Nothing here waits, and nothing needs torch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from compiler.control.commands import Breakpoint, Mode
+from compiler.control.matching import DECISIONS, Matcher, at_place
+from compiler.control.places import Compiles, Place, Standing
+from compiler.trace.records import (
+    Asked,
+    CacheLookup,
+    CallStart,
+    Decided,
+    EnginePart,
+    FrameEnd,
+    FrameStart,
+    Graph,
+    GraphBreak,
+    Location,
+    PassChange,
+    Recompile,
+    Record,
+    Run,
+    StageStart,
+    Step,
+)
+
+Kind = Literal["step", "graph", "pass", "decision", "stage", "event", "breakpoint"]
+"""Of what it stops at; each is a `Waiting.kind`."""
+
+WORDS: dict[Mode, str] = {
+    "instruction": "step",
+    "over": "step over",
+    "out": "step out",
+    "line": "next line",
+    "frame": "next frame",
+    "graph": "next graph",
+    "pass": "next pass",
+    "decision": "next decision",
+    "stage": "next stage",
+    "continue": "continue",
+    "cursor": "run to cursor",
+}
+"""Each mode in words, as `Waiting.why` has it."""
+
+_PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompile, Decided)
+"""Records at which a compile that was told to pause stands still."""
+
+
+class Question(Protocol):
+    """What a decision is, before or after its answer: a `Decision`, an `Asked` or a `Decided`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def graph(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def default(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def numbers(self) -> Mapping[str, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop here, because …"""
+
+    kind: Kind
+    why: str
+    breakpoint: int = 0
+    """Number of the breakpoint; 0 where the mode is what stopped."""
+
+
+class Stops:
+    """Says where to stop. Begins as one that goes on until a breakpoint."""
+
+    def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
+        self.place = Place()
+        """Where the last record stood."""
+        self.mode: Mode = "continue"
+        self.breakpoints: tuple[Breakpoint, ...] = ()
+        self._until: Breakpoint | None = None
+        self._paused = False
+        self._spent: set[Breakpoint] = set()
+        """Those of `once` that have stopped it."""
+        self._armed: tuple[Breakpoint, ...] = ()
+        self._from: Standing | None = None
+        """The instruction that the person stood at when they chose the mode."""
+        self._compiles = Compiles()
+        self._matcher = Matcher()
+        self._announced: set[str] = set()
+        """Ids of decisions that were met before their answer, which comes later: at once, or when
+        the engine knows how it ended."""
+        self.set_breakpoints(breakpoints)
+
+    def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
+        """All breakpoints from now on. One that was to stop once, and has, stays spent."""
+        self.breakpoints = tuple(breakpoints)
+        self._arm()
+
+    def go(self, mode: Mode, until: Breakpoint | None = None) -> None:
+        """Go on from here. Without an `until`, `cursor` is `continue`."""
+        self.mode = mode if mode != "cursor" or until is not None else "continue"
+        self._until = until if mode == "cursor" else None
+        self._paused = False
+        self._from = self._compiles.at
+        self._arm()
+
+    def pause(self) -> None:
+        """Stop at the next place at which a compile can stand still."""
+        self._paused = True
+
+    def after(self, record: Record) -> Stop | None:
+        """Why to stop after this record; None to go on."""
+        if isinstance(record, Run):
+            self._start_over()
+            return None
+        if isinstance(record, Asked):
+            return self.decision(record)
+        entered, ended = self._follow(record)
+        if isinstance(record, Decided):
+            if record.id in self._announced:
+                self._announced.remove(record.id)
+                return None
+            stop = self._at_decision(record)
+        else:
+            stop = self._at_breakpoint(record, entered) or self._by_mode(record, ended)
+        if stop is None and self._paused and isinstance(record, _PLACES):
+            stop = Stop(_kind_of(record), "paused")
+        return self._stopped(stop)
+
+    def decision(self, question: Question) -> Stop | None:
+        """Why to stop at this decision, before it is answered; its `Decided` does not stop again.
+
+        The place is that of the decision's graph from here on.
+        """
+        self._announced.add(question.id)
+        self.place.graph, self.place.location = question.graph, None
+        stop = self._at_decision(question)
+        if stop is None and self._paused:
+            stop = Stop("decision", "paused")
+        return self._stopped(stop)
+
+    def location(self, question: Question) -> Location | None:
+        """The user's line that a decision is about, as far as the records tell."""
+        return self._matcher.location(question)
+
+    def _start_over(self) -> None:
+        """Another run: nothing of the one before is seen any more."""
+        self.place = Place()
+        self._compiles = Compiles()
+        self._matcher = Matcher()
+        self._from = None
+        self._announced.clear()
+
+    def _follow(self, record: Record) -> tuple[bool, Standing | None]:
+        """Keep track of where it is. Answers whether Dynamo came to another line, and the
+        instruction that the person left behind in a frame that has ended with this record."""
+        self.place.see(record)
+        self._matcher.learn(record)
+        if isinstance(record, Step):
+            return self._compiles.step(record), None
+        if isinstance(record, FrameStart):
+            self._compiles.starts(record)
+        elif isinstance(record, FrameEnd):
+            self._compiles.ends(record)
+            left = self._from
+            if left is not None and left.compile_id == record.compile_id:
+                self._from = None
+                return False, left
+        elif isinstance(record, CallStart | EnginePart):
+            self._compiles.forget()
+            self._from = None
+        return False, None
+
+    def _by_mode(self, record: Record, ended: Standing | None) -> Stop | None:
+        mode = self.mode
+        if isinstance(record, Step):
+            stops = self._steps_to(record) if mode in ("instruction", "over", "out", "line") else ""
+            return Stop("step", stops) if stops else None
+        if mode == "out" and ended is not None:
+            return Stop("step", f"{WORDS[mode]}: {ended.compile_id} is done")
+        if mode == "graph" and isinstance(record, Graph):
+            return Stop("graph", f"{WORDS[mode]}: {record.id}")
+        if mode == "pass" and isinstance(record, PassChange):
+            return Stop("pass", f"{WORDS[mode]}: {record.name}")
+        new_frame = isinstance(record, FrameStart) and record.attempt == 0
+        if mode == "frame" and new_frame:
+            return Stop("step", f"{WORDS[mode]}: {self.place.compile_id}")
+        if mode == "stage" and (new_frame or isinstance(record, StageStart)):
+            of = self.place.graph or self.place.compile_id
+            return Stop("stage", f"{WORDS[mode]}: {self.place.stage} of {of}")
+        return None
+
+    def _steps_to(self, record: Step) -> str:
+        """Why a stepping mode stops at this instruction; "" where it goes on."""
+        mode, left, here = self.mode, self._from, self._compiles.at
+        words = WORDS[mode]
+        if mode == "instruction" or left is None or here is None:
+            return words
+        if here.level > left.level:
+            return ""  # a compile that another one has started
+        if here.level < left.level:
+            return words
+        if here.compile_id == left.compile_id and here.attempt != left.attempt:
+            if mode == "out" and left.depth == 0:
+                self._from = replace(left, attempt=here.attempt)
+                return ""
+            return f"{words}: attempt {here.attempt + 1} of {here.compile_id} starts over"
+        if here.depth != left.depth:
+            return words if here.depth < left.depth else ""
+        if mode == "line":
+            return words if here.line != left.line else ""
+        return words if mode == "over" else ""
+
+    def _at_decision(self, question: Question) -> Stop | None:
+        for wanted in self._armed:
+            if self._decision_meets(wanted, question):
+                return self._hit(wanted, "decision", question.id)
+        if self.mode == "decision":
+            return Stop("decision", f"{WORDS[self.mode]}: {question.kind}")
+        return None
+
+    def _decision_meets(self, wanted: Breakpoint, question: Question) -> bool:
+        if wanted.stage and wanted.stage != self.place.stage:
+            return False
+        if wanted.kind in DECISIONS:
+            return self._matcher.decision(wanted, question)
+        if wanted.kind == "op":
+            return self._matcher.decision(wanted, question)
+        if wanted.kind == "line":
+            return self._matcher.line_of_decision(wanted, question, self.place.stage)
+        return False
+
+    def _at_breakpoint(self, record: Record, entered: bool) -> Stop | None:
+        for wanted in self._armed:
+            kind = self._meets(wanted, record, entered)
+            if kind:
+                return self._hit(wanted, kind, record)
+        return None
+
+    def _meets(self, wanted: Breakpoint, record: Record, entered: bool) -> Kind | None:
+        stage = self.place.stage
+        if wanted.stage and wanted.stage != stage:
+            return None
+        match wanted.kind:
+            case "line":
+                met = bool(wanted.line) and self._matcher.line(wanted, record, stage, entered)
+                return "breakpoint" if met else None
+            case "op":
+                met = bool(wanted.op) and self._matcher.operation(wanted, record, stage)
+                return "breakpoint" if met else None
+            case "stage":
+                starts = isinstance(record, StageStart) or (
+                    isinstance(record, FrameStart) and record.attempt == 0
+                )
+                return "stage" if starts else None
+            case "break":
+                met = isinstance(record, GraphBreak) and at_place(wanted, record.location)
+                return "event" if met else None
+            case "recompile":
+                met = isinstance(record, Recompile) and at_place(wanted, record.location)
+                return "event" if met else None
+            case "miss":
+                met = isinstance(record, CacheLookup) and record.verdict == "miss"
+                return "event" if met else None
+        return None
+
+    def _hit(self, wanted: Breakpoint, kind: Kind, what: Record | str) -> Stop:
+        if wanted is self._until:
+            return Stop(kind, WORDS["cursor"])
+        if wanted.once:
+            self._spent.add(wanted)
+        return Stop(kind, f"breakpoint {wanted.number}: {in_words(wanted)}", wanted.number)
+
+    def _stopped(self, stop: Stop | None) -> Stop | None:
+        if stop is not None:
+            self._paused = False
+            self._until = None
+            self._arm()
+        return stop
+
+    def _arm(self) -> None:
+        self._armed = tuple(
+            wanted
+            for wanted in (*((self._until,) if self._until else ()), *self.breakpoints)
+            if wanted.enabled and wanted not in self._spent
+        )
+
+
+def in_words(wanted: Breakpoint) -> str:
+    """`model.py:19`, `op softmax`, `first rejected fusion`: a breakpoint as a list shows it."""
+    words = _words_of_kind(wanted)
+    if wanted.rule:
+        words += f", rule {wanted.rule}"
+    name = wanted.number_name or "a number"
+    if wanted.at_least is not None:
+        words += f", {name} ≥ {wanted.at_least:g}"
+    if wanted.at_most is not None:
+        words += f", {name} ≤ {wanted.at_most:g}"
+    return words
+
+
+def _words_of_kind(wanted: Breakpoint) -> str:
+    match wanted.kind:
+        case "line":
+            return f"{os.path.basename(wanted.file)}:{wanted.line}"
+        case "op":
+            return f"op {wanted.op}"
+        case "stage":
+            return f"stage {wanted.stage}"
+        case "decision":
+            return f"decision {wanted.decision}".rstrip()
+        case "rejection":
+            return "first rejected fusion" if wanted.once else "rejected fusion"
+        case "break":
+            return "graph break"
+        case "recompile":
+            return "recompile"
+        case "miss":
+            return "cache miss"
+
+
+def _kind_of(record: Record) -> Kind:
+    if isinstance(record, Graph):
+        return "graph"
+    if isinstance(record, PassChange):
+        return "pass"
+    if isinstance(record, StageStart):
+        return "stage"
+    if isinstance(record, GraphBreak | Recompile):
+        return "event"
+    if isinstance(record, Decided):
+        return "decision"
+    return "step"

@@ -1,0 +1,78 @@
+"""Names of scheduler nodes that hold across runs: those of the FX nodes that they compute.
+
+`op9` counts what was lowered before it; `amax` does not. An override and a `FusionPair` name a pair
+by them. Where one FX node became several scheduler nodes (`var_mean` on the CPU is three) the later
+ones are `var_mean.2`, `var_mean.3`, in the order of the schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from compiler.inductor.lowerings import Lowering
+
+
+def name_nodes(nodes: Iterable[Any], lowering: Lowering) -> None:
+    """Name the scheduler's initial nodes; those that have a name keep it."""
+    for node in nodes:
+        for member in node.get_nodes():
+            operation = member.get_name()
+            if operation in lowering.names:
+                continue
+            origins = lowering.operations.get(operation, ())
+            realised = lowering.realised.get(operation, "")
+            word = realised if realised in origins else origins[-1] if origins else operation
+            count = lowering.name_uses[word] = lowering.name_uses.get(word, 0) + 1
+            lowering.names[operation] = word if count == 1 else f"{word}.{count}"
+
+
+def pair_names(first: Any, second: Any, lowering: Lowering) -> tuple[str, str]:
+    """The two nodes that carry a pair of groups, in the order of the schedule.
+
+    They are the first two of which one reads what the other writes; else the first two that touch
+    a buffer in common; else the first of each group.
+    """
+    one, two = first.get_nodes(), second.get_nodes()
+    if len(one) == len(two) == 1:
+        carrying = one[0], two[0]
+    else:
+        carrying = _edge(one, two) or _edge(two, one) or _common(one, two) or (one[0], two[0])
+    names = lowering.names
+    operations = sorted(
+        (node.get_name() for node in carrying), key=lambda name: _place(name, lowering)
+    )
+    left, right = (names.get(operation, operation) for operation in operations)
+    return left, right
+
+
+def _place(operation: str, lowering: Lowering) -> int:
+    places = lowering.places
+    if len(places) != len(lowering.names):
+        places.clear()
+        places.update({name: place for place, name in enumerate(lowering.names)})
+    return places.get(operation, len(places))
+
+
+def _edge(producers: list[Any], readers: list[Any]) -> tuple[Any, Any] | None:
+    written = {}
+    for node in reversed(producers):
+        for dependency in node.read_writes.writes:
+            written[dependency.name] = node
+    for reader in readers:
+        for dependency in reader.read_writes.reads:
+            if dependency.name in written:
+                return written[dependency.name], reader
+    return None
+
+
+def _common(one: list[Any], two: list[Any]) -> tuple[Any, Any] | None:
+    touched = {}
+    for node in reversed(one):
+        for dependency in node.read_writes.reads_and_writes():
+            touched[dependency.name] = node
+    for other in two:
+        for dependency in other.read_writes.reads_and_writes():
+            if dependency.name in touched:
+                return touched[dependency.name], other
+    return None

@@ -1,0 +1,291 @@
+"""Inductor's fusion asks the gate: a person, or a file of overrides, decides a pair otherwise.
+
+A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that carry it (fusion_names.py). A veto holds for
+the operations that A and B name, wherever they are computed and by any road: all groups that hold
+them stay apart, in all rounds. It is asked where Inductor would test the pair anyway. What lowering
+put into one scheduler node is no pair, and an override that names it is refused.
+
+A force repeats Inductor's own test with its judgement switched off (overrule_force.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.control.decisions import (
+    APART,
+    FUSE,
+    INDUCTOR,
+    Decided,
+    Decision,
+    Gate,
+    engine_of,
+    refusal,
+    split_id,
+)
+from compiler.inductor.fusion_attempts import Attempt, explain
+from compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
+from compiler.inductor.lowerings import Lowering
+from compiler.inductor.overrule_detail import detail_of
+
+Retest = Callable[[], Attempt]
+"""Inductor's test once more, with its judgement switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One override of this graph: its two sides as sets of initial scheduler nodes."""
+
+    id: str
+    choice: str
+    names: tuple[str, str]
+    first: frozenset[str]
+    second: frozenset[str]
+
+    def between(self, one: set[str], two: set[str]) -> bool:
+        """Whether it is about two groups."""
+        return not (self.first.isdisjoint(one) or self.second.isdisjoint(two)) or not (
+            self.first.isdisjoint(two) or self.second.isdisjoint(one)
+        )
+
+    def pairs(self, nodes: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """The groups among `nodes` that hold the two sides, in the order of the schedule."""
+        mine = self.first | self.second
+        holding = [(node, its) for node in nodes if (its := _operations(node)) & mine]
+        for at, (one, its) in enumerate(holding):
+            for two, others in holding[at + 1 :]:
+                if self.between(its, others):
+                    yield one, two
+
+    def within(self, nest: set[str]) -> bool:
+        """Whether a nest holds some of both sides."""
+        return not (self.first.isdisjoint(nest) or self.second.isdisjoint(nest))
+
+
+class Overruling:
+    """The gate's part in the fusion of one graph."""
+
+    def __init__(self, lowering: Lowering, gate: Gate) -> None:
+        self.lowering = lowering
+        self.gate = gate
+        self.overrides: list[Override] = []
+        self._read: dict[str, str] = {}
+        self._asked: set[tuple[str, bool, str]] = set()
+        self._ended: dict[str, Decided] = {}
+        """How each override's decision went last; a veto's, where it was against Inductor's yes."""
+        self._attempts: dict[str, Attempt] = {}
+        self._kept: dict[str, tuple[str, str]] = {}
+
+    @property
+    def idle(self) -> bool:
+        """There is nobody to ask and nothing to overrule."""
+        return not self.gate.asks and not self.gate.overrides
+
+    def consider(
+        self, names: tuple[str, str], first: Any, second: Any, attempt: Attempt, retest: Retest
+    ) -> bool:
+        """The answer to a test of Inductor, which the attempt holds, after the gate's."""
+        self.gate.known(attempt.id)
+        one, two = _operations(first), _operations(second)
+        about = [override for override in self._current() if override.between(one, two)]
+        leading = next((o for o in about if o.choice == APART), about[0] if about else None)
+        id = leading.id if leading is not None else attempt.id
+        rule, words, check = ("", "", "") if attempt.fused else explain(attempt)
+        ask = self.gate.asks and leading is None and (id, attempt.fused, rule) not in self._asked
+        if leading is None and not ask:
+            return attempt.fused
+        self._asked.add((id, attempt.fused, rule))
+        named = leading.names if leading is not None else names
+        against = (rule, words or check)
+        decision, shown = self._decision(named, first, second, attempt, against, retest)
+        decided = self.gate.answer(decision, ask)
+        if shown:
+            self._keep(decided)
+        if decision.id in self.gate.overrides:
+            self._note(decided, attempt)
+        for other in about:
+            if leading is not None and other.choice == FUSE and leading.choice == APART:
+                refused = f"{leading.id} keeps two of their nodes apart"
+                self._ended[other.id] = Decided(
+                    self._named(other, attempt.fused), APART, refused=refused, wanted=FUSE
+                )
+        return self._carry_out(decided, attempt)
+
+    def _carry_out(self, decided: Decided, attempt: Attempt) -> bool:
+        if decided.choice == FUSE and not attempt.fused:
+            attempt.forced = explain(attempt)[1:]
+            attempt.fused = True
+        elif decided.choice == APART and attempt.fused:
+            attempt.veto = decided.decision.id
+            attempt.fused = False
+        return attempt.fused
+
+    def _decision(
+        self,
+        names: tuple[str, str],
+        first: Any,
+        second: Any,
+        attempt: Attempt,
+        against: tuple[str, str],
+        retest: Retest,
+    ) -> tuple[Decision, list[bool]]:
+        """The decision on a pair; and a list that is not empty once a person was shown it."""
+        rule, words = against
+        forbidden = {}
+        if not attempt.fused:
+            if why_forbidden(rule):
+                forbidden[FUSE] = (rule, words or why_forbidden(rule))
+            else:
+                again = retest()
+                if not again.fused:
+                    found, said, check = explain(again)
+                    forbidden[FUSE] = (found, said or check or why_forbidden(found))
+        else:
+            rule, words = self._for(attempt)
+        shown: list[bool] = []
+
+        def detail() -> Any:
+            shown.append(True)
+            return detail_of(first, second, self.lowering)
+
+        decision = Decision(
+            graph=self.lowering.base,
+            kind=FUSE,
+            names=names,
+            default=FUSE if attempt.fused else APART,
+            choices=(FUSE, APART),
+            rule=rule,
+            reason=words,
+            numbers={} if attempt.shared is None else {"shared_bytes": attempt.shared},
+            forbidden=forbidden,
+            detail=detail,
+            engine=INDUCTOR,
+        )
+        return decision, shown
+
+    def _for(self, attempt: Attempt) -> tuple[str, str]:
+        shared = f"; {attempt.shared} bytes are touched by both" if attempt.shared else ""
+        if attempt.vertical:
+            return "vertical", f"{attempt.second} comes after {attempt.first}{shared}"
+        return "horizontal", f"neither needs the other{shared}"
+
+    def _note(self, decided: Decided, attempt: Attempt) -> None:
+        id = decided.decision.id
+        before = self._ended.get(id)
+        if before is None or not before.overridden or decided.choice == FUSE:
+            self._ended[id] = decided
+        self._attempts[id] = attempt
+
+    def forced(self) -> list[Override]:
+        """Pairs that have to be tested though Inductor may not think of them."""
+        return [override for override in self._current() if override.choice == FUSE]
+
+    def finish(self, nests: list[set[str]]) -> None:
+        """The loop nests are made: how each override of this graph ended."""
+        for id, choice in self.gate.chosen(self.lowering.base, FUSE, INDUCTOR).items():
+            id = f"{INDUCTOR}/{self.lowering.base}/{FUSE}/{id}"
+            found = next((o for o in self._current() if o.id == id), None)
+            if found is not None:
+                self._keep(self._end(found, any(found.within(nest) for nest in nests)))
+            else:
+                self._inlined(id, choice)
+
+    def _end(self, override: Override, together: bool) -> Decided:
+        found = self._ended.get(override.id)
+        carried_out = FUSE if together else APART
+        if found is None:
+            decision = self._named(override, together)
+            wrong = refusal(decision, override.choice)
+            if not wrong and override.choice != carried_out:
+                wrong = "Inductor never came to consider the two"
+        elif found.choice == carried_out:
+            return found
+        else:
+            decision = found.decision
+            attempt = self._attempts.get(override.id)
+            if override.choice == APART:
+                wrong = "Inductor put both into one loop nest"
+            elif attempt is not None and attempt.cycle:
+                wrong = f"rule cycle: {FORBIDDEN['cycle']}"
+            elif carried_out == override.choice:
+                wrong = ""
+            else:
+                wrong = found.refused or "other fusions came first"
+        wanted = override.choice if wrong else ""
+        return Decided(decision, carried_out, refused=wrong, wanted=wanted)
+
+    def _named(self, override: Override, fused: bool) -> Decision:
+        return Decision(
+            graph=self.lowering.base,
+            kind=FUSE,
+            names=override.names,
+            default=FUSE if fused else APART,
+            choices=(FUSE, APART),
+            engine=INDUCTOR,
+        )
+
+    def _inlined(self, id: str, choice: str) -> None:
+        """An override that names two operations of one scheduler node is refused."""
+        names = split_id(id)[2]
+        for operation, origins in self.lowering.operations.items():
+            if len(names) == 2 and set(names) <= set(origins):
+                why = f"{' and '.join(names)} are both in {operation}: {FORBIDDEN['inlined']}"
+                decision = Decision(
+                    graph=self.lowering.base,
+                    kind=FUSE,
+                    names=names,
+                    default=FUSE,
+                    choices=(FUSE, APART),
+                    rule="inlined",
+                    reason=why,
+                    forbidden={APART: ("inlined", why)},
+                    engine=INDUCTOR,
+                )
+                self._keep(self.gate.answer(decision, ask=False))
+                return
+
+    def _keep(self, decided: Decided) -> None:
+        state = (decided.choice, decided.refused)
+        if self._kept.get(decided.decision.id) != state:
+            self._kept[decided.decision.id] = state
+            self.gate.keep(decided)
+
+    def _current(self) -> list[Override]:
+        """The overrides of this graph; a person may have added some since."""
+        if self._read != self.gate.overrides:
+            self._read = dict(self.gate.overrides)
+            self.overrides = list(self._resolved())
+        return self.overrides
+
+    def _resolved(self) -> Iterator[Override]:
+        exact = {name: operation for operation, name in self.lowering.names.items()}
+        for id, choice in self._read.items():
+            graph, kind, names = split_id(id)
+            if engine_of(id) != INDUCTOR or (graph, kind) != (self.lowering.base, FUSE):
+                continue
+            if len(names) != 2:
+                continue
+            left, right = names
+            first, second = self._holders(left, exact), self._holders(right, exact)
+            both = first & second
+            first = (first - both) | ({exact[left]} if left in exact else set())
+            second = (second - both) | ({exact[right]} if right in exact else set())
+            first -= second & {exact.get(right)}
+            second -= first & {exact.get(left)}
+            if first and second:
+                yield Override(id, choice, (left, right), frozenset(first), frozenset(second))
+
+    def _holders(self, name: str, exact: dict[str, str]) -> set[str]:
+        """The scheduler nodes that compute what this name stands for."""
+        found = {
+            operation for operation, origins in self.lowering.operations.items() if name in origins
+        }
+        if name in exact:
+            found.add(exact[name])
+        return found
+
+
+def _operations(node: Any) -> set[str]:
+    return {member.get_name() for member in node.get_nodes()}

@@ -1,0 +1,97 @@
+"""Whether an operation that has loops stays a call of ATen all the same, because somebody asks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.control.decisions import Decision, Detail, Gate
+from compiler.loops.dtypes import BYTES
+from compiler.loops.sizes import product
+from compiler.lowering.calls import Operation
+from compiler.lowering.tensors import Meta
+
+KIND = "lowering"
+LOOPS = "loops"
+ATEN = "aten"
+
+MEANS = "a call of ATen: no loop nest computes it, and what it reads and makes goes through memory"
+
+_VIEWS = frozenset({"aten._unsafe_view.default", "aten.lift_fresh.default"})
+"""Operations whose result is a view of their argument, though their schema does not say so."""
+
+
+class Kept:
+    """Asks the gate about the operations of one graph."""
+
+    def __init__(self, gate: Gate, graph: str) -> None:
+        self._gate = gate
+        self._graph = graph
+
+    def as_call(self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...]) -> bool:
+        """Whether an operation with a lowering becomes a call."""
+        illegal = _illegal(node.target, known)
+        decision = Decision(
+            self._graph,
+            KIND,
+            (node.name,),
+            LOOPS,
+            (LOOPS, ATEN),
+            "has a lowering",
+            f"{known.name} as loops can share a nest with what it reads and what reads it",
+            {} if (made := _bytes(metas)) is None else {"write_bytes": made},
+            {ATEN: illegal} if illegal else {},
+            (lambda: Detail(origins=(node.name,), means=MEANS)) if self._gate.asks else None,
+        )
+        if illegal and decision.id not in self._gate.overrides:
+            return False
+        return self._gate.decide(decision) == ATEN
+
+    def is_call(self, node: fx.Node, known: Operation, why: str, *, asked: bool) -> None:
+        """It is a call, as nothing else is possible; said where somebody wants loops, or where
+        `as_call` has said otherwise (`asked`)."""
+        decision = Decision(
+            self._graph,
+            KIND,
+            (node.name,),
+            ATEN,
+            (LOOPS, ATEN),
+            "no lowering",
+            why,
+            forbidden={LOOPS: ("no lowering", why)},
+        )
+        if asked or decision.id in self._gate.overrides:
+            self._gate.decide(decision)
+
+
+def _illegal(target: Any, known: Operation) -> tuple[str, str] | None:
+    """The rule against a call of ATen, with its reason."""
+    if (known.shares and not known.writes) or known.name in _VIEWS:
+        return "view", f"{known.name} only says where to read: there is nothing to compute"
+    if not _has_kernel(target):
+        return "no kernel", f"{known.name} is a step of a decomposition: ATen has no kernel for it"
+    return None
+
+
+@cache
+def _has_kernel(target: Any) -> bool:
+    name = f"{target._schema.name}.{target._schema.overload_name}".rstrip(".")
+    has = getattr(torch._C, "_dispatch_has_computed_kernel_for_dispatch_key", None)
+    if not name.startswith(("aten::", "mkldnn::")) or has is None:
+        return False
+    return bool(has(name, "CPU"))
+
+
+def _bytes(metas: tuple[Meta | None, ...]) -> int | None:
+    """Bytes of the results; None where a size or a dtype does not tell."""
+    total = 0
+    for meta in metas:
+        if meta is not None:
+            count = product(meta.shape)
+            if not isinstance(count, int) or meta.dtype not in BYTES:
+                return None
+            total += count * BYTES[meta.dtype]
+    return total

@@ -1,0 +1,286 @@
+"""Graphs that our own engine compiled, with kernels that can be called one by one.
+
+A unit's kernels are private to it, so that they cost nothing to call. For a measurement the unit
+is built once more, with the same flags: each call of a kernel goes through a function that Python
+gives, which sees the pointers, and `measured_again` runs some of those calls once more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from compiler.engine.recording import watching
+from compiler.measure.arguments import copied
+from compiler.measure.kernels import NotAlone, Step
+from compiler.measure.shadows import Shadow, Shadows
+from compiler.runtime.build import BuildFailed
+from compiler.runtime.compiled import Compiled, run_wrapper
+from compiler.runtime.kernels import Unit, library, without_comments
+from compiler.runtime.python_path import PythonSegment
+from compiler.runtime.store import usable_store
+from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
+
+_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), &error\);$", re.MULTILINE)
+"""As compiler.codegen.launcher.segment writes it."""
+_FUNCTION = re.compile(
+    r"^static void (\w+)\(void\* const\* pointers.*?^}$", re.MULTILINE | re.DOTALL
+)
+"""As compiler.codegen.cpp.nests writes it."""
+_HEAD = """
+typedef void MeasuredKernel(void* const*, const long*, char*, int*);
+typedef void MeasuredCall(
+    const char* name, void* kernel, void* const* pointers, long count, const long* sizes,
+    long size_count, char* workspace, int* error);
+struct MeasuredAgain {
+  MeasuredKernel* kernel; void* const* pointers; const long* sizes; char* workspace;
+};
+extern "C" {
+MeasuredCall* measured_call;
+int measured_again(const MeasuredAgain* calls, long count) {
+  int error = 0;
+  for (long i = 0; i < count; i++)
+    calls[i].kernel(calls[i].pointers, calls[i].sizes, calls[i].workspace, &error);
+  return error;
+}
+}
+"""
+_Observe = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_char_p,
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_long,
+    ctypes.POINTER(ctypes.c_long),
+    ctypes.c_long,
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_int),
+)
+
+
+class _Again(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("kernel", "pointers", "sizes", "workspace")]
+
+
+_Again_p = ctypes.POINTER(_Again)
+
+
+class _Segment(PythonSegment):
+    """Remembers on which memory it runs."""
+
+    memory: list[Any]
+
+    def _run(self, tensors: list[Any], given: Any, arena: Any) -> int:
+        self.memory[:] = [tensor.untyped_storage() for tensor in (*tensors, arena)]
+        try:
+            return super()._run(tensors, given, arena)
+        finally:
+            self.memory.clear()
+
+
+class _Call:
+    """One call of a kernel, on copies: a step."""
+
+    def __init__(self, row: _Again, again: Any, alive: tuple[Any, ...]) -> None:
+        self.row = row
+        self.again = again
+        self.alive = alive
+
+    def __call__(self) -> None:
+        self.again(ctypes.byref(self.row), 1)
+
+
+class EngineGraph:
+    """One graph, as the engine compiled it."""
+
+    def __init__(self, graph: str, compiled: Compiled) -> None:
+        self.graph = graph
+        self.compiled = compiled
+        self.arguments: list[Any] | None = None
+        self._codes: dict[str, str] | None = None
+        self._names = {found[1]: None for found in _CALL.finditer(compiled.artifact.unit)}
+
+    def first_call(self, arguments: list[Any]) -> Any:
+        """What AOTAutograd gets: keeps the first arguments."""
+        if self.arguments is None:
+            self.arguments = copied(arguments)
+        return self.compiled.call(arguments)
+
+    @property
+    def kernels(self) -> Collection[str]:
+        return self._names
+
+    def code(self, kernel: str) -> str:
+        if self._codes is None:
+            self._codes = _codes(self.compiled.artifact.unit, self._names)
+        return self._codes.get(kernel, "")
+
+    def run(self, arguments: list[Any]) -> Any:
+        return self.compiled.call(arguments)
+
+    def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
+        if self.arguments is None:
+            raise NotAlone("its graph was not called")
+        handle = self._handle()
+        memory: list[Any] = []
+        steps: list[Step] = []
+        failed: list[BaseException] = []
+
+        def observe(
+            name: bytes,
+            kernel: int,
+            pointers: Any,
+            count: int,
+            sizes: Any,
+            size_count: int,
+            workspace: int | None,
+            error: Any,
+        ) -> None:
+            try:
+                if name.decode() in wanted and not failed:
+                    where = _Places(memory, shadows)
+                    copies = [where.of(pointers[i]) for i in range(count)]
+                    step = _step(
+                        handle, kernel, copies, [sizes[i] for i in range(size_count)],
+                        where.of(workspace),
+                    )  # fmt: skip
+                    step()
+                    steps.append(step)
+            except BaseException as problem:  # it must not pass through C
+                failed.append(problem)
+            _KERNEL(kernel)(pointers, sizes, workspace, error)
+
+        callback = _Observe(observe)
+        ctypes.c_void_p.in_dll(handle, "measured_call").value = ctypes.cast(
+            callback, ctypes.c_void_p
+        ).value
+        with torch.no_grad():
+            self._call(handle, memory)(copied(self.arguments))
+        if failed:
+            raise failed[0]
+        return steps
+
+    def together(self, steps: Sequence[Step]) -> Step:
+        calls = [step for step in steps if isinstance(step, _Call)]
+        rows = (_Again * len(calls))(*(call.row for call in calls))
+        again = calls[0].again
+        return partial(_discard, again, rows, len(calls), calls)
+
+    def _call(self, handle: ctypes.CDLL, memory: list[Any]) -> Callable[[list[Any]], Any]:
+        """The graph's callable, on the unit that can be observed."""
+        artifact = self.compiled.artifact
+        functions: dict[str, Any] = {}
+        for entry in artifact.segments:
+            segment = _Segment(handle, entry)
+            segment.memory = memory
+            functions[entry.name] = segment
+        if artifact.entry:
+            whole: Callable[[list[Any]], Any] = functions[artifact.entry]
+            return whole
+        names = {**self.compiled.call.__globals__, **functions}
+        return run_wrapper(artifact, names)
+
+    def _handle(self) -> ctypes.CDLL:
+        """The library of the unit that can be observed, built where the cache has none."""
+        artifact = self.compiled.artifact
+        compiler = find_compiler()
+        if isinstance(compiler, NoCompiler):
+            raise NotAlone(compiler.reason)
+        unit = Unit(_HEAD + _CALL.sub(_observed, artifact.unit), artifact.flags, unit_libraries())
+        try:
+            made = library(unit, compiler, usable_store()[0])
+            return ctypes.CDLL(str(made.path))
+        except (BuildFailed, OSError) as error:
+            raise NotAlone(f"its unit could not be built for a measurement: {error}") from error
+
+
+_KERNEL = ctypes.CFUNCTYPE(
+    None,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_long),
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_int),
+)
+
+
+def _codes(unit: str, kernels: Collection[str]) -> dict[str, str]:
+    """Each kernel's functions in a unit: those before it that are no other kernel's are its own."""
+    found: dict[str, str] = {}
+    parts: list[str] = []
+    for function in _FUNCTION.finditer(unit):
+        parts.append(function[0])
+        name = function[1]
+        if name in kernels:
+            text = re.sub(rf"\b{re.escape(name)}(?=\b|_\d+\b)", "kernel", "\n".join(parts))
+            found[name] = without_comments(text)
+            parts = []
+    return found
+
+
+def _observed(found: re.Match[str]) -> str:
+    name, sizes, workspace = found.groups()
+    count = "sizeof s / sizeof *s" if sizes == "s" else "0"
+    return (
+        f'    measured_call("{name}", (void*){name}, p, sizeof p / sizeof *p, {sizes}, {count}, '
+        f"{workspace}, &error);"
+    )
+
+
+def _step(
+    handle: ctypes.CDLL, kernel: int, pointers: list[int], sizes: list[int], workspace: int
+) -> _Call:
+    table = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
+    numbers = (ctypes.c_long * max(len(sizes), 1))(*sizes)
+    row = _Again(kernel, ctypes.addressof(table), ctypes.addressof(numbers), workspace)
+    return _Call(row, handle.measured_again, (table, numbers))
+
+
+def _discard(again: Any, rows: Any, count: int, alive: list[_Call]) -> None:
+    again(rows, count)
+
+
+class _Places:
+    """Addresses of a real call in the copies of one moment."""
+
+    def __init__(self, memory: list[Any], shadows: Shadows) -> None:
+        self.memory = memory
+        self.shadows = shadows
+        self._known: dict[int, Shadow] = {}
+
+    def of(self, address: int | None) -> int:
+        """Where the copy of this address is; 0 for none."""
+        if not address:
+            return 0
+        for storage in self.memory:
+            start = storage.data_ptr()
+            if start <= address < start + max(storage.nbytes(), 1):
+                shadow = self._known.get(start)
+                if shadow is None:
+                    shadow = self._known[start] = self.shadows.of(storage)
+                return shadow.address + address - int(start)
+        raise NotAlone("it works on memory that is none of its graph's buffers")
+
+
+@contextmanager
+def engine_graphs() -> Iterator[list[EngineGraph]]:
+    """The graphs that our engine compiles inside the block."""
+    found: list[EngineGraph] = []
+
+    def watch(graph: str, compiled: Any) -> Callable[..., Any]:
+        made = EngineGraph(graph, compiled)
+        found.append(made)
+
+        def call(arguments: list[Any]) -> Any:
+            return made.first_call(arguments)
+
+        call._boxed_call = True  # type: ignore[attr-defined]
+        return call
+
+    with watching(watch):
+        yield found

@@ -1,0 +1,72 @@
+"""Compiled graphs called by themselves, with the arguments of one real call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from compiler.measure.kernels import CompiledGraph, NotAlone, Replay
+from compiler.measure.leaves import leaves
+from compiler.measure.numerics import tensor_error
+from compiler.measure.shadows import Shadows
+
+
+def whole(graph: CompiledGraph) -> Replay:
+    """A graph, ready to be called again and again; arguments that it changes are put back.
+
+    Raises `NotAlone`, and `compiler.measure.shadows.TooLarge`.
+    """
+    shadows, arguments = _arguments(graph)
+
+    def run() -> Any:
+        with torch.no_grad():
+            return graph.run(list(arguments))
+
+    run()
+    changed = [one for one in shadows.all if not torch.equal(one.data, one.initial)]
+    return Replay(run, changed)
+
+
+def equal_outputs(first: CompiledGraph, second: CompiledGraph) -> tuple[bool | None, float | None]:
+    """Whether both graphs answer the same, each for its own arguments, with the same random
+    numbers; and where they do not, the largest difference. (None, None) where they answer other
+    tensors: another number of them, or of other shapes."""
+    answers = []
+    state = torch.get_rng_state()
+    try:
+        for graph in (first, second):
+            torch.set_rng_state(state)
+            _, arguments = _arguments(graph)
+            with torch.no_grad():
+                outputs = graph.run(list(arguments))
+            # What it changes in place is an answer as well.
+            answers.append([value for _, value in leaves((outputs, arguments))])
+    finally:
+        torch.set_rng_state(state)
+    return compared(*answers)
+
+
+def _arguments(graph: CompiledGraph) -> tuple[Shadows, list[Any]]:
+    if graph.arguments is None:
+        raise NotAlone("its graph was not called")
+    shadows = Shadows()
+    return shadows, [shadows.value(value) for value in graph.arguments]
+
+
+def compared(one: list[Any], other: list[Any]) -> tuple[bool | None, float | None]:
+    """(equal bit for bit, the largest difference) of two lists of values; see `equal_outputs`."""
+    if len(one) != len(other):
+        return None, None
+    worst = 0.0
+    for a, b in zip(one, other, strict=True):
+        tensors = isinstance(a, torch.Tensor), isinstance(b, torch.Tensor)
+        if tensors == (False, False):
+            continue
+        if not all(tensors) or a.shape != b.shape or a.dtype != b.dtype:
+            return None, None
+        error, _, note = tensor_error(b, a)
+        if note:
+            return False, None
+        worst = max(worst, error)
+    return worst == 0.0, worst if worst else None

@@ -1,0 +1,111 @@
+"""Graphs that Inductor compiled, by the modules that it generates for them.
+
+A module of generated code (`PyCodeCache.load_by_key_path`, torch/_inductor/codecache.py) has a
+function `call` and a global for each kernel, which `call` looks up each time that it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from compiler.control.hooks import patch
+from compiler.measure.arguments import copied
+from compiler.measure.kernels import NotAlone, Step
+from compiler.measure.shadows import Shadows
+
+_KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
+NEEDS = ("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",)
+
+
+class InductorGraph:
+    """One module of generated code."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.arguments: list[Any] | None = None
+        self._call = module.call
+        with open(module.__file__, encoding="utf-8") as stream:
+            self._text = stream.read()
+        self._languages = dict(_KERNEL.findall(self._text))
+        module.call = self._first_call
+
+    def _first_call(self, arguments: list[Any]) -> Any:
+        """Stands in for `call` until Inductor has asked for it: keeps the first arguments."""
+        if self.arguments is None:
+            self.arguments = copied(arguments)
+        return self._call(arguments)
+
+    @property
+    def kernels(self) -> Collection[str]:
+        return self._languages
+
+    def code(self, kernel: str) -> str:
+        found = re.search(
+            rf"^{re.escape(kernel)} = async_compile\.\w+\((.*?)^'''", self._text, re.M | re.S
+        )
+        return found[1].replace(kernel, "kernel") if found else ""
+
+    def run(self, arguments: list[Any]) -> Any:
+        return self._call(arguments)
+
+    def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
+        if self.arguments is None:
+            raise NotAlone("its graph was not called")
+        for name in wanted:
+            if not self._languages[name].startswith("cpp"):
+                raise NotAlone(f"{name} is a kernel for a GPU, and only those of a CPU run alone")
+        steps: list[Step] = []
+        originals = {name: getattr(self.module, name) for name in wanted}
+
+        def observed(kernel: Callable[..., Any], *arguments: Any) -> Any:
+            step = partial(kernel, *map(shadows.value, arguments))
+            step()
+            steps.append(step)
+            return kernel(*arguments)
+
+        try:
+            for name, kernel in originals.items():
+                setattr(self.module, name, partial(observed, kernel))
+            with torch.no_grad():
+                self.run(copied(self.arguments))
+        finally:
+            for name, kernel in originals.items():
+                setattr(self.module, name, kernel)
+        return steps
+
+    def together(self, steps: Sequence[Step]) -> Step:
+        if len(steps) == 1:
+            return steps[0]
+
+        def run() -> None:
+            for step in steps:
+                step()
+
+        return run
+
+
+@contextmanager
+def inductor_graphs() -> Iterator[list[InductorGraph]]:
+    """The graphs that Inductor compiles, or loads from its cache, inside the block."""
+    from torch._inductor.codecache import PyCodeCache
+
+    found: list[InductorGraph] = []
+    original = PyCodeCache.load_by_key_path
+
+    def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
+        module = original(*args, **kwargs)
+        if callable(getattr(module, "call", None)):
+            found.append(InductorGraph(module))
+        return module
+
+    undo = patch(PyCodeCache, "load_by_key_path", staticmethod(load_by_key_path))
+    try:
+        yield found
+    finally:
+        undo()

@@ -1,0 +1,94 @@
+"""Kernels of either engine, each ready to be run alone on what one real call gave it.
+
+`captured` runs a compiled graph once with real arguments; before each kernel that is wanted, the
+memory that it works on is copied. What comes out can be called as often as one likes: one kernel,
+or several that do one piece of work, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from compiler.measure.shadows import Shadow, Shadows
+from compiler.measure.speed import Prepared
+
+Step = Callable[[], None]
+"""One call of one kernel, on the copies."""
+
+
+class NotAlone(Exception):
+    """These kernels cannot be run by themselves; the message says why."""
+
+
+class CompiledGraph(Protocol):
+    """A graph that an engine compiled, with the arguments of its first call."""
+
+    arguments: list[Any] | None
+    """Copies; None where it was not called."""
+
+    @property
+    def kernels(self) -> Collection[str]:
+        """Names of the functions that it calls, library calls left out."""
+        ...
+
+    def code(self, kernel: str) -> str:
+        """A kernel's code without its name and comments; "" where that is not known."""
+        ...
+
+    def run(self, arguments: list[Any]) -> Any:
+        """One call, as the engine's own caller makes it. Takes over the list."""
+        ...
+
+    def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
+        """One call, in which every call of a wanted kernel becomes a step. Raises `NotAlone`."""
+        ...
+
+    def together(self, steps: Sequence[Step]) -> Step:
+        """Steps as one, with as little as possible between them."""
+        ...
+
+
+@dataclass
+class Replay:
+    """Kernels that do one piece of work, as often as one likes."""
+
+    run: Step
+    restored: list[Shadow]
+    """What a second run would find otherwise than the first."""
+
+    def prepare(self) -> Prepared:
+        """Put back what the last run changed, if that matters: not part of the time."""
+        for shadow in self.restored:
+            shadow.restore()
+        return self.run
+
+
+def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
+    """The wanted kernels of a graph, in the order of their calls.
+
+    Raises `NotAlone`, and `compiler.measure.shadows.TooLarge`.
+    """
+    missing = [name for name in wanted if name not in graph.kernels]
+    if missing:
+        raise NotAlone(f"{missing[0]} is not a function that can be called by itself")
+    shadows = Shadows()
+    steps = graph.capture(wanted, shadows)
+    if not steps:
+        raise NotAlone("the call did not run them")
+    run = graph.together(steps)
+    return Replay(run, _not_repeatable(run, shadows))
+
+
+def _not_repeatable(run: Step, shadows: Shadows) -> list[Shadow]:
+    """Copies that differ after a second run: a kernel that reads what it overwrites."""
+    once = [shadow.data.clone() for shadow in shadows.all]
+    run()
+    return [
+        shadow
+        for shadow, first in zip(shadows.all, once, strict=True)
+        if not torch.equal(shadow.data, first)
+    ]

@@ -1,0 +1,146 @@
+"""Kernels of two runs that do the same work, found by what they compute and never by their ids.
+
+A kernel computes scheduler nodes, and a scheduler node is known by the nodes of the lowered graph
+that it comes from: those names hold from run to run, while `k4`, `op9` and `buf3` are counters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace.records import Kernel, SchedulerNode
+
+Work = frozenset[Hashable]
+"""What a kernel computes: comparable between runs."""
+
+Kind = Literal["same", "changed", "split", "merged", "regrouped", "new", "gone"]
+
+
+@dataclass(frozen=True)
+class Match:
+    """The kernels of either run that do one piece of work."""
+
+    graph: str
+    """Without its last stage: `0/0/forward`."""
+    before: tuple[Kernel, ...]
+    after: tuple[Kernel, ...]
+    same: bool = False
+    """The same code on both sides."""
+
+    @property
+    def kind(self) -> Kind:
+        before, after = len(self.before), len(self.after)
+        if not before or not after:
+            return "gone" if before else "new"
+        if before == after:
+            return "same" if self.same else "changed" if before == 1 else "regrouped"
+        if before == 1 or after == 1:
+            return "split" if before == 1 else "merged"
+        return "regrouped"
+
+
+def base_graph(graph: str) -> str:
+    """`0/0/forward/lowered` -> `0/0/forward`."""
+    return graph.removesuffix("/lowered")
+
+
+def work_by_origins(
+    kernels: Iterable[Kernel], operations: Iterable[SchedulerNode]
+) -> dict[str, Work]:
+    """Kernel id -> what it computes, for runs of one engine. Scheduler nodes of the same origins
+    and kind are told apart by their order."""
+    names: dict[tuple[str, str], Hashable] = {}
+    seen: Counter[Hashable] = Counter()
+    for node in operations:
+        like = (base_graph(node.graph), frozenset(node.origins), node.kind)
+        names[node.graph, node.name] = (*like, seen[like])
+        seen[like] += 1
+    found: dict[str, Work] = {}
+    for kernel in kernels:
+        graph = base_graph(kernel.graph)
+        known = [
+            names[kernel.graph, node] for node in kernel.nodes if (kernel.graph, node) in names
+        ]
+        origins: list[Hashable] = [(graph, origin) for origin in kernel.origins]
+        found[kernel.id] = frozenset(known or origins or [(graph, kernel.label)])
+    return found
+
+
+def work_by_lines(kernels: Iterable[Kernel]) -> dict[str, Work]:
+    """Kernel id -> the user's lines, for engines whose graphs have different nodes."""
+    found: dict[str, Work] = {}
+    for kernel in kernels:
+        graph = base_graph(kernel.graph)
+        places = [*kernel.locations, *(place for line in kernel.lines for place in line.locations)]
+        lines: set[Hashable] = {(graph, place.file, place.line) for place in places}
+        found[kernel.id] = frozenset(lines or {(graph, kernel.label)})
+    return found
+
+
+def match(
+    before: Iterable[Kernel],
+    after: Iterable[Kernel],
+    work_before: Mapping[str, Work],
+    work_after: Mapping[str, Work],
+    code_before: Mapping[str, str],
+    code_after: Mapping[str, str],
+) -> list[Match]:
+    """All kernels of both runs, each once, in the order of the run (what is gone comes where it
+    was). `code_…`: kernel id -> its text, as far as it counts for being the same."""
+    first, second = list(before), list(after)
+    taken: set[int] = set()
+    pairs: list[Match] = []
+    waiting: dict[tuple[str, Work], list[Kernel]] = defaultdict(list)
+    for kernel in first:
+        waiting[kernel.language, work_before[kernel.id]].append(kernel)
+    for kernel in second:
+        found = waiting[kernel.language, work_after[kernel.id]]
+        if found:
+            other = found.pop(0)
+            same = code_before[other.id] == code_after[kernel.id]
+            pairs.append(Match(base_graph(kernel.graph), (other,), (kernel,), same))
+            taken |= {id(other), id(kernel)}
+    groups = _joined(
+        [(0, k, work_before[k.id]) for k in first if id(k) not in taken]
+        + [(1, k, work_after[k.id]) for k in second if id(k) not in taken]
+    )
+    for group in groups:
+        one = tuple(kernel for side, kernel in group if side == 0)
+        other_ones = tuple(kernel for side, kernel in group if side == 1)
+        codes = (
+            sorted(code_before[kernel.id] for kernel in one),
+            sorted(code_after[kernel.id] for kernel in other_ones),
+        )
+        graph = base_graph((other_ones or one)[0].graph)
+        pairs.append(Match(graph, one, other_ones, codes[0] == codes[1]))
+    places = {id(kernel): place for place, kernel in enumerate(second)}
+    places |= {id(kernel): place for place, kernel in enumerate(first) if id(kernel) not in places}
+    return sorted(pairs, key=lambda pair: places[id((pair.after or pair.before)[0])])
+
+
+def _joined(kernels: list[tuple[int, Kernel, Work]]) -> list[list[tuple[int, Kernel]]]:
+    """Kernels put together as far as they share work; those of one side alone share nothing."""
+    parent = list(range(len(kernels)))
+
+    def root(place: int) -> int:
+        while parent[place] != place:
+            parent[place] = parent[parent[place]]
+            place = parent[place]
+        return place
+
+    owners: dict[Hashable, dict[int, list[int]]] = defaultdict(lambda: {0: [], 1: []})
+    for place, (side, _, work) in enumerate(kernels):
+        for piece in work:
+            owners[piece][side].append(place)
+    for sides in owners.values():
+        if sides[0] and sides[1]:
+            first, *rest = [*sides[0], *sides[1]]
+            for place in rest:
+                parent[root(place)] = root(first)
+    groups: dict[int, list[tuple[int, Kernel]]] = defaultdict(list)
+    for place, (side, kernel, _) in enumerate(kernels):
+        groups[root(place)].append((side, kernel))
+    return list(groups.values())

@@ -1,0 +1,218 @@
+"""Two recordings compared: what changed is listed once, and what is alike is counted."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    Guards,
+    Kernel,
+    Run,
+    Start,
+    TimedVersion,
+    WhatIf,
+)
+from tests.block_trace import block_trace
+from tests.conftest import Golden
+from tests.no_torch.both_engines import both_engines_trace
+from tests.no_torch.two_runs import VETO, base_run, vetoed_run, whatif
+from viewers.recording import Recording
+from viewers.summary.differences import Difference, diff_lines, difference
+from viewers.text.difference import difference_lines
+from viewers.text.lines import to_text
+
+
+def compared(
+    base: list[AnyRecord], run: list[AnyRecord], measured: tuple[WhatIf, ...] = ()
+) -> Difference:
+    return difference(Recording(base), Recording(run), measured)
+
+
+def text(found: Difference, code: bool = True) -> str:
+    return to_text(difference_lines(found, 100, code), 100)
+
+
+def test_a_veto(golden: Golden) -> None:
+    golden("difference/veto.txt", text(compared(base_run(), vetoed_run(), (whatif(),))))
+
+
+def test_a_run_against_itself(golden: Golden) -> None:
+    found = compared(base_run(), base_run())
+    assert found.nothing
+    assert {one.kind for one in found.kernels} == {"same"}
+    golden("difference/nothing.txt", text(found))
+
+
+def test_another_engine(golden: Golden) -> None:
+    """Kernels are matched by the user's lines, and decisions are not compared."""
+    parts = Recording(both_engines_trace()).engines
+    found = difference(parts["inductor"], parts["tcw"])
+    assert found.engines == ("inductor", "tcw")
+    assert found.decisions.changes == ()
+    golden("difference/engines.txt", text(found, code=False))
+
+
+def test_the_veto_is_said_once() -> None:
+    changes = compared(base_run(), vetoed_run()).decisions.changes
+    assert [one.id for one in changes if one.change == "vetoed"] == [VETO]
+    assert [one.subject for one in changes if one.partner] == ["exp, sum + div"]
+
+
+def test_the_way_back_takes_the_veto_back() -> None:
+    found = compared(vetoed_run(), base_run())
+    assert [one.id for one in found.decisions.changes if one.change == "undone"] == [VETO]
+    assert found.vetoes == ()
+    assert found.verdict.subject == "override taken back"
+
+
+def test_a_veto_that_does_not_hold() -> None:
+    """The groups decide, whatever was answered."""
+    run = [
+        structs.replace(one, settings=structs.replace(one.settings, overrides={VETO: "apart"}))
+        if isinstance(one, Start)
+        else one
+        for one in block_trace()
+    ]
+    (veto,) = compared(base_run(), run).vetoes
+    assert veto.holds is False
+    assert "exp" in veto.evidence
+
+
+def test_a_veto_on_a_node_that_is_not_there() -> None:
+    overrides = {"inductor/0/0/forward/fuse/any_dims+nowhere": "apart"}
+    run = [
+        structs.replace(one, settings=structs.replace(one.settings, overrides=overrides))
+        if isinstance(one, Start)
+        else one
+        for one in block_trace()
+    ]
+    (veto,) = compared(base_run(), run).vetoes
+    assert veto.holds is None
+    assert "nowhere" in veto.evidence
+
+
+def test_kernels_are_found_again_whatever_their_ids() -> None:
+    run = [
+        structs.replace(one, id=f"k{int(one.id[1:]) + 7}") if isinstance(one, Kernel) else one
+        for one in base_run()
+    ]
+    assert compared(base_run(), run).changed_kernels == ()
+
+
+def _in_two(records: list[AnyRecord]) -> list[AnyRecord]:
+    """The softmax as two kernels."""
+    found: list[AnyRecord] = []
+    for one in records:
+        if isinstance(one, Kernel) and one.id == "k4":
+            found.append(structs.replace(one, id="k4a", nodes=one.nodes[:3]))
+            found.append(structs.replace(one, id="k4b", nodes=one.nodes[3:]))
+        else:
+            found.append(one)
+    return found
+
+
+def test_a_kernel_that_was_split_and_one_that_was_merged() -> None:
+    (split,) = compared(base_run(), _in_two(base_run())).changed_kernels
+    assert split.kind == "split"
+    assert [kernel.id for kernel in split.before] == ["k4"]
+    assert [kernel.id for kernel in split.after] == ["k4a", "k4b"]
+    (merged,) = compared(_in_two(base_run()), base_run()).changed_kernels
+    assert merged.kind == "merged"
+
+
+def test_kernels_that_are_new_and_gone() -> None:
+    less = [one for one in base_run() if not (isinstance(one, Kernel) and one.id == "k8")]
+    assert [one.kind for one in compared(base_run(), less).changed_kernels] == ["gone"]
+    assert [one.kind for one in compared(less, base_run()).changed_kernels] == ["new"]
+
+
+def test_guards_by_kind_and_name() -> None:
+    run = []
+    for one in base_run():
+        if isinstance(one, Guards) and one.compile_id == "0/0":
+            one = structs.replace(one, guards=one.guards[1:])
+        run.append(one)
+    (change,) = compared(base_run(), run).guards
+    assert change.before == change.after + 1
+
+
+def test_compile_times_are_compared_where_they_were_measured_alike() -> None:
+    def compile_cpu(*numbers: int) -> str:
+        sides = []
+        for number, records in zip(numbers, (base_run(), vetoed_run()), strict=True):
+            start = records[0]
+            assert isinstance(start, Start)
+            sides.append([*records, Run(number=number, settings=start.settings)])
+        figures = compared(sides[0], sides[1]).figures
+        return next(one.not_compared for one in figures if one.what == "compile CPU")
+
+    assert compile_cpu(1, 2).endswith("s first")
+    assert compile_cpu(2, 3) == ""
+
+
+def test_the_verdict_follows_the_noise() -> None:
+    slower = structs.replace(whatif(), difference=20e-6)
+    nothing = structs.replace(whatif(), difference=1e-6)
+    refused = structs.replace(whatif(), before=None, after=None, reason="there is no such kernel")
+    titles = {
+        one: compared(base_run(), vetoed_run(), (record,)).verdict.title
+        for one, record in (("slower", slower), ("in noise", nothing), ("unknown", refused))
+    }
+    assert titles == {
+        "slower": "The veto is slower",
+        "in noise": "No measurable difference",
+        "unknown": "Its cost is not measured",
+    }
+
+
+def test_a_whole_call_beside_the_kernel() -> None:
+    call = WhatIf(
+        base=1,
+        run=2,
+        scope="call",
+        before=TimedVersion(median=6.16e-3, spread=0.1e-3, runs=60),
+        after=TimedVersion(median=6.15e-3, spread=0.1e-3, runs=60),
+        difference=-0.01e-3,
+        noise=0.1e-3,
+        pairs=60,
+        max_error=4.8e-7,
+        equal=False,
+    )
+    words = text(compared(base_run(), vetoed_run(), (whatif(), call)), code=False)
+    assert words.startswith("The veto is faster: 135.0 → 120.8 µs")
+    assert "whole call  6.16 → 6.15 ms" in words
+    assert "in noise" in words
+
+
+def test_hostile_names_stay_names() -> None:
+    name = "\x1b[31m" + "n" * 10_000 + "‮"
+    decided = Decided(
+        id=f"tcw/0/0/forward/fuse/{name}+{name}",
+        graph="0/0/forward",
+        kind="fuse",
+        default="fuse",
+        choice="apart",
+        overridden=True,
+    )
+    renamed = [
+        structs.replace(one, label=name, name=name) if isinstance(one, Kernel) else one
+        for one in vetoed_run()
+    ]
+    words = text(compared(base_run(), [*renamed, decided]))
+    assert "\x1b" not in words
+    assert "‮" not in words
+    assert all(len(line) <= 100 for line in words.splitlines())
+
+
+def test_indentation_is_no_difference() -> None:
+    found = diff_lines(["a", "b"], ["{", "  a", "  b", "}"])
+    assert (found.added, found.removed) == (2, 0)
+    assert [line.sign for line in found.hunks[0].lines] == ["+", " ", " ", "+"]
+
+
+def test_a_long_text_is_compared_soon() -> None:
+    before = [f"x{i % 7} = {i};" for i in range(20_000)]
+    found = diff_lines(before, [*before[:9000], "y = 1;", *before[9000:]])
+    assert (found.added, found.removed) == (1, 0)

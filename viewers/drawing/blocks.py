@@ -1,0 +1,516 @@
+"""A recorded graph as blocks to draw: fusion groups, single operations, or folded modules."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heapify, heappop, heappush
+from typing import Literal
+
+from compiler.trace import refs
+from compiler.trace.records import FusionGroups, Graph, Kernel, Node
+from compiler.trace.refs import Ref
+from viewers.drawing.layers import Edge
+from viewers.labels import kernel_label, short_label
+from viewers.panes.names import is_view, short_target
+from viewers.panes.view import View
+from viewers.words import plural, shape_text, tensor_text
+
+MOST = 300
+"""Blocks from which on a graph is folded by module."""
+CHUNKS = 150
+"""Pieces of a graph that is too large and has no modules."""
+SCALES = ("groups", "ops", "shapes")
+
+Kind = Literal["input", "weight", "group", "call", "op", "module"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One box. Words are as recorded: who shows them makes them plain."""
+
+    key: str
+    title: str
+    lines: tuple[str, ...]
+    nodes: tuple[int, ...]
+    """Indices in the graph's nodes."""
+    kind: Kind
+    hue: int = -1
+    """Which of the colours of groups; -1 for none."""
+    kernel: str = ""
+    fold: str = ""
+    """Key under which `⏎` opens it, or closes what it was opened from; "" where it does neither."""
+    operations: tuple[str, ...] = ()
+    """Scheduler nodes of a fusion group."""
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """What is drawn of a graph: blocks in topological order, and the edges between them."""
+
+    graph: Graph
+    scale: int
+    blocks: tuple[Block, ...]
+    edges: tuple[Edge, ...]
+    weights: int
+    """Weights that are hidden."""
+    groups: int
+    legend: tuple[tuple[int, str, int], ...]
+    """(hue, words, nodes) of each group in sight, in order; hue -1 for library calls."""
+
+    @cached_property
+    def of_node(self) -> dict[str, int]:
+        """Name of a node -> its block."""
+        nodes = self.graph.nodes
+        return {
+            nodes[i].name: number for number, block in enumerate(self.blocks) for i in block.nodes
+        }
+
+    @cached_property
+    def of_kernel(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, block in enumerate(self.blocks):
+            if block.kernel:
+                found.setdefault(block.kernel, []).append(number)
+        return found
+
+    @cached_property
+    def readers(self) -> list[list[int]]:
+        """Block -> the blocks that read it."""
+        found: list[list[int]] = [[] for _ in self.blocks]
+        for first, second in self.edges:
+            found[first].append(second)
+        return found
+
+    @cached_property
+    def sources(self) -> list[list[int]]:
+        """Block -> the blocks that it reads."""
+        found: list[list[int]] = [[] for _ in self.blocks]
+        for first, second in self.edges:
+            found[second].append(first)
+        return found
+
+    def ref(self, number: int) -> Ref:
+        """What selecting a block selects: its kernel, its node, or the last node in it."""
+        block = self.blocks[number]
+        if block.kernel and block.kind in ("group", "call"):
+            return refs.kernel(block.kernel)
+        return refs.node(self.graph.id, self.graph.nodes[block.nodes[-1]].name)
+
+    def blocks_of(self, ref: Ref) -> list[int]:
+        """The blocks that show a thing."""
+        kind = refs.kind(ref) if ref else ""
+        if kind == "fx":
+            graph, name = refs.split_node(ref)
+            number = self.of_node.get(name) if graph == self.graph.id else None
+            return [] if number is None else [number]
+        if kind == "k":
+            return self.of_kernel.get(refs.split_kernel(ref)[0], [])
+        return []
+
+    @property
+    def words(self) -> str:
+        """`53 nodes, 11 groups, weights hidden`."""
+        parts = [plural(len(self.graph.nodes), "node")]
+        if self.groups:
+            parts.append(plural(self.groups, "group"))
+        if self.weights:
+            parts.append("weights hidden")
+        return ", ".join(parts)
+
+
+@dataclass
+class _Group:
+    """A fusion group of the lowered graph."""
+
+    name: str
+    nodes: tuple[str, ...]
+    label: str
+    kernel: Kernel | None
+    alone: bool
+    """Its kernel has no other group."""
+
+
+@dataclass
+class _Piece:
+    """A block in the making."""
+
+    key: str
+    nodes: list[int] = field(default_factory=list)
+    group: _Group | None = None
+    module: str = ""
+    fold: str = ""
+
+
+def diagram(view: View) -> Diagram | None:
+    """The graph that is looked at, as the view wants it drawn; None where there is no graph."""
+    graph = view.graph()
+    if graph is None:
+        return None
+    folds = frozenset(key for key in view.unfolded if key.startswith(f"{graph.id}:draw:"))
+    key = ("diagram", graph.id, view.scale, view.weights, folds)
+    known = view.facts.kept.get(key)
+    if not isinstance(known, Diagram):
+        known = view.facts.kept[key] = _Maker(view, graph, folds).diagram()
+    return known
+
+
+class _Maker:
+    def __init__(self, view: View, graph: Graph, unfolded: frozenset[str]) -> None:
+        self.view = view
+        self.graph = graph
+        self.unfolded = unfolded
+        self.scale = view.scale
+        self.groups = _groups(view, graph)
+        self.group_of = _group_of(view, graph, self.groups)
+        self.hues: dict[str, int] = {}
+        self.named: dict[int, str] = {}
+        """Hue -> what it stands for."""
+        nodes = graph.nodes
+        self.weight = [_is_weight(view, graph, node) for node in nodes]
+        self.hidden = sum(self.weight)
+        self.place = {node.name: index for index, node in enumerate(nodes)}
+        self.dissolved = [
+            node.op == "output" or (weight and not view.weights)
+            for node, weight in zip(nodes, self.weight, strict=True)
+        ]
+
+    def diagram(self) -> Diagram:
+        pieces = self._pieces()
+        for attempt in range(3):
+            owner = {index: number for number, p in enumerate(pieces) for index in p.nodes}
+            edges = self._edges(owner)
+            order = _topological(len(pieces), edges, [min(p.nodes) for p in pieces])
+            if order is not None:
+                break
+            pieces = self._split(pieces, single=attempt > 0)
+        assert order is not None
+        number = {old: new for new, old in enumerate(order)}
+        blocks = tuple(self._block(pieces[old]) for old in order)
+        found = sorted((number[a], number[b]) for a, b in edges)
+        used = {p.group.name for p in pieces if p.group is not None}
+        groups = len(used) or sum(b.kind == "module" for b in blocks)
+        legend = self._legend(blocks)
+        hidden = 0 if self.view.weights else self.hidden
+        return Diagram(self.graph, self.scale, blocks, tuple(found), hidden, groups, legend)
+
+    def _pieces(self) -> list[_Piece]:
+        """The nodes, each in one piece; those that are drawn as lines only are in none."""
+        drawn = [i for i in range(len(self.graph.nodes)) if not self.dissolved[i]]
+        pieces = self._of(drawn, "")
+        if len(pieces) <= MOST:
+            return pieces
+        return self._folded(drawn, 0, "")
+
+    def _folded(self, drawn: Sequence[int], depth: int, inside: str) -> list[_Piece]:
+        """By module; a module that was opened shows its groups, or the modules in it."""
+        inputs = [i for i in drawn if not self.graph.nodes[i].op.startswith("call")]
+        rest = [i for i in drawn if self.graph.nodes[i].op.startswith("call")]
+        pieces = self._of(inputs, inside) if len(inputs) <= MOST else []
+        if len(inputs) > MOST:
+            pieces.append(_Piece(self._key("inputs", inputs[0]), inputs, None, "inputs", ""))
+            pieces[-1].fold = pieces[-1].key
+        for module, run in _runs(self.graph, rest, depth):
+            key = self._key("module", run[0]) + f":{depth}"
+            if len(run) == 1:
+                pieces.extend(self._of(run, inside))
+            elif key not in self.unfolded:
+                pieces.append(_Piece(key, run, None, module, key))
+            else:
+                opened = self._of(run, key)
+                deeper = _runs(self.graph, run, depth + 1)
+                if len(opened) > MOST and len(deeper) > 1:
+                    opened = self._folded(run, depth + 1, key)
+                pieces.extend(opened)
+        return pieces
+
+    def _key(self, what: str, first: int) -> str:
+        return f"{self.graph.id}:draw:{what}:{self.graph.nodes[first].name}"
+
+    def _of(self, drawn: Sequence[int], inside: str) -> list[_Piece]:
+        """Fusion groups, and the nodes that are in none, of these nodes."""
+        pieces: list[_Piece] = []
+        by_group: dict[str, _Piece] = {}
+        for index in drawn:
+            node = self.graph.nodes[index]
+            group = self.group_of.get(node.name)
+            if group is None:
+                if self._passes(node):
+                    continue
+                key = self._key("node", index)
+                pieces.append(_Piece(key, [index], fold=inside))
+                continue
+            fold = f"{self.graph.id}:draw:group:{group.name}"
+            if self.scale or fold in self.unfolded:
+                key = self._key("node", index)
+                pieces.append(_Piece(key, [index], group, fold=inside if self.scale else fold))
+                continue
+            piece = by_group.get(group.name)
+            if piece is None:
+                piece = by_group[group.name] = _Piece(f"{inside}{fold}", [], group, fold=fold)
+                pieces.append(piece)
+            piece.nodes.append(index)
+        return pieces
+
+    def _passes(self, node: Node) -> bool:
+        """Whether a node is drawn as a line only: a view, where groups are drawn."""
+        return self.scale == 0 and self.graph.kind != "captured" and is_view(node)
+
+    def _edges(self, owner: dict[int, int]) -> set[Edge]:
+        reaches: list[tuple[int, ...]] = []
+        edges: set[Edge] = set()
+        for index, node in enumerate(self.graph.nodes):
+            places = (self.place.get(name) for name in node.inputs)
+            found = dict.fromkeys(
+                o for p in places if p is not None and p < index for o in reaches[p]
+            )
+            piece = owner.get(index)
+            if piece is None:
+                reaches.append(() if self.dissolved[index] else tuple(found))
+                continue
+            edges.update((source, piece) for source in found if source != piece)
+            reaches.append((piece,))
+        return edges
+
+    def _split(self, pieces: list[_Piece], single: bool) -> list[_Piece]:
+        """Pieces that read each other cannot be drawn as they are: each becomes the runs of nodes
+        that stand together in the graph, else its nodes."""
+        owner = {index: number for number, p in enumerate(pieces) for index in p.nodes}
+        found: list[_Piece] = []
+        last = -1
+        for index in sorted(owner):
+            number = owner[index]
+            piece = pieces[number]
+            if number != last or single:
+                key = piece.key if len(piece.nodes) == 1 else f"{piece.key}:{index}"
+                found.append(_Piece(key, [], piece.group, piece.module, piece.fold))
+            found[-1].nodes.append(index)
+            last = number
+        return found
+
+    # Words
+
+    def _hue(self, name: str, words: str) -> int:
+        hue = self.hues.setdefault(name, len(self.hues))
+        self.named.setdefault(hue, words)
+        return hue
+
+    def _legend(self, blocks: Sequence[Block]) -> tuple[tuple[int, str, int], ...]:
+        counts = Counter[int]()
+        for block in blocks:
+            counts[block.hue] += len(block.nodes) if block.hue >= 0 else block.kind == "call"
+        found = [(hue, words, counts[hue]) for hue, words in self.named.items() if counts[hue]]
+        return (*found, *([(-1, "library calls", counts[-1])] if counts[-1] else []))
+
+    def _block(self, piece: _Piece) -> Block:
+        nodes = [self.graph.nodes[index] for index in piece.nodes]
+        indices = tuple(piece.nodes)
+        if piece.module or (len(nodes) > 1 and piece.group is None):
+            pattern = re.sub(r"\d+", "N", piece.module)
+            lines = (plural(len(nodes), "op"), *_operations(nodes, 2))
+            hue = self._hue(pattern, pattern)
+            return Block(piece.key, piece.module, lines, indices, "module", hue, fold=piece.fold)
+        if piece.group is None:
+            return self._single(piece, nodes[0], indices)
+        group, kernel = piece.group, piece.group.kernel
+        name = kernel.id if kernel else ""
+        call = kernel is not None and kernel.language == "aten"
+        words = f"{name} {kernel_label(kernel)}" if kernel else short_label(group.label)
+        hue = -1 if call else self._hue(name or group.name, words)
+        if self.scale or piece.key.startswith(f"{self.graph.id}:draw:node:"):
+            one = self._single(piece, nodes[0], indices)
+            kind: Kind = "call" if call and nodes[0].name == _last(nodes).name else "op"
+            return Block(
+                one.key, one.title, one.lines, indices, kind, hue, name, piece.fold, group.nodes
+            )
+        if call:
+            return self._call(piece, nodes, indices, name)
+        label = kernel_label(kernel) if kernel and group.alone else short_label(group.label)
+        title = f"{name} {label}".strip()
+        fold = piece.fold if len(nodes) > 1 else ""
+        return Block(
+            piece.key, title, _operations(nodes, 3), indices, "group", hue, name, fold, group.nodes
+        )
+
+    def _call(
+        self, piece: _Piece, nodes: list[Node], indices: tuple[int, ...], kernel: str
+    ) -> Block:
+        main = _last([n for n in nodes if not is_view(n)] or nodes)
+        words = short_target(main.target)
+        of = main.module.rpartition(".")[2]
+        recorded = piece.group.kernel.label if piece.group and piece.group.kernel else ""
+        named = recorded if recorded.startswith(f"{words} ") else f"{words} {of}".strip()
+        known = self.view.facts.nodes(self.graph.id)
+        shapes = [known[n].value for n in main.inputs if n in known]
+        sizes = [shape_text(value.shape) for value in shapes if value and len(value.shape) > 1]
+        lines = (" · ".join(sizes[:3]),) if sizes else ()
+        nodes_of = piece.group.nodes if piece.group else ()
+        return Block(piece.key, named, lines, indices, "call", -1, kernel, "", nodes_of)
+
+    def _single(self, piece: _Piece, node: Node, indices: tuple[int, ...]) -> Block:
+        index = indices[0]
+        value = tensor_text(node.value) if node.value else ""
+        if node.op in ("placeholder", "get_attr"):
+            name = input_name(self.view, self.graph, node)
+            shape = shape_text(node.value.shape) if node.value else ""
+            kind: Kind = "weight" if self.weight[index] else "input"
+            title = f"{name}  {shape}".strip()
+            return Block(piece.key, title, (), indices, kind)
+        words = short_target(node.target)
+        title = words if node.name.rstrip("_0123456789") == words else f"{words} {node.name}"
+        lines: tuple[str, ...] = ()
+        if self.scale == 2:
+            several = plural(len(node.values), "value") if node.values else ""
+            lines = (value or several or "no shape recorded",)
+        kind = "op"
+        return Block(piece.key, title, lines, indices, kind, fold=piece.fold)
+
+
+def _last(nodes: Sequence[Node]) -> Node:
+    return nodes[-1]
+
+
+def _operations(nodes: Iterable[Node], most: int) -> tuple[str, ...]:
+    """Operations in the order in which they run, wrapped; views only where nothing else is."""
+    nodes = list(nodes)
+    words = [short_target(node.target) for node in nodes if not is_view(node)]
+    words = words or [short_target(node.target) for node in nodes]
+    if len(words) > 40:
+        common = Counter(words).most_common(6)
+        words = [f"{count}×{word}" for word, count in common]
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + len(word) < 26:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    if len(lines) > most:
+        lines = [*lines[: most - 1], lines[most - 1] + " …"]
+    return tuple(lines)
+
+
+def input_name(view: View, graph: Graph, node: Node) -> str:
+    """What the user's program calls an input: `x`, `ln1.weight`; else the node's own name."""
+    captured = _captured(view, graph, node)
+    if captured is None:
+        return node.name
+    words = captured.target
+    match = re.fullmatch(r"[LG]_(?:self_)?modules_(.+)_(?:parameters|buffers)_(.+?)_*", words)
+    if match:
+        path = match[1].replace("_modules_", ".").strip("_")
+        return f"{path}.{match[2]}"
+    match = re.fullmatch(r"[LG]_(.+?)_", words)
+    return match[1] if match else captured.name
+
+
+def _captured(view: View, graph: Graph, node: Node) -> Node | None:
+    """The captured graph's input that an input of a later graph is."""
+    for _ in range(8):
+        if graph.kind == "captured":
+            return node
+        parent = view.recording.graphs.get(graph.parent)
+        origin = view.facts.nodes(graph.parent).get(node.origins[0]) if node.origins else None
+        if parent is None or origin is None or origin.op not in ("placeholder", "get_attr"):
+            return None
+        graph, node = parent, origin
+    return None
+
+
+def _is_weight(view: View, graph: Graph, node: Node) -> bool:
+    if node.op == "get_attr":
+        return True
+    if node.op != "placeholder":
+        return False
+    captured = _captured(view, graph, node)
+    words = captured.target if captured is not None else ""
+    return "_parameters_" in words or "_buffers_" in words
+
+
+def _groups(view: View, graph: Graph) -> list[_Group]:
+    """The groups that fusion ended with, in the order of the schedule."""
+    kernels = [k for k in view.facts.kernels_of.get(graph.compile_id, []) if k.graph == graph.id]
+    of_operation: dict[str, Kernel] = {}
+    for kernel in sorted(kernels, key=lambda kernel: kernel.predicted != view.predicted):
+        for operation in kernel.nodes:
+            of_operation.setdefault(operation, kernel)
+    last = [record for record in view.recording.all(FusionGroups) if record.graph == graph.id]
+    if last:
+        found = [(group.name, group.nodes, group.label) for group in last[-1].groups]
+    else:
+        found = [(kernel.id, kernel.nodes, kernel.label) for kernel in kernels if kernel.nodes]
+    held: Counter[str] = Counter()
+    for _, nodes, _ in found:
+        held.update({of_operation[n].id for n in nodes if n in of_operation})
+    groups = []
+    for name, nodes, label in found:
+        chosen = next((of_operation[n] for n in nodes if n in of_operation), None)
+        groups.append(_Group(name, nodes, label, chosen, chosen is None or held[chosen.id] == 1))
+    return groups
+
+
+def _group_of(view: View, graph: Graph, groups: list[_Group]) -> dict[str, _Group]:
+    """Name of a node -> its group. What several groups compute again stands in the first; a view
+    that several look through is in none."""
+    operations = view.facts.operations
+    nodes = view.facts.nodes(graph.id)
+    found: dict[str, _Group] = {}
+    shared: set[str] = set()
+    for group in groups:
+        for operation in group.nodes:
+            record = operations.get((graph.id, operation))
+            for origin in record.origins if record else ():
+                before = found.setdefault(origin, group)
+                if before is not group and origin in nodes and is_view(nodes[origin]):
+                    shared.add(origin)
+    return {name: group for name, group in found.items() if name not in shared}
+
+
+def _runs(graph: Graph, nodes: Sequence[int], depth: int) -> list[tuple[str, list[int]]]:
+    """Runs of nodes of one module, no more than can be drawn."""
+    for levels in range(4 + depth, -1, -1):
+        runs: list[tuple[str, list[int]]] = []
+        for index in nodes:
+            module = _owner(graph.nodes[index].module, max(levels, 1) if depth else levels)
+            if not runs or runs[-1][0] != module:
+                runs.append((module, []))
+            runs[-1][1].append(index)
+        if len(runs) <= MOST:
+            break
+    if len(runs) > 1 and any(module for module, _ in runs):
+        return [(module or "the model itself", run) for module, run in runs]
+    size = -(-len(nodes) // CHUNKS)
+    if size < 2:
+        return [(f"op {i}", [i]) for i in nodes]
+    chunks = [list(nodes[at : at + size]) for at in range(0, len(nodes), size)]
+    return [(f"ops {at * size + 1}–{at * size + len(c)}", c) for at, c in enumerate(chunks)]
+
+
+def _owner(module: str, levels: int) -> str:
+    """`layers.0.attention.q`: with 0 levels `layers.0`, the numbered block; with 1 one more …"""
+    parts = module.split(".")
+    base = next((at + 1 for at, part in enumerate(parts) if part.isdigit()), 1)
+    return ".".join(parts[: base + levels])
+
+
+def _topological(count: int, edges: Iterable[Edge], first: Sequence[int]) -> list[int] | None:
+    """An order in which every edge leads on, in the graph's own order where it can; None where
+    the edges run in a circle."""
+    follows: list[list[int]] = [[] for _ in range(count)]
+    waits = [0] * count
+    for source, reader in edges:
+        follows[source].append(reader)
+        waits[reader] += 1
+    ready = [(first[n], n) for n in range(count) if not waits[n]]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, node = heappop(ready)
+        order.append(node)
+        for reader in follows[node]:
+            waits[reader] -= 1
+            if not waits[reader]:
+                heappush(ready, (first[reader], reader))
+    return order if len(order) == count else None

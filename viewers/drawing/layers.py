@@ -1,0 +1,192 @@
+"""Layers of a directed acyclic graph, and the order of what stands in each.
+
+Nodes are numbers from 0, in topological order: every edge leads from a lower to a higher number.
+A source whose readers stand further down gets one *trunk*: a chain of dummies, one a layer, that
+all its long edges share. Trunks are what makes a layout slow, so their number is bounded: edges
+that are too long for that are left out of the layout and named in their blocks instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+Edge = tuple[int, int]
+
+DUMMIES = 3000
+"""Dummies that a layout may have, beside one for each node."""
+LIBRARY_MOST = 8000
+"""Nodes and dummies up to which fast-sugiyama orders; above it takes longer than our sweeps."""
+SWEEPS = 8
+
+
+@dataclass(frozen=True)
+class Layered:
+    """Nodes and dummies by layer, in the order in which they stand there."""
+
+    layer: list[int]
+    """Of each node, then of each dummy."""
+    source: list[int]
+    """Of each dummy: the node whose trunk it belongs to; counted from the first dummy."""
+    below: list[list[int]]
+    """Of each node and dummy: what it leads to in the next layer."""
+    above: list[list[int]]
+    rows: list[list[int]]
+    """Layer -> its nodes and dummies, left to right."""
+    far: list[Edge]
+    """Edges that were too long to be drawn."""
+
+    @property
+    def count(self) -> int:
+        """How many of the numbers are nodes."""
+        return len(self.layer) - len(self.source)
+
+
+def layers_of(count: int, edges: Sequence[Edge]) -> list[int]:
+    """The layer of each node: one below the lowest that it reads. What reads nothing stands just
+    above its first reader."""
+    layer = [0] * count
+    readers: list[list[int]] = [[] for _ in range(count)]
+    reads = [False] * count
+    for first, second in edges:
+        readers[first].append(second)
+        reads[second] = True
+    for node in range(count):
+        after = layer[node] + 1
+        for reader in readers[node]:
+            if layer[reader] < after:
+                layer[reader] = after
+    for node in range(count):
+        if not reads[node] and readers[node]:
+            layer[node] = min(layer[reader] for reader in readers[node]) - 1
+    return layer
+
+
+def layered(count: int, edges: Sequence[Edge], own: bool = False) -> Layered:
+    """Layers, trunks and orders. `own`: by our own ordering, without fast-sugiyama."""
+    layer = layers_of(count, edges)
+    longest = _longest(count, edges, layer)
+    far = [edge for edge in edges if layer[edge[1]] - layer[edge[0]] > longest]
+    below: list[list[int]] = [[] for _ in range(count)]
+    source: list[int] = []
+    targets: dict[int, list[int]] = {}
+    for first, second in edges:
+        if layer[second] - layer[first] <= longest:
+            targets.setdefault(first, []).append(second)
+    for first, seconds in targets.items():
+        seconds.sort(key=lambda node: (layer[node], node))
+        at, here = first, layer[first]
+        for second in seconds:
+            while here < layer[second] - 1:
+                dummy = len(layer)
+                here += 1
+                layer.append(here)
+                below.append([])
+                source.append(first)
+                below[at].append(dummy)
+                at = dummy
+            below[at].append(second)
+    above: list[list[int]] = [[] for _ in layer]
+    for upper, lowers in enumerate(below):
+        for lower in lowers:
+            above[lower].append(upper)
+    rows = _first_rows(layer)
+    links = [(upper, lower) for upper, lowers in enumerate(below) for lower in lowers]
+    found = None if own or len(layer) > LIBRARY_MOST else _ordered_by_library(rows, links)
+    rows = found or _ordered(rows, above, below)
+    return Layered(layer, source, below, above, rows, far)
+
+
+def _longest(count: int, edges: Sequence[Edge], layer: list[int]) -> int:
+    """The span up to which edges are drawn."""
+    spans: dict[int, int] = {}
+    longest = 1
+    reach: list[list[int]] = [[] for _ in range(count)]
+    for first, second in edges:
+        span = layer[second] - layer[first]
+        reach[first].append(span)
+        longest = max(longest, span)
+    budget = DUMMIES + count
+    while longest > 1:
+        spans = {
+            n: max((s for s in all_ if s <= longest), default=1) for n, all_ in enumerate(reach)
+        }
+        if sum(span - 1 for span in spans.values()) <= budget:
+            break
+        longest //= 2
+    return longest
+
+
+def _first_rows(layer: list[int]) -> list[list[int]]:
+    rows: list[list[int]] = [[] for _ in range(max(layer, default=-1) + 1)]
+    for node, at in enumerate(layer):
+        rows[at].append(node)
+    return rows
+
+
+def _ordered_by_library(rows: list[list[int]], links: Sequence[Edge]) -> list[list[int]] | None:
+    """fast-sugiyama's order; None where the package is not there or answers for other nodes.
+
+    It gives positions, and knows neither widths nor our layers: only the order is taken. Its own
+    ranking by network simplex, which takes half a minute for 15,000 nodes, is not needed either.
+    """
+    try:
+        from fast_sugiyama import from_edges
+    except ImportError:
+        return None
+    place: dict[int, tuple[int, float]] = {}
+    for positions, _, _, _ in from_edges(list(links), ranking_type="up"):
+        part = min(int(node) for node, _ in positions)
+        place.update((int(node), (part, float(x))) for node, (x, _) in positions)
+    alone = float("inf")
+    known = place.get
+    return [sorted(row, key=lambda n: (*known(n, (n, alone)), n)) for row in rows]
+
+
+def _ordered(
+    rows: list[list[int]], above: list[list[int]], below: list[list[int]]
+) -> list[list[int]]:
+    """Barycentres, swept down and up; the order with the fewest crossings is kept."""
+    rows = [list(row) for row in rows]
+    best, fewest = rows, crossings(rows, below)
+    for sweep in range(SWEEPS):
+        if not fewest:
+            break
+        down = sweep % 2 == 0
+        neighbours = above if down else below
+        place = {node: at for row in rows for at, node in enumerate(row)}
+        for row in rows if down else reversed(rows):
+            centre = {
+                node: sum(place[other] for other in neighbours[node]) / len(neighbours[node])
+                if neighbours[node]
+                else place[node]
+                for node in row
+            }
+            row.sort(key=lambda node: (centre[node], place[node]))
+            for at, node in enumerate(row):
+                place[node] = at
+        count = crossings(rows, below)
+        if count < fewest:
+            best, fewest = [list(row) for row in rows], count
+    return best
+
+
+def crossings(rows: list[list[int]], below: list[list[int]]) -> int:
+    """How many pairs of links between neighbouring layers cross."""
+    count = 0
+    for upper, lower in pairwise(rows):
+        place = {node: at for at, node in enumerate(lower)}
+        ends = [end for node in upper for end in sorted(place[other] for other in below[node])]
+        tree = [0] * (len(lower) + 1)
+        for seen, end in enumerate(ends):
+            at, before = end + 1, 0
+            while at:
+                before += tree[at]
+                at &= at - 1
+            count += seen - before
+            at = end + 1
+            while at <= len(lower):
+                tree[at] += 1
+                at += at & -at
+    return count

@@ -1,0 +1,217 @@
+"""A layered drawing in cells: where each block stands, and the lines between them.
+
+Vertical places of lines are counted in half cells (the upper edge of row y is 2y, its middle 2y+1),
+so that a line can begin or end inside a cell and what meets there becomes one junction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from viewers.drawing.columns import columns
+from viewers.drawing.layers import Edge, Layered, layered
+from viewers.drawing.routes import Net, lanes
+
+TILE_WIDTH, TILE_HEIGHT = 64, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Cells that a block covers."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def centre(self) -> int:
+        return self.x + self.width // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """A vertical line in column `x`, from half row `top` to `bottom`."""
+
+    x: int
+    top: int
+    bottom: int
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """A horizontal line in row `y`, from the middle of column `left` to that of `right`."""
+
+    y: int
+    left: int
+    right: int
+
+
+Line = Down | Across
+
+
+@dataclass
+class Layout:
+    """A drawing. `boxes` in the order of the blocks that were given."""
+
+    boxes: list[Box]
+    width: int
+    height: int
+    far: list[Edge]
+    """Edges that are not drawn, being too long."""
+    rows: list[list[int]]
+    """The blocks of each layer, left to right."""
+    layer: list[int]
+    """The layer of each block."""
+    _drawn: Layered
+    _nets: list[dict[int, Net]]
+    """By layer: what each node or dummy sends down."""
+    _centres: list[int]
+    _tops: list[int]
+    """First row of each layer; then the row after the last."""
+    _deep: list[int]
+    """Rows of the blocks of each layer."""
+    _tiles: dict[tuple[int, int], list[tuple[Line | None, int]]] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[Line]:
+        """All lines."""
+        for nets in self._nets:
+            for node, net in nets.items():
+                yield from self._of_net(node, net, None)
+        for dummy in range(self._drawn.count, len(self._drawn.layer)):
+            yield self._through(dummy)
+
+    def route(self, first: int, second: int) -> list[Line]:
+        """The lines of one edge; empty for one that is not drawn."""
+        drawn = self._drawn
+        chain = [second]
+        while True:
+            parents = drawn.above[chain[-1]]
+            parent = next(
+                (p for p in parents if p == first or (p >= drawn.count
+                 and drawn.source[p - drawn.count] == first)),
+                None,
+            )  # fmt: skip
+            if parent is None:
+                return []
+            chain.append(parent)
+            if parent == first:
+                break
+        chain.reverse()
+        found: list[Line] = []
+        for upper, lower in pairwise(chain):
+            if upper >= drawn.count:
+                found.append(self._through(upper))
+            found.extend(self._of_net(upper, self._nets[drawn.layer[upper]][upper], lower))
+        return found
+
+    def _through(self, dummy: int) -> Down:
+        layer = self._drawn.layer[dummy]
+        top = self._tops[layer]
+        return Down(self._centres[dummy], 2 * top, 2 * (top + self._deep[layer]))
+
+    def _of_net(self, node: int, net: Net, only: int | None) -> Iterator[Line]:
+        """The lines of a net, or those of it that lead to one of its ends."""
+        layer = self._drawn.layer[node]
+        channel = self._tops[layer] + self._deep[layer]
+        foot = channel
+        if node < self._drawn.count:
+            foot = self.boxes[node].y + self.boxes[node].height
+        end = 2 * self._tops[layer + 1]
+        if net.lane < 0:
+            yield Down(net.top, 2 * foot, end)
+            return
+        lane = channel + net.lane
+        yield Down(net.top, 2 * foot, 2 * lane + 1)
+        ends = [column for below, column in net.ends if only is None or below == only]
+        low, high = min(net.top, *ends), max(net.top, *ends)
+        if low < high:
+            yield Across(lane, low, high)
+        for column in dict.fromkeys(ends):
+            yield Down(column, 2 * lane + 1, end)
+
+    # Finding what is in sight
+
+    def tile(self, row: int, column: int) -> list[tuple[Line | None, int]]:
+        """What touches a tile: lines, and blocks as (None, number). The index is made when it is
+        first asked."""
+        if not self._tiles and self.boxes:
+            self._index()
+        return self._tiles.get((row, column), [])
+
+    def _index(self) -> None:
+        tiles: dict[tuple[int, int], list[tuple[Line | None, int]]] = defaultdict(list)
+        for line in self.lines():
+            if isinstance(line, Down):
+                across = (line.x // TILE_WIDTH,)
+                last = max(line.top, line.bottom - 1) // 2
+                down = range(line.top // 2 // TILE_HEIGHT, last // TILE_HEIGHT + 1)
+                for row in down:
+                    tiles[row, across[0]].append((line, -1))
+            else:
+                row = line.y // TILE_HEIGHT
+                for column in range(line.left // TILE_WIDTH, line.right // TILE_WIDTH + 1):
+                    tiles[row, column].append((line, -1))
+        for number, box in enumerate(self.boxes):
+            for row in range(box.y // TILE_HEIGHT, (box.y + box.height - 1) // TILE_HEIGHT + 1):
+                last = (box.x + box.width - 1) // TILE_WIDTH
+                for column in range(box.x // TILE_WIDTH, last + 1):
+                    tiles[row, column].append((None, number))
+        self._tiles = dict(tiles)
+
+    def at(self, x: int, y: int) -> int:
+        """The block at a cell; -1 where there is none."""
+        for line, number in self.tile(y // TILE_HEIGHT, x // TILE_WIDTH):
+            if line is None:
+                box = self.boxes[number]
+                if box.x <= x < box.x + box.width and box.y <= y < box.y + box.height:
+                    return number
+        return -1
+
+
+def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge], own: bool = False) -> Layout:
+    """Place blocks of these sizes (cells across, rows) so that every edge leads down.
+
+    Edges lead from a lower to a higher number. `own`: without fast-sugiyama.
+    """
+    drawn = layered(len(sizes), edges, own)
+    widths = [width for width, _ in sizes]
+    centres = columns(drawn, widths)
+    count = drawn.count
+    deep = [max((sizes[n][1] for n in row if n < count), default=1) for row in drawn.rows]
+    tops: list[int] = []
+    nets_of: list[dict[int, Net]] = []
+    y = 0
+    for index, row in enumerate(drawn.rows):
+        tops.append(y)
+        nets = {
+            node: Net(centres[node], [(below, centres[below]) for below in drawn.below[node]])
+            for node in row
+            if drawn.below[node]
+        }
+
+        def port(node: int, taken: set[int]) -> int | None:
+            """The free column of a block that is nearest to its middle."""
+            if node >= count:
+                return None
+            start = centres[node] - widths[node] // 2
+            inside = range(start + 1, start + widths[node] - 1)
+            free = (column for column in inside if column not in taken)
+            return min(free, key=lambda column: abs(column - centres[node]), default=None)
+
+        between = lanes(list(nets.values()), port)
+        nets_of.append(nets)
+        last = index == len(drawn.rows) - 1
+        y += deep[index] + (0 if last else max(1, between))
+    boxes = [
+        Box(centres[n] - widths[n] // 2, tops[drawn.layer[n]], *sizes[n]) for n in range(count)
+    ]
+    width = max((centre + 1 for centre in centres), default=0)
+    width = max([width, *(box.x + box.width for box in boxes)])
+    rows = [[node for node in row if node < count] for row in drawn.rows]
+    layer = drawn.layer[:count]
+    found = boxes, width, y, drawn.far, rows, layer
+    return Layout(*found, drawn, nets_of, centres, [*tops, y], deep)

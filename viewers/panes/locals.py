@@ -1,0 +1,54 @@
+"""The local variables of the function that Dynamo traces, as it knows them."""
+
+from __future__ import annotations
+
+from compiler.trace import refs
+from viewers.panes import stack
+from viewers.panes.rows import BLANK, Content, Row, empty, pad, text
+from viewers.panes.stepping import none_recorded, state_of, value_line
+from viewers.panes.view import View
+from viewers.places import cut
+from viewers.summary.steps import StepState
+
+
+def rows_of(view: View, state: StepState, width: int) -> list[Row]:
+    """A row a name; what the instruction before stored stands out."""
+    known = state.locals
+    if not known:
+        return empty(width, f"{state.frame.function} has no local variable yet")
+    column = min(max(len(name) for name in known) + 2, max(8, width // 3))
+    rows = []
+    for name, value in known.items():
+        fresh = name in state.step.set_locals and state.step.ip > 0
+        node = refs.node(state.step.compile_id, state.track.last_name(value.node))
+        rows.append(
+            Row(
+                body=(
+                    text(" " + pad(cut(name, column - 1), column), "strong" if fresh else "text"),
+                    *value_line(view, state, value),
+                ),
+                ref=node if value.node else "",
+                key=f"local:{name}",
+                copies=value.node or value.source or value.value,
+            )
+        )
+    return rows
+
+
+def content(view: View, width: int) -> Content:
+    state = state_of(view)
+    if state is None:
+        return Content("locals", rows=none_recorded(view, width))
+    count = str(len(state.locals))
+    return Content("locals", right=((count, "dim"),), rows=rows_of(view, state, width), still=True)
+
+
+def frame(view: View, width: int) -> Content:
+    """Stack and locals in one pane, where there is no room for two."""
+    state = state_of(view)
+    if state is None:
+        return Content("stack", rows=none_recorded(view, width))
+    head = Row(body=(text(f" locals of {state.frame.function}", "strong"),))
+    rows = [*stack.rows_of(view, state, width), BLANK, head, *rows_of(view, state, width)]
+    right = f"{len(state.stack)}, top first"
+    return Content("stack, locals", right=((right, "dim"),), rows=rows, still=True)

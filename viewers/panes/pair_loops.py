@@ -1,0 +1,150 @@
+"""Both halves of a pair as loop nests, and what they become, or would become, when fused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from compiler.trace import refs
+from compiler.trace.records import Asked, FusionGroups, SchedulerNode
+from viewers.panes.fusion import (
+    asked_about,
+    chosen_pair,
+    decisions,
+    label_of,
+    nodes_of,
+    waiting_decision,
+)
+from viewers.panes.loops import read_nested
+from viewers.panes.names import operations_text
+from viewers.panes.nests import line_of, marked, nests, traffic
+from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, text
+from viewers.panes.view import View
+from viewers.plain import plain_lines
+from viewers.words import plural
+
+_TARGET = re.compile(r"^\s*(\w+)")
+
+
+def loops(view: View, width: int, side: str) -> Content:
+    """The loop nests of one half of the pair, `side` A or B."""
+    pair = chosen_pair(view)
+    if pair is None:
+        return Content(side, rows=empty(width, "no pair to show"))
+    name = pair.first if side == "A" else pair.second
+    other = pair.second if side == "A" else pair.first
+    nodes = nodes_of(view, pair.graph, name)
+    if not nodes:
+        why = f"no scheduler node of {operations_text(name)} was recorded"
+        return Content(side, rows=empty(width, why))
+    shared = _buffers(nodes) & _buffers(nodes_of(view, pair.graph, other))
+    rows = [BLANK, *nests(view, nodes, shared), *traffic(nodes, shared), BLANK]
+    subject = label_of(view, pair.graph, name)
+    return Content(side, subject, ((operations_text(name), "dim"),), rows, still=True)
+
+
+def loops_or_list(view: View, width: int) -> Content:
+    """On a narrow screen: the list; while a decision waits, B, and the list below it."""
+    found = decisions(view, width)
+    if waiting_decision(view) is None:
+        return found
+    second = loops(view, width, "B")
+    head = Row(body=(text(f" {found.name} ", "strong"), *found.right))
+    return replace(second, rows=[*second.rows, head, *found.rows])
+
+
+def if_fused(view: View, width: int) -> Content:
+    """The nest that would become of both sides, where the compile asked; else what became."""
+    pair = chosen_pair(view)
+    asked = asked_about(view, pair.id) if pair is not None else None
+    if pair is None or asked is None or view.hidden:
+        return became(view, width)
+    body = view.recording.text(asked.if_fused) or view.facts.whole.text(asked.if_fused)
+    if not body:
+        why = "the engine has no loop nest to show before it fuses these two"
+        return Content("if fused", rows=empty(width, why))
+    nodes = [*nodes_of(view, pair.graph, pair.first), *nodes_of(view, pair.graph, pair.second)]
+    first, second = (
+        _buffers(nodes_of(view, pair.graph, name)) for name in (pair.first, pair.second)
+    )
+    rows = [BLANK, *_nested(view, body, nodes, first & second)]
+    return Content("if fused", right=_right(asked, body), rows=rows)
+
+
+def _right(asked: Asked, body: str) -> Line:
+    """`1 loop nest, 4096 × 128   sketched`."""
+    tops = [line for line in body.split("\n") if re.match(r"for |reduce ", line)]
+    size = re.search(r" in (\S+?):", tops[0]) if tops else None
+    words = plural(len(tops), "loop nest") if tops else ""
+    if size is not None and len(tops) == 1:
+        words += f", {size[1]} times"
+    spans: list[Span] = [text(words, "dim")]
+    if asked.sketched:
+        spans.append(("   sketched", "warn"))
+    return tuple(spans)
+
+
+def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
+    """The nest as a textbook has it; as it was printed where it is in other words."""
+    writers = {buffer: node for node in nodes for buffer in node.writes}
+    read = read_nested(body)
+    rows: list[Row] = []
+    if read is None:
+        for number, words in enumerate(plain_lines(body.rstrip("\n"))):
+            rows.append(_statement(view, marked(words, shared), words, writers, number))
+        return rows
+    for number, one in enumerate(read):
+        indent: Span = ("  " * one.depth, "text")
+        if one.statement:
+            line = (indent, *marked(one.statement, shared))
+            rows.append(_statement(view, line, one.statement, writers, number))
+            continue
+        name, size = one.loop
+        head: Line = (
+            indent, ("for ", "keyword"), text(name), (" in ", "keyword"), text(size, "number"),
+            (":", "dim"),
+        )  # fmt: skip
+        rows.append(Row(gutter=(("      ", "faint"),), body=head))
+    return rows
+
+
+def _statement(
+    view: View, body: Line, words: str, writers: dict[str, SchedulerNode], number: int
+) -> Row:
+    target = _TARGET.match(words)
+    node = writers.get(target[1]) if target is not None else None
+    gutter: Span = line_of(view, node) if node is not None else ("      ", "faint")
+    ref = refs.operation(node.graph, node.name) if node is not None else ""
+    return Row(gutter=(gutter,), body=body, ref=ref, key=f"fused:{number}" if ref else "")
+
+
+def became(view: View, width: int) -> Content:
+    """The group that A ended in, as it stood when fusion was over."""
+    pair = chosen_pair(view)
+    groups = [g for g in view.recording.all(FusionGroups) if pair and g.graph == pair.graph]
+    if pair is None or not groups or view.hidden:
+        why = "the final groups were not recorded"
+        if view.hidden:
+            why = "hidden until you choose"
+        elif view.live or view.playhead:
+            why = "fusion is not over: the groups are known when it is"
+        return Content("became", rows=empty(width, why))
+    found = {node: group for group in groups[-1].groups for node in group.nodes}
+    parts = (nodes_of(view, pair.graph, name) for name in (pair.first, pair.second))
+    first, second = (found.get(nodes[0].name) if nodes else None for nodes in parts)
+    rows: list[Row] = []
+    for group in dict.fromkeys(group for group in (first, second) if group is not None):
+        nodes = nodes_of(view, pair.graph, "_".join(group.nodes))
+        inner = {b for node in nodes for b in node.reads} & {b for n in nodes for b in n.writes}
+        if rows:
+            words = f" apart from   {operations_text(group.name)}"
+            rows += [BLANK, Row(body=(text(words, "dim"),))]
+        rows += [BLANK, *nests(view, nodes, inner)]
+    subject = operations_text(first.name) if first is not None else ""
+    count = plural(len(first.nodes), "node") if first is not None else ""
+    together = "1 group" if first is second else "2 groups"
+    return Content("became", subject, ((f"{together} · {count}", "dim"),), rows)
+
+
+def _buffers(nodes: list[SchedulerNode]) -> set[str]:
+    return {buffer for node in nodes for buffer in (*node.reads, *node.writes)}

@@ -1,0 +1,107 @@
+"""The graph as a picture: what its blocks say, and where the reader is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from compiler.trace.provenance import Quality
+from compiler.trace.refs import Ref
+from viewers.drawing.blocks import SCALES, Block, Diagram, diagram
+from viewers.drawing.layout import Layout, lay_out
+from viewers.panes import graph
+from viewers.panes.rows import Content, Row, Rows, pad, text
+from viewers.panes.view import View, variant_of
+from viewers.places import cut
+from viewers.plain import plain
+
+WIDEST = 44
+"""Cells of a block; longer words are cut."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture(Content):
+    """A content whose rows are the blocks of a diagram."""
+
+    diagram: Diagram
+    words: list[tuple[str, ...]]
+    """Of each block: its lines, plain and as wide as the block."""
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Of each block: cells across, rows."""
+        return [(cell_len(lines[0]), len(lines)) for lines in self.words]
+
+    def lay_out(self) -> Layout:
+        return lay_out(self.sizes, self.diagram.edges)
+
+    def lit(self, lit: dict[Ref, Quality]) -> dict[int, Quality]:
+        """Which blocks hold counterparts."""
+        found: dict[int, Quality] = {}
+        for ref, quality in lit.items():
+            for number in self.diagram.blocks_of(ref):
+                if found.get(number) != "exact":
+                    found[number] = quality
+        return found
+
+    def find(self, words: str, start: int, step: int) -> int:
+        """The next block that says `words` or has a node of that name; -1 where none does."""
+        blocks, nodes = self.diagram.blocks, self.diagram.graph.nodes
+        wanted = words.casefold()
+        for offset in range(len(blocks)):
+            index = (start + step * offset) % len(blocks)
+            block = blocks[index]
+            said = (block.title, *block.lines, *(nodes[i].name for i in block.nodes))
+            if any(wanted in one.casefold() for one in said):
+                return index
+        return -1
+
+
+def content(view: View, width: int) -> Content:
+    """The picture; the list of nodes where the reader asked for that, or there is nothing to
+    draw."""
+    drawn = None if view.listed else diagram(view)
+    if drawn is None or not drawn.blocks:
+        return graph.content(view, width)
+    key = ("picture", drawn.graph.id, id(drawn))
+    known = view.facts.kept.get(key)
+    if isinstance(known, Picture) and known.diagram is drawn:
+        return known
+    blocks = drawn.blocks
+
+    def make(index: int) -> Row:
+        block = blocks[index]
+        return Row(
+            body=(text(" ".join((block.title, *block.lines)), "text"),),
+            key=f"block:{block.key}",
+            opens=f"fold:{block.fold}" if block.fold else drawn.ref(index),
+            selects=drawn.ref(index),
+            copies=_copied(drawn, block),
+        )
+
+    right = ((f"{SCALES[view.scale]} · zoom {view.scale + 1} of {len(SCALES)}", "dim"),)
+    made = Picture(
+        "graph",
+        f"{drawn.graph.compile_id} {variant_of(drawn.graph)}",
+        right,  # type: ignore[arg-type]
+        Rows(len(blocks), make, [""] * len(blocks)),
+        f"block:{blocks[0].key}",
+        diagram=drawn,
+        words=[words_of(block) for block in blocks],
+    )
+    view.facts.kept[key] = made
+    return made
+
+
+def _copied(drawn: Diagram, block: Block) -> str:
+    nodes = (drawn.graph.nodes[index] for index in block.nodes)
+    return "\n".join(f"{node.name} = {node.target}({node.args})" for node in nodes)
+
+
+def words_of(block: Block) -> tuple[str, ...]:
+    """A block's lines, a blank at either side, all equally wide."""
+    said = (plain(line[: 2 * WIDEST]) for line in (block.title, *block.lines))
+    lines = [cut(line, WIDEST - 2) for line in said]
+    width = max(3, *(cell_len(line) for line in lines))
+    return tuple(" " + pad(line, width) + " " for line in lines)

@@ -1,0 +1,47 @@
+"""Dynamo's symbolic stack before an instruction, the top first."""
+
+from __future__ import annotations
+
+from compiler.trace import refs
+from viewers.panes.rows import Content, Row, empty, pad, text
+from viewers.panes.stepping import kind_words, none_recorded, state_of, value_line
+from viewers.panes.view import View
+from viewers.places import cut
+from viewers.summary.steps import StepState
+
+KIND = 16
+
+
+def rows_of(view: View, state: StepState, width: int) -> list[Row]:
+    """A row an entry; those that the instruction before left there stand out."""
+    stack = state.stack
+    if not stack:
+        return empty(width, "the stack is empty")
+    fresh = len(state.step.pushed)
+    column = min(KIND, max(8, width // 3))
+    rows = []
+    for place, value in enumerate(stack):
+        name = kind_words(value.kind)
+        node = refs.node(state.step.compile_id, state.track.last_name(value.node))
+        rows.append(
+            Row(
+                gutter=((f"{len(stack) - 1 - place:>3} ", "strong" if place < fresh else "faint"),),
+                body=(
+                    text(pad(cut(name, column - 1), column), "text" if place < fresh else "dim"),
+                    *value_line(view, state, value),
+                ),
+                ref=node if value.node else "",
+                key=f"stack:{len(stack) - 1 - place}",
+                copies=value.node or value.source or value.value,
+            )
+        )
+    return rows
+
+
+def content(view: View, width: int) -> Content:
+    state = state_of(view)
+    if state is None:
+        return Content("stack", rows=none_recorded(view, width))
+    count = len(state.stack)
+    right = f"{count}, top first" if count else "0"
+    return Content("stack", right=((right, "dim"),), rows=rows_of(view, state, width), still=True)

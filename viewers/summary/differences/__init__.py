@@ -1,0 +1,126 @@
+"""What is different between two recordings of one model: two runs of a trace, or two traces.
+
+Pure functions of both. Kernels are matched by what they compute, decisions by their ids; what is
+alike is counted and not listed. Code is compared when somebody looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from compiler.trace.records import Run, WhatIf
+from viewers.places import FileNames
+from viewers.recording import Recording
+from viewers.summary import Summary, summarise
+from viewers.summary.differences.decisions import (
+    DecisionChange,
+    DecisionChanges,
+    decision_changes,
+)
+from viewers.summary.differences.figures import (
+    CountChange,
+    Figure,
+    SettingChange,
+    break_changes,
+    engines_of,
+    figures,
+    graph_changes,
+    guard_changes,
+    recompile_changes,
+    setting_changes,
+)
+from viewers.summary.differences.kernels import KernelChange, kernel_changes
+from viewers.summary.differences.lines import DiffLine, Hunk, TextDiff, diff_lines
+from viewers.summary.differences.measured import Measured, measured_of
+from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
+from viewers.summary.differences.vetoes import Veto, vetoes_of
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A run against the one that it is compared with."""
+
+    base: Recording
+    run: Recording
+    because: str
+    """What the person changed: `veto tcw/0/0/forward/fuse/a+b`; "" where that was not recorded."""
+    settings: tuple[SettingChange, ...]
+    engines: tuple[str, ...]
+    """Of base and run. Where they differ, kernels are matched by the user's lines, and decisions
+    are not compared: they are about other nodes."""
+    figures: tuple[Figure, ...]
+    """All of them, changed or not."""
+    graphs: tuple[CountChange, ...]
+    breaks: tuple[CountChange, ...]
+    recompiles: tuple[CountChange, ...]
+    guards: tuple[CountChange, ...]
+    decisions: DecisionChanges
+    kernels: tuple[KernelChange, ...]
+    """All pieces of work, also those whose code is the same."""
+    vetoes: tuple[Veto, ...]
+    measured: tuple[Measured, ...]
+
+    @property
+    def changed_kernels(self) -> tuple[KernelChange, ...]:
+        """What ran otherwise, kernels that were predicted for a GPU after all others."""
+        found = [one for one in self.kernels if one.kind != "same"]
+        return tuple(sorted(found, key=lambda one: (one.after or one.before)[0].predicted))
+
+    @cached_property
+    def verdict(self) -> WhatIfVerdict:
+        return whatif_verdict(self)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the two are alike in all that is compared, times left out."""
+        counted = any(one.changed for one in self.figures if one.unit not in ("seconds", "error"))
+        lists = (self.graphs, self.breaks, self.recompiles, self.guards, self.decisions.changes)
+        return not (counted or any(lists) or self.changed_kernels)
+
+
+def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ()) -> Difference:
+    """Compare two recordings. `measured`: what was timed of these two runs, and of no others."""
+    before, after = summarise(base), summarise(run)
+    engines = engines_of(base, run)
+    across = engines[0] != engines[1]
+    names = FileNames.for_settings(after.settings or before.settings)
+    last = run.last(Run)
+    kernels = kernel_changes(base, run, by_lines=across)
+    return Difference(
+        base=base,
+        run=run,
+        because=last.because if last else "",
+        settings=setting_changes(before.settings, after.settings),
+        engines=engines,
+        figures=figures(base, run, before, after),
+        graphs=graph_changes(base, run),
+        breaks=break_changes(before, after, names),
+        recompiles=recompile_changes(before, after),
+        guards=guard_changes(base, run),
+        decisions=DecisionChanges((), 0) if across else decision_changes(base, run),
+        kernels=kernels,
+        vetoes=vetoes_of(run),
+        measured=measured_of(measured, kernels),
+    )
+
+
+__all__ = [
+    "CountChange",
+    "DecisionChange",
+    "DecisionChanges",
+    "DiffLine",
+    "Difference",
+    "Figure",
+    "Hunk",
+    "KernelChange",
+    "Measured",
+    "SettingChange",
+    "Summary",
+    "TextDiff",
+    "Veto",
+    "WhatIfVerdict",
+    "diff_lines",
+    "difference",
+]

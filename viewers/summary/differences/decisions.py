@@ -1,0 +1,175 @@
+"""Decisions that fell otherwise in one of two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace.matching import base_graph
+from compiler.trace.records import Decided
+from viewers.recording import Recording
+from viewers.summary.fusion import fusion_summary, node_labels
+
+Change = Literal["vetoed", "forced", "overruled", "undone", "refused", "other", "new", "gone"]
+OVERRULED = ("override", "veto")
+"""Rules of a pair that an override keeps apart."""
+_ORDER: tuple[Change, ...] = (
+    "vetoed", "forced", "overruled", "refused", "undone", "other", "new", "gone",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DecisionChange:
+    change: Change
+    """`vetoed`, `forced`, `overruled`: an override of the run; `undone`: one of the base that the
+    run has not; `refused`: one that a rule forbids; `other`: it fell otherwise by itself; `new`,
+    `gone`: only one of the runs came to decide it, or fused it."""
+    id: str
+    graph: str
+    kind: str
+    subject: str
+    """What it is about, in words: `exp + sum`."""
+    before: str
+    """Its answer in the base; "" where it was not decided there."""
+    after: str
+    reason: str = ""
+    partner: bool = False
+    """A fusion of something that the base fused with something else."""
+
+
+@dataclass(frozen=True)
+class DecisionChanges:
+    changes: tuple[DecisionChange, ...]
+    as_before: int
+    """Decisions that fell alike in both."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    id: str
+    graph: str
+    kind: str
+    subject: str
+    choice: str
+    parts: frozenset[str] = frozenset()
+    """Scheduler nodes, or names of the id, that it is about."""
+    overridden: bool = False
+    refused: str = ""
+    reason: str = ""
+
+
+def decision_changes(base: Recording, run: Recording) -> DecisionChanges:
+    before, after = _choices(base), _choices(run)
+    changes: list[DecisionChange] = []
+    alike = 0
+    fused_before = {
+        (one.graph, part)
+        for one in before.values()
+        if one.kind == "fuse" and one.choice == "fuse"
+        for part in one.parts
+    }
+    for key in dict.fromkeys([*after, *before]):
+        old, new = before.get(key), after.get(key)
+        change = _change(old, new)
+        if change is None:
+            alike += old is not None and new is not None and old.choice == new.choice
+            continue
+        about = new or old
+        assert about is not None
+        changes.append(
+            DecisionChange(
+                change=change,
+                id=about.id,
+                graph=about.graph,
+                kind=about.kind,
+                subject=about.subject,
+                before=old.choice if old else "",
+                after=new.choice if new else "",
+                reason=about.refused or about.reason,
+                partner=change == "new"
+                and about.kind == "fuse"
+                and any((about.graph, part) in fused_before for part in about.parts),
+            )
+        )
+    vetoed = {one.graph for one in changes if one.change == "vetoed"}
+    changes = [one for one in changes if not (one.graph in vetoed and _by_veto(one))]
+    changes.sort(key=lambda one: _ORDER.index(one.change))
+    return DecisionChanges(tuple(changes), alike)
+
+
+def _by_veto(change: DecisionChange) -> bool:
+    """A pair that was kept apart for a veto on nodes in it: the veto itself is listed."""
+    return change.change == "gone" and change.reason in OVERRULED
+
+
+def _change(old: _Choice | None, new: _Choice | None) -> Change | None:
+    """None where nothing changed, or nothing that says more than another change does: a pair that
+    was kept apart in one run and never looked at in the other."""
+    if new is not None and new.refused and not (old is not None and old.refused):
+        return "refused"
+    if new is None or old is None:
+        only = new or old
+        assert only is not None
+        if only.overridden:
+            return _overruled(only) if new is not None else "undone"
+        if only.kind == "fuse" and only.choice != "fuse":
+            return None
+        return "new" if new is not None else "gone"
+    if old.choice == new.choice:
+        return None
+    if new.overridden:
+        return _overruled(new)
+    if old.overridden:
+        return "undone"
+    if new.kind == "fuse":
+        return "new" if new.choice == "fuse" else "gone"
+    return "other"
+
+
+def _overruled(choice: _Choice) -> Change:
+    if choice.kind != "fuse":
+        return "overruled"
+    return "forced" if choice.choice == "fuse" else "vetoed"
+
+
+def _choices(recording: Recording) -> dict[tuple[str, ...], _Choice]:
+    """The last answer of each decision. Pairs of scheduler nodes count where no decision has their
+    id; they are known by their nodes: Inductor numbers them in order of their first test."""
+    found: dict[tuple[str, ...], _Choice] = {}
+    ids: set[str] = set()
+    for one in recording.all(Decided):
+        names = one.id.rpartition("/")[2].split("+")
+        ids.add(one.id)
+        found[one.id,] = _Choice(
+            id=one.id,
+            graph=base_graph(one.graph),
+            kind=one.kind,
+            subject=" + ".join(names),
+            choice=one.choice,
+            parts=frozenset(names),
+            overridden=one.overridden,
+            refused=one.refused,
+            reason=one.reason,
+        )
+    labels = node_labels(recording)
+    for graph in fusion_summary(recording).graphs:
+        for pair in graph.pairs:
+            if pair.id in ids:
+                continue
+            words = [labels.get((pair.graph, name), name) for name in (pair.first, pair.second)]
+            found[pair.graph, pair.first, pair.second] = _Choice(
+                id=pair.id,
+                graph=base_graph(pair.graph),
+                kind="fuse",
+                subject=" + ".join(words),
+                choice="fuse" if pair.verdict == "fused" else "apart",
+                parts=_parts((pair.first, pair.second)),
+                reason=pair.reason or pair.rule,
+            )
+    return found
+
+
+def _parts(names: Iterable[str]) -> frozenset[str]:
+    """`op9_op10` -> op9, op10."""
+    return frozenset(part for name in names for part in name.split("_") if part)

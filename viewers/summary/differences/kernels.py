@@ -1,0 +1,150 @@
+"""Which kernels of a run are new, changed, split or merged, and what changed in their code."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from compiler.trace import matching
+from compiler.trace.matching import Match
+from compiler.trace.records import FusionGroups, Kernel, SchedulerNode
+from viewers.labels import kernel_label
+from viewers.recording import Recording
+from viewers.summary.differences.lines import TextDiff, diff_lines
+
+CALLS = ("extern", "nop")
+"""Kinds of fusion groups that are no loop nests."""
+
+
+@dataclass(frozen=True)
+class KernelChange:
+    """One piece of work, and the kernels that do it on either side."""
+
+    match: Match
+    base: Recording = field(repr=False, compare=False)
+    run: Recording = field(repr=False, compare=False)
+    nests: tuple[int | None, int | None] = (None, None)
+    """Loop nests in the kernels of either side; None where that was not recorded."""
+
+    @property
+    def kind(self) -> matching.Kind:
+        return self.match.kind
+
+    @property
+    def before(self) -> tuple[Kernel, ...]:
+        return self.match.before
+
+    @property
+    def after(self) -> tuple[Kernel, ...]:
+        return self.match.after
+
+    @property
+    def name(self) -> str:
+        """`k2 softmax`, `k2, k3 softmax`: the ids of the run, or of the base for what is gone."""
+        kernels = self.after or self.before
+        return f"{', '.join(k.id for k in kernels)} {kernel_label(kernels[0])}"
+
+    @property
+    def language(self) -> str:
+        return (self.after or self.before)[0].language
+
+    @cached_property
+    def code(self) -> TextDiff:
+        """The code of both sides, line by line; of several kernels one below the other."""
+        return diff_lines(*self.texts)
+
+    @cached_property
+    def texts(self) -> tuple[list[str], list[str]]:
+        return (
+            [line for kernel in self.before for line in _code(self.base, kernel).split("\n")],
+            [line for kernel in self.after for line in _code(self.run, kernel).split("\n")],
+        )
+
+    @cached_property
+    def loops(self) -> TextDiff:
+        """The loop nests of both sides before code is made of them."""
+        return diff_lines(_loops(self.base, self.before), _loops(self.run, self.after))
+
+
+def kernel_changes(base: Recording, run: Recording, by_lines: bool) -> tuple[KernelChange, ...]:
+    """All kernels of both runs; `by_lines` matches by the user's lines, where the engines differ
+    and origins say nothing."""
+    first, second = (list(recording.kernels.values()) for recording in (base, run))
+    if by_lines:
+        work = matching.work_by_lines(first), matching.work_by_lines(second)
+    else:
+        work = (
+            matching.work_by_origins(first, base.all(SchedulerNode)),
+            matching.work_by_origins(second, run.all(SchedulerNode)),
+        )
+    code = {k.id: _compared(base, k) for k in first}, {k.id: _compared(run, k) for k in second}
+    nests = _nests(base), _nests(run)
+    return tuple(
+        KernelChange(
+            one,
+            base,
+            run,
+            (_count(one.before, nests[0]), _count(one.after, nests[1])),
+        )
+        for one in matching.match(first, second, *work, *code)
+    )
+
+
+def _compared(recording: Recording, kernel: Kernel) -> str:
+    """What has to be equal for two kernels to be the same: the code without its name and the
+    comments; of a call, what is called."""
+    if not kernel.text:
+        return kernel.name
+    return re.sub(r"^\s*(//|#(?!include|pragma)).*\n?", "", _code(recording, kernel), flags=re.M)
+
+
+def _code(recording: Recording, kernel: Kernel) -> str:
+    if not kernel.text:
+        return f"{kernel.name}(…)"
+    return recording.text(kernel.text).replace(kernel.name, "kernel").rstrip("\n")
+
+
+Nests = dict[tuple[str, str], str]
+"""(graph, scheduler node) -> the group that it ended in; calls left out."""
+
+
+def _nests(recording: Recording) -> Nests:
+    return {
+        (record.graph, node): group.name
+        for record in recording.all(FusionGroups)
+        for group in record.groups
+        if group.kind not in CALLS
+        for node in group.nodes
+    }
+
+
+def _count(kernels: tuple[Kernel, ...], nests: Nests) -> int | None:
+    """Loop nests of some kernels; where groups were not recorded, as the kernels say."""
+    if not kernels or all(kernel.language == "aten" for kernel in kernels):
+        return None
+    groups = {
+        (kernel.graph, nests[kernel.graph, node])
+        for kernel in kernels
+        for node in kernel.nodes
+        if (kernel.graph, node) in nests
+    }
+    return len(groups) or sum(kernel.loop_nests for kernel in kernels) or None
+
+
+def _loops(recording: Recording, kernels: tuple[Kernel, ...]) -> list[str]:
+    operations = {(node.graph, node.name): node for node in recording.all(SchedulerNode)}
+    groups = _nests(recording)
+    lines: list[str] = []
+    last = ""
+    for kernel in kernels:
+        for name in kernel.nodes:
+            node = operations.get((kernel.graph, name))
+            if node is None:
+                continue
+            group = groups.get((kernel.graph, name), "")
+            if group != last and lines:
+                lines.append("")
+            last = group
+            lines += recording.text(node.loops).rstrip("\n").split("\n")
+    return lines

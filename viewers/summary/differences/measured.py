@@ -1,0 +1,119 @@
+"""What the timing of two runs says: faster, slower, or nothing that can be told from noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace.records import WhatIf
+from viewers.summary.differences.kernels import KernelChange
+from viewers.words import error_text, percent
+
+Outcome = Literal["faster", "slower", "in noise", "not measured"]
+
+SCOPES = {"kernel": "kernel alone", "graph": "compiled graph", "call": "whole call"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One `WhatIf`, with the kernels that it is about."""
+
+    record: WhatIf
+    change: KernelChange | None = None
+    """None for a graph or a call."""
+
+    @property
+    def outcome(self) -> Outcome:
+        record = self.record
+        if record.before is None or record.after is None:
+            return "not measured"
+        if abs(record.difference) <= record.noise:
+            return "in noise"
+        return "faster" if record.difference < 0 else "slower"
+
+    @property
+    def share(self) -> float:
+        """The difference as a part of the base's time."""
+        before = self.record.before
+        return abs(self.record.difference) / before.median if before and before.median else 0.0
+
+    @property
+    def scope(self) -> str:
+        kernels = max(len(self.record.base_kernels), len(self.record.run_kernels))
+        if self.record.scope == "kernel" and kernels > 1:
+            return "kernels alone"
+        return SCOPES[self.record.scope]
+
+    @property
+    def output(self) -> str:
+        """`equal to the base, bit for bit`."""
+        record = self.record
+        if record.equal:
+            return "equal to the base, bit for bit"
+        if record.equal is None:
+            return "not compared"
+        if record.max_error is None:
+            return "not equal to the base"
+        return f"max error {error_text(record.max_error)} against the base"
+
+    @property
+    def times(self) -> tuple[str, str, str]:
+        """Before and after, then the unit: `135.0`, `120.8`, `µs`."""
+        record = self.record
+        assert record.before is not None
+        assert record.after is not None
+        unit = unit_of(max(record.before.median, record.after.median))
+        return in_unit(record.before.median, unit), in_unit(record.after.median, unit), unit
+
+    @property
+    def change_text(self) -> str:
+        """`-14.3 µs ±0.9`."""
+        record = self.record
+        unit = self.times[2]
+        sign = "-" if record.difference < 0 else "+"
+        size = in_unit(abs(record.difference), unit)
+        return f"{sign}{size} {unit} ±{in_unit(record.noise, unit)}"
+
+    @property
+    def share_text(self) -> str:
+        return percent(self.share)
+
+
+def measured_of(records: Sequence[WhatIf], kernels: Sequence[KernelChange]) -> tuple[Measured, ...]:
+    """The last measurement of each thing: kernels first, then graphs, then calls; of each those
+    that differ most, then what could not be measured."""
+    found: dict[tuple[object, ...], Measured] = {}
+    for record in records:
+        key = (record.scope, record.graph, record.base_kernels, record.run_kernels)
+        change = next((one for one in kernels if _about(record, one)), None)
+        found[key] = Measured(record, change if record.scope == "kernel" else None)
+    order = ("kernel", "graph", "call")
+    return tuple(
+        sorted(
+            found.values(),
+            key=lambda one: (
+                one.outcome == "not measured",
+                order.index(one.record.scope),
+                one.outcome == "in noise",
+                -abs(one.record.difference),
+            ),
+        )
+    )
+
+
+def _about(record: WhatIf, change: KernelChange) -> bool:
+    return {k.id for k in change.before} == set(record.base_kernels) and {
+        k.id for k in change.after
+    } == set(record.run_kernels)
+
+
+def unit_of(seconds: float) -> str:
+    """The unit in which times of this size read best."""
+    return "s" if seconds >= 0.9995 else "ms" if seconds >= 0.0009995 else "µs"
+
+
+def in_unit(seconds: float, unit: str) -> str:
+    """A time without its unit, with digits enough for its noise: `135.0`, `6.16`, `0.04`."""
+    value = seconds * {"s": 1.0, "ms": 1e3, "µs": 1e6}[unit]
+    return f"{value:,.1f}" if value >= 10 or unit == "µs" else f"{value:.2f}"

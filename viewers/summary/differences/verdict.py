@@ -1,0 +1,68 @@
+"""The answer in one line: what the change cost, or that it cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from viewers.summary.differences.measured import Measured
+
+if TYPE_CHECKING:
+    from viewers.summary.differences import Difference
+
+Tone = Literal["good", "bad", "neutral"]
+
+
+@dataclass(frozen=True)
+class WhatIfVerdict:
+    tone: Tone
+    title: str
+    """`The veto is faster`, `No measurable difference`, `Nothing changed`, …"""
+    subject: str
+    """What was changed: `veto`, `overrides`, `engine tcw`, `run 2`."""
+    measured: Measured | None
+    """What the title speaks of."""
+    why: str = ""
+    """Why there is no time, where there is none."""
+
+
+def whatif_verdict(difference: Difference) -> WhatIfVerdict:
+    subject = subject_of(difference)
+    timed = [one for one in difference.measured if one.outcome != "not measured"]
+    if timed:
+        first = timed[0]
+        if first.outcome == "in noise":
+            return WhatIfVerdict("neutral", "No measurable difference", subject, first)
+        tone: Tone = "good" if first.outcome == "faster" else "bad"
+        verb = "are" if subject == "overrides" else "is"
+        title = f"The {subject} {verb} {first.outcome}"
+        if subject.partition(" ")[0] not in _ARTICLE:
+            title = f"{subject[:1].upper()}{subject[1:]} {verb} {first.outcome}"
+        return WhatIfVerdict(tone, title, subject, first)
+    if difference.nothing:
+        return WhatIfVerdict("neutral", "Nothing changed", subject, None, _alike(difference))
+    reasons = list(dict.fromkeys(m.record.reason for m in difference.measured if m.record.reason))
+    return WhatIfVerdict("neutral", "Its cost is not measured", subject, None, "; ".join(reasons))
+
+
+_ARTICLE = ("veto", "forced", "override", "overrides")
+
+
+def _alike(difference: Difference) -> str:
+    return "graphs, guards, decisions and kernels are the same in both"
+
+
+def subject_of(difference: Difference) -> str:
+    """What was changed, in a word or two."""
+    overrides = [one for one in difference.settings if one.name.count("/") > 2]
+    others = [one for one in difference.settings if one not in overrides and one.name != "file"]
+    if len(overrides) == 1 and not others:
+        choice = overrides[0].after
+        if not choice:
+            return "override taken back"
+        return {"apart": "veto", "fuse": "forced fusion"}.get(choice, "override")
+    if overrides and not others:
+        return "overrides"
+    if len(others) == 1 and not overrides:
+        return f"{others[0].name} {others[0].after}"
+    return "this run"

@@ -1,0 +1,79 @@
+"""Whether a veto holds: nothing of either side shares a loop nest with the other, by any road."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.trace.matching import base_graph
+from compiler.trace.records import FusionGroups, SchedulerNode
+from viewers.recording import Recording
+from viewers.summary.differences.kernels import CALLS
+
+APART = "apart"
+
+
+@dataclass(frozen=True)
+class Veto:
+    """One veto of a run, with what became of it."""
+
+    id: str
+    first: str
+    second: str
+    holds: bool | None
+    """None where the recording does not say; then `evidence` is why."""
+    evidence: str
+    """`both nests stay in one C++ function, k2`; the nest that they share, where it fails."""
+
+
+def vetoes_of(run: Recording) -> tuple[Veto, ...]:
+    """Every veto among the run's overrides."""
+    start = run.start
+    if start is None:
+        return ()
+    return tuple(
+        _veto(run, id)
+        for id, choice in start.settings.overrides.items()
+        if choice == APART and "/fuse/" in id
+    )
+
+
+def _veto(run: Recording, id: str) -> Veto:
+    graph, _, names = id.partition("/fuse/")
+    graph = graph.partition("/")[2]
+    parts = names.split("+")
+    if len(parts) != 2:
+        return Veto(id, names, "", None, "the id does not name two nodes")
+    first, second = parts
+    nodes = [n for n in run.all(SchedulerNode) if base_graph(n.graph) == graph]
+    groups = [record for record in run.all(FusionGroups) if base_graph(record.graph) == graph]
+    if not groups:
+        return Veto(id, first, second, None, f"the loop nests of {graph} were not recorded")
+    sides = [_nodes(nodes, name) for name in parts]
+    for name, side in zip(parts, sides, strict=True):
+        if not side:
+            return Veto(id, first, second, None, f"{graph} has no node {name}")
+    loops = [group for group in groups[-1].groups if group.kind not in CALLS]
+    for group in loops:
+        if all(side & set(group.nodes) for side in sides):
+            return Veto(id, first, second, False, f"both are in {group.label or group.name}")
+    return Veto(id, first, second, True, _functions(run, graph, sides))
+
+
+def _nodes(nodes: list[SchedulerNode], name: str) -> set[str]:
+    """Scheduler nodes that a name of an id means: what writes it, else what computes it."""
+    written = {node.name for node in nodes if name in node.writes or name == node.name}
+    return written or {node.name for node in nodes if name in node.origins}
+
+
+def _functions(run: Recording, graph: str, sides: list[set[str]]) -> str:
+    kernels = [
+        kernel
+        for kernel in run.kernels.values()
+        if base_graph(kernel.graph) == graph and not kernel.predicted
+    ]
+    where = [[k for k in kernels if side & set(k.nodes)] for side in sides]
+    shared = [k.id for k in where[0] if k in where[1]]
+    if shared:
+        return f"both nests stay in one C++ function, {', '.join(shared)}"
+    ids = [", ".join(k.id for k in side) for side in where]
+    return f"they are in {ids[0]} and in {ids[1]}" if all(ids) else ""

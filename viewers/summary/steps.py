@@ -1,0 +1,373 @@
+"""Dynamo's state at any step: its frames with stack and locals, the graph and the guards so far.
+
+A `Step` holds what changed since the step before it in the same frame. Here the changes are put
+together again: one step forward costs what it changed, and going back starts from the nearest
+checkpoint, so a step costs the same on the first and on the last of 10,000. What only ever grows
+(nodes, guards) is kept once, with a count for each step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from compiler.trace.records import Bytecode, Guard, StackValue, Step
+from viewers.recording import Recording
+
+EVERY = 64
+"""Steps from one checkpoint to the next."""
+_LEAVES = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
+
+
+@dataclass
+class Frame:
+    """One function that is being traced."""
+
+    function: str
+    file: str
+    step: Step
+    """The last step in it: where it stands."""
+    stack: list[StackValue] = field(default_factory=list)
+    """Bottom first."""
+    locals: dict[str, StackValue] = field(default_factory=dict)
+    visited: tuple[tuple[int, str, str], ...] = ()
+    """The first instructions that ran in it, (ip, opcode, argument): they tell which code it is."""
+
+    def copy(self) -> Frame:
+        return Frame(
+            self.function, self.file, self.step, self.stack[:], self.locals.copy(), self.visited
+        )
+
+
+Frames = dict[int, Frame]
+"""Depth -> frame."""
+
+
+def is_entry(step: Step, before: Step | None, there: Frame | None) -> bool:
+    """Whether a step is the first of a frame of its own, and not a further one of `there`, the
+    frame that was last seen at its depth. `before`: the step before it, at any depth."""
+    if before is None or there is None:
+        return True
+    if there.function != step.function or there.file != step.location.file:
+        return True
+    if step.depth < before.depth:
+        return False
+    if step.depth > before.depth:
+        resumes = there.step.opcode == "YIELD_VALUE" and step.ip > 0
+        told_again = there.locals and there.locals.keys() <= step.set_locals.keys()
+        return not resumes or bool(told_again)
+    return before.opcode in _LEAVES or (step.ip == 0 and "JUMP" not in before.opcode)
+
+
+def apply(frames: Frames, step: Step, before: Step | None) -> None:
+    """Bring the frames from the step before to `step`. A frame that was left stays under its depth
+    until another takes it: a generator goes on in it."""
+    there = frames.get(step.depth)
+    if is_entry(step, before, there):
+        there = frames[step.depth] = Frame(step.function, step.location.file, step)
+        for depth in [depth for depth in frames if depth > step.depth]:
+            del frames[depth]
+    assert there is not None
+    there.step = step
+    if step.popped:
+        del there.stack[max(0, len(there.stack) - step.popped) :]
+    there.stack.extend(step.pushed)
+    there.locals.update(step.set_locals)
+    for name in step.deleted_locals:
+        there.locals.pop(name, None)
+    if len(there.visited) < 8:
+        there.visited = (*there.visited, (step.ip, step.opcode, step.argument))
+
+
+@dataclass(frozen=True)
+class StepState:
+    """What Dynamo had when it came to an instruction, before it ran it."""
+
+    track: Track
+    index: int
+    """Of the step in its track, from 0."""
+    frames: tuple[Frame, ...]
+    """Outermost first."""
+
+    @property
+    def step(self) -> Step:
+        return self.track.steps[self.index]
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    @property
+    def stack(self) -> list[StackValue]:
+        """Top first."""
+        return self.frame.stack[::-1]
+
+    @property
+    def locals(self) -> dict[str, StackValue]:
+        return self.frame.locals
+
+    @property
+    def chain(self) -> str:
+        """`attention ‹ forward`."""
+        return " ‹ ".join(frame.function for frame in reversed(self.frames))
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The FX nodes so far, by the names that they have now."""
+        return Names(self.track, 0, self.track.node_counts[self.index], self.index)
+
+    @property
+    def coming(self) -> Sequence[str] | None:
+        """The nodes that this instruction adds, with all that it calls, by the names that they get;
+        None where the recording does not reach so far."""
+        track = self.track
+        after = track.after[self.index]
+        if after < 0:
+            return None
+        counts = track.node_counts
+        return Names(track, counts[self.index], counts[after], len(track.steps) - 1)
+
+    @property
+    def guards(self) -> int:
+        """How many guards are installed."""
+        return self.step.guards
+
+    @property
+    def known_guards(self) -> Sequence[Guard]:
+        """Those that the steps name, in the order in which they were installed."""
+        return self.track.guards[: self.track.guard_counts[self.index]]
+
+
+class Names(Sequence[str]):
+    """Names of the nodes `first` to `last` of a track as they are at a step, made as they are
+    read."""
+
+    def __init__(self, track: Track, first: int, last: int, index: int) -> None:
+        self._track, self._first, self._last, self._index = track, first, last, index
+
+    def __len__(self) -> int:
+        return self._last - self._first
+
+    def __getitem__(self, at: int | slice) -> str | list[str]:  # type: ignore[override]
+        if isinstance(at, slice):
+            return [self._name(one) for one in range(*at.indices(len(self)))]
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        return self._name(at % len(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._name(at) for at in range(len(self)))
+
+    def _name(self, at: int) -> str:
+        return self._track.node_name(self._first + at, self._index)
+
+
+class Track:
+    """The steps of one attempt at one compile."""
+
+    def __init__(self, compile_id: str, attempt: int) -> None:
+        self.compile_id = compile_id
+        self.attempt = attempt
+        self.steps: list[Step] = []
+        self.node_counts: list[int] = []
+        """Step -> how many nodes there are."""
+        self.after: list[int] = []
+        """Step -> the next step in its frame or in one that called it; -1 where none is known."""
+        self.guards: list[Guard] = []
+        self.guard_counts: list[int] = []
+        self.final: list[str] = []
+        """The nodes by the names that they get in the end."""
+        self._nodes: list[str] = []
+        self._places: dict[str, int] = {}
+        self._renames: dict[int, tuple[list[int], list[str]]] = {}
+        """Node -> the steps at which it was renamed, and its names from there on."""
+        self._names: dict[str, str] = {}
+        """Old name -> new name."""
+        self._open: list[int] = []
+        """Steps whose `after` is not known yet, outermost first."""
+        self._checkpoints: list[Frames] = []
+        self._tip: Frames = {}
+        self._walk: tuple[int, Frames] | None = None
+        """Where the last question ended: the next is most often one step further."""
+
+    def add(self, step: Step) -> None:
+        """Take the next step of the recording."""
+        index = len(self.steps)
+        before = self.steps[-1] if self.steps else None
+        self.steps.append(step)
+        while self._open and self.steps[self._open[-1]].depth >= step.depth:
+            self.after[self._open.pop()] = index
+        self.after.append(-1)
+        self._open.append(index)
+        for old, new in step.renamed.items():
+            place = self._places.pop(old, None)
+            if place is not None:
+                self._places[new] = place
+                at, names = self._renames.setdefault(place, ([], []))
+                at.append(index)
+                names.append(new)
+                self._names[old] = self.final[place] = new
+        for name in step.nodes:
+            self._places[name] = len(self._nodes)
+            self._nodes.append(name)
+            self.final.append(name)
+        self.node_counts.append(len(self._nodes))
+        self.guards.extend(getattr(step, "new_guards", ()))
+        self.guard_counts.append(len(self.guards))
+        apply(self._tip, step, before)
+        if index % EVERY == 0:
+            self._checkpoints.append(_copy(self._tip))
+
+    def last_name(self, name: str) -> str:
+        """What a node is called in the end that was called `name` once."""
+        for _ in range(8):
+            name = self._names.get(name, name)
+        return name
+
+    def node_name(self, node: int, index: int) -> str:
+        """What the node was called at a step."""
+        found = self._renames.get(node)
+        if found is not None:
+            place = bisect_right(found[0], index) - 1
+            if place >= 0:
+                return found[1][place]
+        return self._nodes[node]
+
+    def state(self, index: int) -> StepState:
+        """Dynamo's state before it ran step `index`."""
+        walked = self._walk
+        if walked is not None and 0 <= index - walked[0] <= EVERY:
+            at, frames = walked
+        else:
+            at = index // EVERY * EVERY
+            frames = _copy(self._checkpoints[index // EVERY])
+        for number in range(at + 1, index + 1):
+            apply(frames, self.steps[number], self.steps[number - 1])
+        self._walk = (index, frames)
+        depth = self.steps[index].depth
+        shown = tuple(frames[one].copy() for one in sorted(frames) if one <= depth)
+        return StepState(self, index, shown)
+
+
+def _copy(frames: Frames) -> Frames:
+    return {depth: frame.copy() for depth, frame in frames.items()}
+
+
+class StepBook:
+    """All steps of a recording by attempt; it grows with the recording.
+
+    An attempt that begins again (another engine, another run of the model) is a track of its own.
+    """
+
+    def __init__(self) -> None:
+        self.tracks: list[Track] = []
+        self._fed = 0
+        self._last: dict[tuple[str, int], Track] = {}
+        self._places: dict[int, tuple[Track, int]] = {}
+        self._lines: dict[tuple[str, str, int, str, str], int] = {}
+        self._inlined: dict[tuple[str, str, int, int], str] = {}
+        self._codes = 0
+        self._by_function: dict[tuple[str, str], list[Bytecode]] = {}
+
+    def feed(self, recording: Recording) -> None:
+        """Take what the recording has more than before."""
+        steps = recording.all(Step)
+        for step in steps[self._fed :]:
+            key = step.compile_id, step.attempt
+            track = self._last.get(key)
+            if track is None or step.step <= track.steps[-1].step:
+                track = self._last[key] = Track(*key)
+                self.tracks.append(track)
+            self._places[id(step)] = track, len(track.steps)
+            place = step.function, step.location.file, step.ip
+            self._lines[*place, step.opcode, step.argument] = step.location.line
+            before = track.steps[-1] if track.steps else None
+            if before is not None and step.depth > before.depth:
+                where = before.location
+                called = before.function, where.file, before.ip, where.line
+                self._inlined[called] = step.function
+            track.add(step)
+        self._fed = len(steps)
+        codes = recording.all(Bytecode)
+        for code in codes[self._codes :]:
+            self._by_function.setdefault((code.function, code.location.file), []).append(code)
+        self._codes = len(codes)
+
+    def state(self, step: Step) -> StepState | None:
+        """The state before `step`, a record of this recording; None where it is of another."""
+        found = self._places.get(id(step))
+        return found[0].state(found[1]) if found is not None else None
+
+    def attempts(self, track: Track) -> int:
+        """How many attempts at this compile were stepped through, this one and later ones too."""
+        count = track.attempt + 1
+        for other in self.tracks[self.tracks.index(track) + 1 :]:
+            if other.compile_id == track.compile_id:
+                if other.attempt < count:
+                    break
+                count = other.attempt + 1
+        return count
+
+    def bytecode(self, frame: Frame, text: Recording) -> Bytecode | None:
+        """The code of a frame: of several functions of that name, the one whose instructions are
+        those that ran."""
+        line = frame.step.location.line
+        found = None
+        for code in self._by_function.get((frame.function, frame.file), ()):
+            low, high = code.location.line, code.location.end_line or code.location.line
+            if not low <= line <= high:
+                continue
+            known = instructions(text.text(code.text))
+            ran = (*frame.visited, (frame.step.ip, frame.step.opcode, frame.step.argument))
+            if all(ip < len(known) and known[ip] == (name, words) for ip, name, words in ran):
+                found = code
+        return found
+
+    def line(self, code: Bytecode, ip: int, opcode: str, argument: str) -> int:
+        """The source line of an instruction; 0 where neither the record nor a step says it."""
+        if ip < len(code.lines):
+            return code.lines[ip]
+        low, high = code.location.line, code.location.end_line or code.location.line
+        place = code.function, code.location.file, ip
+        found = self._lines.get((*place, opcode, argument), 0)
+        return found if low <= found <= high else 0
+
+    def inlined(self, code: Bytecode, ip: int, line: int) -> str:
+        """The function that an instruction was seen to call and Dynamo to inline; "" for none."""
+        return self._inlined.get((code.function, code.location.file, ip, line), "")
+
+
+_INSTRUCTIONS: dict[str, tuple[tuple[str, str], ...]] = {}
+
+
+def instructions(text: str) -> tuple[tuple[str, str], ...]:
+    """(opcode, argument) by instruction pointer, of a `Bytecode`'s text."""
+    known = _INSTRUCTIONS.get(text)
+    if known is not None:
+        return known
+    found: list[tuple[str, str]] = []
+    for line in text.split("\n"):
+        number, _, rest = line.partition(" ")
+        name, _, argument = rest.partition(" ")
+        if number == str(len(found)) and name:
+            found.append((name, argument))
+        elif found:
+            found[-1] = found[-1][0], f"{found[-1][1]}\n{line}"
+    if len(_INSTRUCTIONS) > 256:
+        _INSTRUCTIONS.clear()
+    _INSTRUCTIONS[text] = tuple(found)
+    return _INSTRUCTIONS[text]
+
+
+_BOOKS: WeakKeyDictionary[Recording, StepBook] = WeakKeyDictionary()
+
+
+def book_of(recording: Recording) -> StepBook:
+    """The steps of a recording, up to now."""
+    book = _BOOKS.get(recording)
+    if book is None:
+        book = _BOOKS[recording] = StepBook()
+    book.feed(recording)
+    return book

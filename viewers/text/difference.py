@@ -1,0 +1,224 @@
+"""Two recordings of one model as text: the answer, what changed, the code that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from viewers.summary.differences import (
+    CountChange,
+    DecisionChange,
+    Difference,
+    Figure,
+    KernelChange,
+    Measured,
+    TextDiff,
+    Veto,
+)
+from viewers.text.lines import Line, Role, line
+from viewers.text.table import Cell, heading, table
+from viewers.words import bytes_text, error_text, number, plural, seconds_text
+
+DECISIONS = 12
+"""Decisions listed; more are counted."""
+ROWS = 8
+"""Breaks, guards, … listed of each kind; more are counted."""
+
+CHANGES: dict[str, tuple[str, str]] = {
+    "vetoed": ("✗", "vetoed"),
+    "forced": ("+", "forced"),
+    "overruled": ("*", "overruled"),
+    "refused": ("!", "refused"),
+    "undone": ("↺", "as the engine chose again"),
+    "other": ("~", "fell otherwise"),
+    "new": ("+", "new"),
+    "gone": ("-", "gone"),
+}
+"""Change of a decision -> its glyph and its words."""
+
+
+def difference_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
+    """The whole difference; `code`: with the code of kernels that changed, line by line."""
+    lines = answer(difference)
+    for block in (
+        _settings(difference),
+        _figures(difference, width),
+        _counted("graph breaks", difference.breaks, width),
+        _counted("recompiles", difference.recompiles, width),
+        _counted("guards", difference.guards, width),
+        _decisions(difference, width),
+        _kernels(difference, width, code),
+        [_veto(veto) for veto in difference.vetoes],
+    ):
+        if block:
+            lines += [line(""), *block]
+    return lines
+
+
+def answer(difference: Difference) -> list[Line]:
+    """The verdict, then the other measurements."""
+    verdict = difference.verdict
+    lines: list[Line] = []
+    if verdict.measured is None:
+        words = f": {verdict.why}" if verdict.why else ""
+        lines.append(line((verdict.title, "strong"), words, hang=2))
+    for one in difference.measured:
+        if one is verdict.measured:
+            role: Role = {"good": "won", "bad": "lost", "neutral": "strong"}[verdict.tone]  # type: ignore[assignment]
+            lines.insert(0, line((verdict.title, role), f": {timed_words(one)}", hang=2))
+            lines.insert(1, line(("output ", "dim"), one.output, hang=2))
+        else:
+            lines.append(line((f"{_about(one)}  ", "dim"), timed_words(one), hang=2))
+    if difference.measured and not any(one.record.scope == "call" for one in difference.measured):
+        lines.append(line(("whole call ", "dim"), "not measured"))
+    return lines
+
+
+def timed_words(one: Measured) -> str:
+    """`135.0 → 120.8 µs  -14.3 µs ±0.9, 11%, 600 pairs, kernel alone, warm caches`."""
+    record = one.record
+    if one.outcome == "not measured":
+        return f"not measured: {record.reason}" if record.reason else "not measured"
+    before, after, unit = one.times
+    words = [f"{before} → {after} {unit}  {one.change_text}"]
+    words.append("in noise" if one.outcome == "in noise" else one.share_text)
+    words += [plural(record.pairs, "pair"), one.scope, f"{record.caches} caches"]
+    return ", ".join(words)
+
+
+def _about(one: Measured) -> str:
+    if one.record.scope == "kernel":
+        return one.change.name if one.change else ", ".join(one.record.run_kernels)
+    return one.scope if one.record.scope == "call" else f"graph {one.record.graph}"
+
+
+def _settings(difference: Difference) -> list[Line]:
+    return [
+        line((f"{one.name}  ", "dim"), f"{one.before or 'default'} → {one.after or 'default'}")
+        for one in difference.settings
+    ]
+
+
+def figure_text(figure: Figure, value: float | None) -> str:
+    """One side of a figure, with its unit."""
+    if value is None:
+        return "unknown"
+    if figure.unit == "bytes":
+        return bytes_text(int(value))
+    if figure.unit == "seconds":
+        return seconds_text(value)
+    return error_text(value) if figure.unit == "error" else number(int(value))
+
+
+def change_text(figure: Figure) -> str:
+    """`1 → 2`; one that may not be compared says why."""
+    if figure.not_compared:
+        return f"not compared   ({figure.not_compared})"
+    return f"{figure_text(figure, figure.before)} → {figure_text(figure, figure.after)}"
+
+
+def _figures(difference: Difference, width: int) -> list[Line]:
+    changed = [one for one in difference.figures if one.changed]
+    rows: list[Sequence[Cell]] = [[(one.what, "dim"), change_text(one)] for one in changed]
+    for change in difference.changed_kernels:
+        before, after = change.nests
+        if before is not None and after is not None and before != after:
+            rows.append([(f"loop nests, {change.name}", "dim"), f"{before} → {after}"])
+    if not rows:
+        return []
+    return [heading("what changed"), *table(rows, "lf", width, indent=2)]
+
+
+def _counted(what: str, changes: Sequence[CountChange], width: int) -> list[Line]:
+    if not changes:
+        return []
+    rows: list[Sequence[Cell]] = [
+        [_sign(one), f"{one.before} → {one.after}", one.what] for one in changes[:ROWS]
+    ]
+    lines = [heading(what), *table(rows, "lrf", width, indent=2)]
+    return [*lines, *_more(len(changes) - ROWS)]
+
+
+def _sign(change: CountChange) -> str:
+    return "+" if not change.before else "-" if not change.after else "~"
+
+
+def _more(count: int) -> list[Line]:
+    return [line(("  " + f"{count:,} more", "dim"))] if count > 0 else []
+
+
+def change_words(change: DecisionChange) -> tuple[str, str]:
+    """Its glyph and what became of it."""
+    glyph, words = CHANGES[change.change]
+    if change.change in ("other", "overruled", "undone"):
+        return glyph, f"{change.before} → {change.after}" if change.before else change.after
+    if change.change == "new":
+        return glyph, "new partner" if change.partner else "new"
+    if change.change == "gone" and change.kind == "fuse":
+        return glyph, "not fused any more"
+    return glyph, words
+
+
+def _decisions(difference: Difference, width: int) -> list[Line]:
+    found = difference.decisions
+    if not found.changes:
+        return []
+    rows: list[Sequence[Cell]] = []
+    for one in found.changes[:DECISIONS]:
+        glyph, words = change_words(one)
+        reason = one.reason if one.change in ("refused", "other", "gone") else ""
+        rows.append([glyph, (one.kind, "dim"), one.subject, words, (reason, "dim")])
+    lines = [heading("decisions that changed"), *table(rows, "llflf", width, indent=2)]
+    lines += _more(len(found.changes) - DECISIONS)
+    return [*lines, line((f"  {plural(found.as_before, 'other')} as before", "dim"))]
+
+
+def _kernels(difference: Difference, width: int, code: bool) -> list[Line]:
+    changed = difference.changed_kernels
+    same = len(difference.kernels) - len(changed)
+    if not changed:
+        return [line((f"{plural(same, 'kernel')}, all as before", "dim"))] if same else []
+    lines = [heading("kernels", f"{same} as before" if same else "")]
+    across = len(set(difference.engines)) > 1
+    for one in changed:
+        words = one.kind if across else kernel_words(one)
+        lines.append(line("  ", (one.name, "strong"), f"  {words}", hang=4))
+        if code and not across and one.language != "aten":
+            lines += _diff(one.code)
+    return lines
+
+
+def kernel_words(change: KernelChange) -> str:
+    """`changed, +8 −2 lines`; `split: 1 kernel → 2 kernels, …`."""
+    before, after = len(change.before), len(change.after)
+    words: str = change.kind
+    if before and after and (before, after) != (1, 1):
+        words += f": {plural(before, 'kernel')} → {plural(after, 'kernel')}"
+    if change.language == "aten":
+        return words
+    return f"{words}, +{change.code.added} −{change.code.removed} lines"
+
+
+def _diff(diff: TextDiff) -> list[Line]:
+    lines: list[Line] = []
+    roles: dict[str, Role] = {"+": "won", "-": "lost", " ": ""}
+    for hunk in diff.hunks:
+        lines.append(line((f"    {hunk.head}", "dim"), fixed=True))
+        for one in hunk.lines:
+            lines.append(line(f"  {one.sign} ", (one.text, roles[one.sign]), fixed=True))
+    return lines
+
+
+def veto_words(veto: Veto) -> tuple[str, str]:
+    """The sentence on a veto, and what shows it."""
+    if veto.holds is None:
+        return "whether the veto holds is not known", veto.evidence
+    if veto.holds:
+        return "the veto holds: no shared loop nest", veto.evidence
+    return "the veto does not hold", veto.evidence
+
+
+def _veto(veto: Veto) -> Line:
+    glyph, role = {True: ("✓", "won"), False: ("✗", "lost"), None: ("?", "dim")}[veto.holds]
+    title, evidence = veto_words(veto)
+    words = f"{title} of {veto.first} and {veto.second}" if veto.holds else title
+    return line((f"{glyph} {words}", role), f"   {evidence}" if evidence else "", hang=2)  # type: ignore[arg-type]

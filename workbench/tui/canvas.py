@@ -1,0 +1,481 @@
+"""The picture of a graph as a pane: a cursor that follows edges, panning, zooming.
+
+Only the cells in sight are made. A picture of many blocks is laid out in a thread, and the one
+before stays until it is there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.strip import Strip
+
+from compiler.trace.provenance import Quality
+from compiler.trace.refs import Ref
+from viewers.drawing.blocks import SCALES, Block
+from viewers.drawing.cells import Run, row
+from viewers.drawing.colours import fill_of
+from viewers.drawing.layout import Box, Layout, Line
+from viewers.panes.picture import Picture
+from viewers.panes.rows import Span
+from viewers.panes.view import View
+from workbench.tui.messages import Moved, Opened
+from workbench.tui.paint import clip, exactly, harmless
+from workbench.tui.pane import Make, PaneView
+from workbench.tui.theme import Theme, Tint
+
+AT_ONCE = 400
+"""Blocks up to which a picture is laid out before the next frame."""
+ACROSS, DOWN = 8, 3
+"""Cells and rows of one step of panning."""
+ARROWS = {"left": (-ACROSS, 0), "right": (ACROSS, 0), "up": (0, -DOWN), "down": (0, DOWN)}
+
+
+class CanvasView(PaneView):
+    """Shows a `Picture`; any other content as every pane does."""
+
+    def __init__(self, name: str, make: Make, theme: Theme, number: int = 0, rule: bool = True):
+        super().__init__(name, make, theme, number, rule)
+        self.drawing: Layout | None = None
+        """The layout that is shown, of the picture in `drawn`."""
+        self.drawn: Picture | None = None
+        self.path: list[Line] = []
+        """The edges of the block under the cursor."""
+        self.choices: list[int] = []
+        """Where the last step along an edge could have led as well."""
+        self._waiting: Picture | None = None
+        self._grip: tuple[int, int] | None = None
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture that is shown; None where the pane shows rows."""
+        return self.drawn if isinstance(self.content, Picture) else None
+
+    @property
+    def block(self) -> Block | None:
+        """The block under the cursor."""
+        diagram = self.drawn.diagram if self.picture and self.drawn else None
+        if diagram is None or not 0 <= self.cursor < len(diagram.blocks):
+            return None
+        return diagram.blocks[self.cursor]
+
+    # Content
+
+    def update(self, selected: Ref, lit: dict[Ref, Quality], reset: bool = False) -> None:
+        if not self.size.width:
+            return
+        content = self.make(self.inner_width)
+        if not isinstance(content, Picture):
+            self.drawn = self.drawing = self._waiting = None
+            super().update(selected, lit, reset)
+            return
+        self.content = content
+        if content is not self.drawn:
+            self._draw(content)
+        self.relight(selected, lit)
+
+    def _draw(self, picture: Picture) -> None:
+        """Lay a picture out, here or in a thread."""
+        if picture is self._waiting:
+            return
+        if len(picture.rows) <= AT_ONCE:
+            self._take(picture, picture.lay_out())
+            return
+        self._waiting = picture
+        self.run_worker(partial(self._lay_out, picture), thread=True, group="layout")
+
+    def _lay_out(self, picture: Picture) -> None:
+        layout = picture.lay_out()
+        self.app.call_from_thread(self._take_late, picture, layout)
+
+    def _take_late(self, picture: Picture, layout: Layout) -> None:
+        if picture is not self._waiting or self.content is not picture:
+            return
+        self._take(picture, layout)
+        self.relight(self.selected, self._given)
+        self.refresh()
+
+    def _take(self, picture: Picture, layout: Layout) -> None:
+        """Show a picture: the block under the cursor stays where it is on the screen."""
+        before, block = self.drawing, self.block
+        old = before.boxes[self.cursor] if before and block else None
+        self._waiting = None
+        self.drawn, self.drawing = picture, layout
+        self.choices = []
+        self.cursor = self._same(block) if block else self._find(picture.start)
+        if old is None:
+            self.left = self.top = 0
+            self._made = True
+            if layout.boxes:
+                self.left = max(0, layout.boxes[self.cursor].centre - self.inner_width // 2)
+        else:
+            new = layout.boxes[self.cursor]
+            self.left += new.centre - old.centre
+            self.top += new.y - old.y
+        self._settle()
+
+    def _same(self, block: Block) -> int:
+        """The block of the present picture that shows what an earlier one showed."""
+        assert self.drawn is not None
+        blocks = self.drawn.diagram.blocks
+        found = next((n for n, one in enumerate(blocks) if one.key == block.key), None)
+        if found is None:
+            shown = {index: n for n, one in enumerate(blocks) for index in one.nodes}
+            found = next((shown[index] for index in block.nodes if index in shown), 0)
+        return found
+
+    def _settle(self) -> None:
+        """Keep the picture in sight; one that is smaller than the pane stands in its middle."""
+        assert self.drawing is not None
+        spare = self.drawing.width - self.inner_width
+        self.left = spare // 2 if spare < 0 else max(-2, min(self.left, spare + 2))
+        self.top = max(0, min(self.top, self.drawing.height - self.page))
+        self._trace()
+
+    def _trace(self) -> None:
+        """Find the edges of the block under the cursor."""
+        self.path = []
+        diagram = self.drawn.diagram if self.drawn else None
+        if self.drawing is None or diagram is None or not 0 <= self.cursor < len(diagram.blocks):
+            return
+        for source in diagram.sources[self.cursor]:
+            self.path.extend(self.drawing.route(source, self.cursor))
+        for reader in diagram.readers[self.cursor]:
+            self.path.extend(self.drawing.route(self.cursor, reader))
+
+    _given: dict[Ref, Quality] = {}
+
+    def relight(self, selected: Ref, lit: dict[Ref, Quality]) -> None:
+        if not isinstance(self.content, Picture):
+            super().relight(selected, lit)
+            return
+        self.selected, self._given = selected, lit
+        if self.drawn is None or self.drawing is None:
+            self.refresh()
+            return
+        self.lit = self.drawn.lit(lit)
+        self.spot = -1
+        own = self.drawn.diagram.blocks_of(selected)
+        if own and not self.active and self.cursor not in own:
+            self.cursor = own[0]
+            self._trace()
+        targets = own or [n for n, q in self.lit.items() if q == "exact"] or list(self.lit)
+        if targets and not any(self.visible_row(index) for index in targets):
+            self.show(targets[0])
+        self.refresh()
+
+    def _find(self, key: str) -> int:
+        picture = self.drawn or self.content
+        if not isinstance(picture, Picture):
+            return super()._find(key)
+        wanted = key.removeprefix("block:")
+        blocks = picture.diagram.blocks
+        return next((n for n, block in enumerate(blocks) if block.key == wanted), 0)
+
+    def find(self, words: str, start: int, step: int) -> int:
+        if self.picture is None:
+            return super().find(words, start, step)
+        return self.picture.find(words, start, step)
+
+    # Moving
+
+    def _box(self, index: int) -> Box | None:
+        boxes = self.drawing.boxes if self.drawing is not None else []
+        return boxes[index] if 0 <= index < len(boxes) else None
+
+    def visible_row(self, index: int) -> bool:
+        if self.picture is None:
+            return super().visible_row(index)
+        box = self._box(index)
+        if box is None:
+            return False
+        inside = self.left <= box.centre < self.left + self.inner_width
+        return inside and self.top <= box.y < self.top + self.page
+
+    def show(self, index: int) -> None:
+        if self.picture is None:
+            super().show(index)
+            return
+        box = self._box(index)
+        if box is None:
+            return
+        if box.y < self.top + 1 or box.y + box.height > self.top + self.page - 1:
+            near = self.top - self.page < box.y < self.top + 2 * self.page
+            if near and box.y < self.top + 1:
+                self.top = box.y - 2
+            elif near:
+                self.top = box.y + box.height + 2 - self.page
+            else:
+                self.top = box.y - self.page // 3
+        width = self.inner_width
+        if box.x < self.left or box.x + box.width > self.left + width:
+            self.left = box.centre - width // 2
+        self._settle()
+
+    def go(self, index: int) -> None:
+        if self.picture is None:
+            super().go(index)
+            return
+        self.cursor = index
+        self.show(index)
+        self.refresh()
+        self.post_message(Moved(self, self.row))
+
+    def move(self, by: int) -> None:
+        """Along an edge: to a reader, or with a negative number to what the block reads."""
+        if self.picture is None:
+            super().move(by)
+        elif abs(by) > 1:
+            self.pan(0, by)
+        else:
+            self._follow(by)
+
+    def _follow(self, by: int) -> None:
+        diagram = self.drawn.diagram if self.drawn else None
+        here = self._box(self.cursor)
+        if diagram is None or here is None or self.drawing is None:
+            return
+        boxes = self.drawing.boxes
+        ends = (diagram.readers if by > 0 else diagram.sources)[self.cursor]
+        self.choices = sorted(ends, key=lambda n: (boxes[n].centre, boxes[n].y))
+        if not ends:
+            self._say("nothing reads it here" if by > 0 else "it reads nothing that is drawn")
+            return
+        layer = self.drawing.layer
+
+        def far(number: int) -> tuple[int, int]:
+            return abs(layer[number] - layer[self.cursor]), abs(boxes[number].centre - here.centre)
+
+        self._choose(min(ends, key=far), by)
+
+    def _choose(self, index: int, by: int) -> None:
+        self.go(index)
+        if len(self.choices) > 1:
+            of = self.choices.index(index) + 1
+            word = "reader" if by > 0 else "source"
+            self._by = by
+            self._say(f"{word} {of} of {len(self.choices)}   h l  the others")
+
+    _by = 1
+
+    def scroll_cells(self, by: int) -> None:
+        """To the neighbour at the left or right; after a step along an edge to where it could have
+        led as well."""
+        if self.picture is None:
+            super().scroll_cells(by)
+            return
+        step = 1 if by > 0 else -1
+        if len(self.choices) > 1 and self.cursor in self.choices:
+            at = self.choices.index(self.cursor) + step
+            self._choose(self.choices[at % len(self.choices)], self._by)
+            return
+        found = self._beside(step)
+        if found >= 0:
+            self.choices = []
+            self.go(found)
+        else:
+            self.pan(ACROSS * step, 0)
+
+    def _beside(self, step: int) -> int:
+        """The nearest block at one side, in this layer or one close to it; -1 for none."""
+        here = self._box(self.cursor)
+        if here is None or self.drawing is None:
+            return -1
+        layer = self.drawing.layer[self.cursor]
+        boxes, rows = self.drawing.boxes, self.drawing.rows
+        for far in range(4):
+            near = {layer - far, layer + far}
+            found = [
+                n
+                for at in near
+                if 0 <= at < len(rows)
+                for n in rows[at]
+                if (boxes[n].centre - here.centre) * step > 0
+            ]
+            if found:
+                return min(found, key=lambda n: (abs(boxes[n].centre - here.centre), boxes[n].y))
+        return -1
+
+    def ends(self, last: bool) -> None:
+        if self.picture is None:
+            super().ends(last)
+            return
+        self.choices = []
+        if self.drawing is not None and self.drawing.boxes:
+            self.go(len(self.drawing.boxes) - 1 if last else 0)
+
+    def pan(self, across: int, down: int) -> None:
+        """Move the window, not the cursor."""
+        if self.drawing is not None:
+            self.left += across
+            self.top += down
+            self._settle_window()
+            self.refresh()
+
+    def _settle_window(self) -> None:
+        assert self.drawing is not None
+        spare = self.drawing.width - self.inner_width
+        self.left = spare // 2 if spare < 0 else max(-2, min(self.left, spare + 2))
+        self.top = max(0, min(self.top, self.drawing.height - self.page))
+
+    def scroll_rows(self, by: int) -> None:
+        if self.picture is None:
+            super().scroll_rows(by)
+        else:
+            self.pan(0, by)
+
+    # Keys and mouse
+
+    @property
+    def _view(self) -> View:
+        view: View = self.screen.view  # type: ignore[attr-defined]
+        return view
+
+    def _say(self, words: str) -> None:
+        self.screen.say(words)  # type: ignore[attr-defined]
+
+    def command(self, name: str) -> bool:
+        """Carry out a command of the table that means something else in a picture; answers whether
+        it was one."""
+        view = self._view
+        if name == "order":
+            view.listed = not view.listed
+            self._again()
+        elif name in ("wider", "narrower"):
+            view.scale = max(0, min(len(SCALES) - 1, view.scale + (1 if name == "wider" else -1)))
+            self._again()
+            self._say(f"{SCALES[view.scale]}, {view.scale + 1} of {len(SCALES)}")
+        elif name == "weights":
+            view.weights = not view.weights
+            self._again()
+            self._say("weights shown" if view.weights else "weights hidden")
+        else:
+            return False
+        return True
+
+    def _again(self) -> None:
+        self.update(self.selected, self._view.lit, reset=not isinstance(self.content, Picture))
+
+    def on_key(self, event: events.Key) -> None:
+        """What this pane alone means by a key; the screen has all others."""
+        names = {"plus": "wider", "equals_sign": "wider", "minus": "narrower", "w": "weights"}
+        done = False
+        if event.key == "o":
+            done = self.command("order")
+        elif self.picture is not None and event.key in ARROWS:
+            self.pan(*ARROWS[event.key])
+            done = True
+        elif self.picture is not None and event.key in names:
+            done = self.command(names[event.key])
+        if done:
+            event.stop()
+            event.prevent_default()
+
+    def _at(self, x: int, y: int) -> int:
+        if self.drawing is None or y < 1:
+            return -1
+        return self.drawing.at(x - int(self.rule) + self.left, y - 1 + self.top)
+
+    def on_click(self, event: events.Click) -> None:
+        if self.picture is None:
+            super().on_click(event)
+            return
+        index = self._at(event.x, event.y)
+        if index < 0:
+            return
+        if index == self.cursor and event.chain > 1:
+            self.post_message(Opened(self, self.row))
+        else:
+            self.choices = []
+            self.go(index)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if self.picture is not None:
+            self._grip = event.x, event.y
+            self.capture_mouse()
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        self._grip = None
+        self.release_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._grip is not None and event.button:
+            x, y = self._grip
+            self._grip = event.x, event.y
+            self.pan(x - event.x, y - event.y)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        event.stop()
+        self.pan(-ACROSS, 0)
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        event.stop()
+        self.pan(ACROSS, 0)
+
+    # Painting
+
+    def render_line(self, y: int) -> Strip:
+        if y == 0 or not isinstance(self.content, Picture):
+            return super().render_line(y)
+        width = self.inner_width
+        rule = [Segment("│", self.theme.rule)] if self.rule else []
+        if self.drawing is None or self.drawn is None:
+            words = f" laying out {len(self.content.rows):,} blocks …" if y == 2 else ""
+            segments = [Segment(words, self.theme.base("") + self.theme.style("dim"))]
+        else:
+            segments = self._cells(self.drawing, self.drawn, self.top + y - 1, width)
+        return Strip([*rule, *exactly(segments, width, self.theme)])
+
+    def _cells(self, layout: Layout, picture: Picture, y: int, width: int) -> list[Segment]:
+        blank = self.theme.base("")
+        edge = blank + self.theme.style("faint")
+        path = blank + self.theme.style("accent")
+        segments: list[Segment] = []
+        at, end = self.left, self.left + width
+        for run in row(layout, y, self.left, end, self.path):
+            if run.x > at:
+                segments.append(Segment(" " * (run.x - at), blank))
+                at = run.x
+            if run.what != "block":
+                segments.append(Segment(run.words, path if run.what == "path" else edge))
+                at += 1
+                continue
+            for words, style in self._words(picture, run):
+                low, high = max(0, self.left - run.x), min(run.width, end - run.x)
+                segments.extend(
+                    Segment(part, style)
+                    for part, _ in clip(harmless(((words, "text"),)), low, high - low)
+                )
+            at = min(end, run.x + run.width)
+        return segments
+
+    def _words(self, picture: Picture, run: Run) -> list[tuple[str, Style]]:
+        """A row of a block, in its colours."""
+        block = picture.diagram.blocks[run.block]
+        words = picture.words[run.block][run.line]
+        tint = self._tint_of(run.block)
+        theme = self.theme
+        style = theme.base(tint)
+        if not tint:
+            style += theme.style(fill_of(block.hue))
+        elif tint == "inferred":
+            style += theme.style(fill_of(block.hue)) if theme.name != "mono" else Style()
+        if run.line == 0 and block.kind != "op":
+            style += Style(bold=True)
+        elif run.line:
+            style += theme.style("dim", tint) if tint != "selected" else Style()
+        if self.needle and self.needle.casefold() in words.casefold():
+            style += theme.style("hit")
+        if tint in ("selected", "exact", "inferred") or theme.name == "mono":
+            bar: Span = ("▌" if tint in ("selected", "exact") else "≈" if tint else "▏", "accent")
+            accent = theme.style("accent") if theme.name != "mono" else Style()
+            return [(bar[0], style + accent), (words[1:], style)]
+        return [(words, style)]
+
+    def _tint_of(self, index: int) -> Tint:
+        if index in (self.spot, self.cursor):
+            return "selected" if self.active or index == self.spot else "exact"
+        return self.lit.get(index, "")

@@ -1,0 +1,315 @@
+"""One worker process as the front end holds it: its pipes, what comes out of them, its death.
+
+It imports no torch. The worker writes its records to the trace file itself, so a front end that
+dies loses nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from compiler.trace.reader import TraceDecoder
+from compiler.trace.records import End, Failure, Start
+from workbench.worker.autopsy import Autopsy, Death
+from workbench.worker.guardian import RECORDING, kill_marked
+from workbench.worker.output import OutputStream
+from workbench.worker.pipes import Pipes
+from workbench.worker.protocol import DUMP_SIGNAL, Job
+from workbench.worker.trace_file import TraceFile
+
+Stopped = Literal["timeout", "interrupted"]
+
+_DUMP_SECONDS = 0.4
+"""How long a worker that is stopped has to write where it is."""
+_QUIET_SECONDS = 0.05
+"""A dump comes in many small writes, a thread's header before its frames; then it is whole."""
+_DRAIN_SECONDS = 8.0
+"""How long after its end the pipes may stay open; the guardian gives up after five seconds."""
+_PIPE_BYTES = 1 << 20
+_READ_BYTES = 1 << 18
+
+
+class Child:
+    """One worker: started at once, pumped by `wait`, gone after `close`."""
+
+    def __init__(self, job: Job, trace: TraceFile, stop: threading.Event | None = None) -> None:
+        self.trace = trace
+        self.stop = stop
+        """Set by another thread, it ends `wait`."""
+        self.end: End | None = None
+        """The worker's own end record, once it has come. It is not in the trace."""
+        self.stopped: Stopped | None = None
+        self._settings = job.exact_settings()
+        self._decoder = TraceDecoder()
+        self._autopsy = Autopsy(self._settings)
+        self._selector = selectors.DefaultSelector()
+        self._mark = uuid.uuid4().hex
+        self._caches: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._worker = 0
+        self._lifeline = -1
+        self._commands = -1
+        self._outgoing = bytearray()
+        self._outgoing_lock = threading.Lock()
+        self._woken, self._wake = os.pipe()
+        for number in (self._woken, self._wake):
+            os.set_blocking(number, False)
+        self._status = b""
+        self._faults = b""
+        self._outputs: dict[int, OutputStream] = {}
+        self._process = self._start(job)
+
+    def send(self, line: bytes) -> None:
+        """Hand the worker a command; from any thread, and never waiting for a full pipe."""
+        with self._outgoing_lock:
+            self._outgoing += line
+        with contextlib.suppress(OSError):
+            os.write(self._wake, b"\0")
+
+    def wake(self) -> None:
+        """Make `wait` look at `stop` now."""
+        self.send(b"")
+
+    def wait(self, deadline: float | None = None) -> bool:
+        """Pass on what comes until the worker is gone (True), or has to go (False): `stop` is set
+        or the deadline on the monotonic clock has come. Raises KeyboardInterrupt."""
+        return self._pump(deadline)
+
+    def dump(self) -> None:
+        """Ask the worker where it is, unless it has ended."""
+        if self.end is None and self._worker:
+            with contextlib.suppress(OSError):
+                os.kill(self._worker, DUMP_SIGNAL)
+            self._pump(time.monotonic() + _DUMP_SECONDS, until_dump=True)
+
+    def finish(self) -> Iterator[Failure | End]:
+        """Let the worker go and read the rest; then how it ended, the end record last. The end
+        that it wrote itself, or what is known of its death."""
+        self._let_go()
+        self._pump(time.monotonic() + _DRAIN_SECONDS, stoppable=False)
+        for output in self._outputs.values():
+            output.close()
+        if self.end is not None:
+            yield self.end
+            return
+        self.trace.close_partial_line()
+        yield from self._autopsy.records(
+            Death(
+                status=self._status.decode("ascii", "replace"),
+                dump=self._faults.decode("utf-8", "replace"),
+                stopped=self.stopped,
+                seconds=self.trace.writer.now(),
+            )
+        )
+
+    def close(self) -> None:
+        """Leave nothing of it behind."""
+        self._let_go()
+        if self._process is not None:
+            self._reap(self._process)
+        for key in list(self._selector.get_map().values()):
+            os.close(key.fd)
+        self._selector.close()
+        with self._outgoing_lock:
+            os.close(self._wake)
+            self._wake = -1
+        if self._caches is not None:
+            shutil.rmtree(self._caches, ignore_errors=True)
+
+    def _start(self, job: Job) -> subprocess.Popen[bytes]:
+        if not self._settings.cached:
+            self._caches = Path(tempfile.mkdtemp(prefix="tcw-"))
+        read_commands, self._commands = os.pipe()
+        read_lifeline, self._lifeline = os.pipe()
+        records, write_records = os.pipe()
+        faults, write_faults = os.pipe()
+        status, write_status = os.pipe()
+        pipes = Pipes(
+            read_commands,
+            write_records,
+            write_faults,
+            read_lifeline,
+            write_status,
+            self.trace.descriptor,
+        )
+        door = Path(__file__).parents[2] / "tcw.py"
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", str(door), "--worker", "record", *pipes.arguments()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, RECORDING: self._mark, **_fresh_caches(self._caches)},
+                pass_fds=pipes.inherited(),
+                start_new_session=True,
+            )
+        finally:
+            for number in (read_commands, read_lifeline, write_records, write_faults, write_status):
+                os.close(number)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out, err = os.dup(process.stdout.fileno()), os.dup(process.stderr.fileno())
+        process.stdout.close()
+        process.stderr.close()
+        self._outputs[out] = OutputStream("stdout", self.trace.emit)
+        self._outputs[err] = OutputStream("stderr", self.trace.emit)
+        for number, handler in (
+            (records, self._read_records),
+            (out, self._outputs[out].feed),
+            (err, self._outputs[err].feed),
+            (faults, self._read_faults),
+            (status, self._read_status),
+        ):
+            _enlarge(number)
+            self._selector.register(number, selectors.EVENT_READ, handler)
+        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        os.set_blocking(self._commands, False)
+        self._outgoing += msgspec.json.encode(job) + b"\n"
+        self._write_commands()
+        return process
+
+    def _pump(
+        self, deadline: float | None, *, stoppable: bool = True, until_dump: bool = False
+    ) -> bool:
+        """Read from all pipes until they end (True) or the deadline has come (False)."""
+        while self._reading():
+            now = time.monotonic()
+            if deadline is not None and now >= deadline:
+                return False
+            if stoppable and not until_dump and self.stop is not None and self.stop.is_set():
+                return False
+            waits = [output.due(now) for output in self._outputs.values()]
+            if deadline is not None:
+                waits.append(deadline - now)
+            if self.stop is not None:
+                waits.append(0.1)
+            dumped = (
+                until_dump and self._faults.endswith(b"\n") and b"Current thread" in self._faults
+            )
+            if dumped:
+                waits.append(_QUIET_SECONDS)
+            due = [wait for wait in waits if wait is not None]
+            ready = self._selector.select(max(0.0, min(due)) if due else None)
+            if dumped and not ready:
+                return False
+            for key, _ in ready:
+                if key.fd == self._woken:
+                    os.read(self._woken, 4096)
+                    self._write_commands()
+                elif key.fd == self._commands:
+                    self._write_commands()
+                else:
+                    self._read(key)
+            now = time.monotonic()
+            for output in self._outputs.values():
+                output.flush_if_due(now)
+        return True
+
+    def _reading(self) -> bool:
+        """Whether a pipe of the worker's is still open."""
+        registered = self._selector.get_map()
+        return any(fd not in (self._woken, self._commands) for fd in registered)
+
+    def _read(self, key: selectors.SelectorKey) -> None:
+        data = os.read(key.fd, _READ_BYTES)
+        if data:
+            key.data(data)
+        else:
+            self._selector.unregister(key.fd)
+            os.close(key.fd)
+
+    def _write_commands(self) -> None:
+        """As much as the pipe takes; the rest when it is writable again."""
+        if self._commands < 0:
+            return
+        with self._outgoing_lock:
+            try:
+                while self._outgoing:
+                    del self._outgoing[: os.write(self._commands, self._outgoing)]
+            except BlockingIOError:
+                pass
+            except OSError:  # it died; its status says how
+                self._outgoing.clear()
+            left = bool(self._outgoing)
+        registered = self._commands in self._selector.get_map()
+        if left and not registered:
+            self._selector.register(self._commands, selectors.EVENT_WRITE, None)
+        elif registered and not left:
+            self._selector.unregister(self._commands)
+
+    def _read_records(self, data: bytes) -> None:
+        for found in self._decoder.feed(data):
+            if isinstance(found, End):
+                self.end = found
+                continue
+            if isinstance(found, Start):
+                self._worker = found.pid
+            self._autopsy.see(found)
+            self.trace.on_record(found)
+
+    def _read_faults(self, data: bytes) -> None:
+        self._faults = (self._faults + data)[-(1 << 20) :]
+
+    def _read_status(self, data: bytes) -> None:
+        self._status += data
+
+    def _let_go(self) -> None:
+        """The end of the lifeline makes the guardian kill every process of the recording."""
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+            if self._commands in self._selector.get_map():
+                self._selector.unregister(self._commands)
+            os.close(self._commands)
+            self._commands = -1
+
+    def _reap(self, process: subprocess.Popen[bytes]) -> None:
+        while True:
+            try:
+                process.wait(_DRAIN_SECONDS)
+            except KeyboardInterrupt:
+                continue
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            break
+        if not self._status and self._worker:
+            # The guardian itself was killed; what it watched has to go without it.
+            with contextlib.suppress(OSError):
+                os.killpg(self._worker, signal.SIGKILL)
+            kill_marked(self._mark)
+
+
+def _fresh_caches(folder: Path | None) -> dict[str, str]:
+    """Where torch and Triton shall keep what they compile, in their own variables."""
+    if folder is None:
+        return {}
+    return {
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        "TCW_CACHE_DIR": str(folder / "tcw"),
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+    }
+
+
+def _enlarge(number: int) -> None:
+    """A larger pipe, so that the worker seldom waits for the front end."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

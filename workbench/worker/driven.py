@@ -1,0 +1,293 @@
+"""A recording that a person drives: one run after the other, in one process.
+
+A run starts from the model and the inputs as they were before run 1. Whatever ends this process
+ends its runs; the front end then starts a new one for the next run.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import torch
+
+from compiler import pipeline
+from compiler.control.commands import Rerun
+from compiler.control.live import Live
+from compiler.control.safely import Safely
+from compiler.control.stages import reached
+from compiler.trace.records import Engine, Settings, Warned
+from compiler.trace.writer import TraceWriter
+from workbench.worker.backends import alone, torch_compile, undo_compile
+from workbench.worker.engine_calls import Ended
+from workbench.worker.environment import environment
+from workbench.worker.failures import failure_of
+from workbench.worker.finished_run import FinishedRun
+from workbench.worker.inputs import InputSet
+from workbench.worker.load import Loaded, form_of
+from workbench.worker.notes import WorkerRecorder
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.protocol import Job
+from workbench.worker.recording import run_record, specified
+from workbench.worker.runs import Model, RandomState, original_of, prepare
+from workbench.worker.session import ENGINES, Session, load, script, step_aside
+from workbench.worker.specification import CallSpecification
+from workbench.worker.user_code import UserCode, UserError
+
+KEPT_RUNS = 4
+"""Runs whose code stays in memory to be timed: the first, and the latest others."""
+
+Compare = Callable[
+    [WorkerRecorder, FinishedRun, FinishedRun, Literal["kernel", "graph", "call"]], None
+]
+
+
+@dataclass
+class Pristine:
+    """A model as it was before run 1, and what brings it back."""
+
+    model: Model
+    sets: list[InputSet]
+    generators: RandomState
+    """As they were when the file had been loaded."""
+
+    def copy(self) -> Loaded:
+        """The model as it was, with the generators put back. Raises what copying raises."""
+        self.generators.restore()
+        return Loaded(copy.deepcopy(self.model), self.sets)
+
+
+class Driven:
+    """The runs of one worker."""
+
+    def __init__(
+        self,
+        recorder: WorkerRecorder,
+        code: UserCode,
+        calls: list[CallSpecification],
+        live: Live,
+        job: Job,
+        rests: Callable[[Ended | None], None],
+    ) -> None:
+        """`rests` is told how a run ended when the person may leave, and None when one begins."""
+        self.recorder = recorder
+        self.code = code
+        self.calls = calls
+        self.live = live
+        self.job = job
+        self.rests = rests
+        self.finished: dict[int, FinishedRun] = {}
+        self._script = form_of(code, recorder.settings) == "script"
+        self._changed = _stamp(code.file)
+        self._aside = False
+        self._before_load = RandomState.now()
+        self._pristine: dict[tuple[str, tuple[str, ...]], Pristine] = {}
+        """`--model` and `--inputs` -> what they gave; absent where it cannot be copied."""
+        self._compare = _compare()
+
+    def runs(self) -> Ended:
+        """All runs, until the person has the worker leave, or it cannot make the next one."""
+        number, rerun = self.job.first_run, self.job.rerun
+        while True:
+            ended = self._run(number, rerun)
+            if rerun is not None and rerun.compare_with and rerun.measure and ended[0] == "ok":
+                self._measure(rerun.compare_with, number, "kernel")
+            if self._script:
+                return ended
+            again = self._next(ended)
+            if again is None or _stamp(self.code.file) != self._changed:
+                return ended  # a new worker reads the file as it is now
+            number, rerun = number + 1, again
+            self._begin(number, again)
+
+    def _begin(self, number: int, rerun: Rerun) -> None:
+        """As if nothing had been compiled yet, with other settings."""
+        recorder = self.recorder
+        recorder.begin_run(msgspec.structs.replace(rerun.settings, record="steps"))
+        _forget_compiled(recorder.settings)
+        run = run_record(number, recorder.settings, rerun)
+        recorder.emit(run)
+        self.live.begins(run)
+
+    def _run(self, number: int, rerun: Rerun | None) -> Ended:
+        recorder = self.recorder
+        recorder.run = []
+        recorder.live = self.live.after
+        self.rests(None)
+        session: Session | None = None
+        try:
+            with pipeline.recording(recorder, self.live.ask) as hooks:
+                recorder.emit(environment(hooks))
+                if not self._aside:
+                    step_aside(recorder.settings, recorder.user_root)
+                    self._aside = True
+                waits = rerun is None or rerun.wait
+                if self._script:
+                    if waits and self._abandoned():
+                        return "ok", None
+                    return script(recorder, self.code)
+                ended, loaded = self._load()
+                if loaded is None:
+                    return ended
+                if (waits and self._abandoned()) or not reached("capture", recorder.settings.until):
+                    return "ok", None
+                session = Session(recorder, loaded)
+                ended = session.calls()
+                return ended
+        finally:
+            recorder.live = None
+            if session is not None:
+                self._keep(number, session, ended)
+            recorder.run = None
+
+    def _abandoned(self) -> bool:
+        """Wait before the first step; whether another run is wanted instead of this one."""
+        return bool(self.live.wait("start", "before the first step"))
+
+    def _load(self) -> tuple[Ended, Loaded | None]:
+        """The model as it was before run 1: loaded, copied, or loaded again."""
+        recorder = self.recorder
+        settings = recorder.settings
+        key = (settings.model, settings.inputs)
+        known = self._pristine.get(key)
+        if known is not None:
+            return ("ok", None), known.copy()
+        try:
+            calls = (
+                self.calls if settings.inputs == self.job.settings.inputs else specified(settings)
+            )
+        except UserError as error:
+            recorder.emit(failure_of(error, "reading the inputs", recorder))
+            return ("failed", None), None
+        self._before_load.restore()
+        ended, loaded = load(recorder, self.code, calls)
+        if loaded is not None and isinstance(loaded.model, torch.nn.Module):
+            try:
+                model = copy.deepcopy(loaded.model)
+            except Exception as error:
+                recorder.emit(
+                    Warned(
+                        message=f"the model cannot be copied ({type(error).__name__}: "
+                        f"{str(error)[:200]}): another run loads the file again"
+                    )
+                )
+            else:
+                self._pristine[key] = Pristine(model, loaded.sets, RandomState.now())
+        return ended, loaded
+
+    def _keep(self, number: int, session: Session, ended: Ended) -> None:
+        recorder = self.recorder
+        settings = msgspec.structs.replace(recorder.settings, overrides=dict(recorder.overrides))
+        reference = session.done[0].reference if session.done else None
+        key = (settings.model, settings.inputs)
+        pristine = self._pristine.get(key)
+        self.finished[number] = FinishedRun(
+            number=number,
+            settings=settings,
+            sets=session.sets,
+            compiled={one.engine: one.compiled for one in session.done},
+            eager=reference.twin.model if reference is not None else None,
+            records=tuple(recorder.run or ()),
+            kept=dict(recorder.kept),
+            status=ended[0],
+            compile_again=(
+                (lambda: self._compile_again(settings, pristine)) if pristine is not None else None
+            ),
+        )
+        for old in sorted(self.finished)[1 : -KEPT_RUNS + 1]:
+            del self.finished[old]
+
+    def _compile_again(self, settings: Settings, pristine: Pristine) -> dict[Engine, Model]:
+        """See `FinishedRun.compile_again`."""
+        silent = WorkerRecorder(TraceWriter(), settings, user_root=self.recorder.user_root)
+        limit = 8 * torch._dynamo.config.recompile_limit
+        made: dict[Engine, Model] = {}
+        with (
+            unrecorded(self.recorder),
+            torch._dynamo.config.patch(recompile_limit=limit),
+            pipeline.recording(silent),
+        ):
+            for engine in ENGINES[settings.engine]:
+                loaded = pristine.copy()
+                original = original_of(loaded.model)
+                undo_compile(original)
+                made[engine] = torch_compile(
+                    original,
+                    backend=alone(settings, engine),
+                    fullgraph=settings.fullgraph,
+                    dynamic=settings.dynamic,
+                )
+                torch._dynamo.reset_code_state()  # sizes of another run must not count as seen
+                for inputs in loaded.sets:
+                    prepare(made[engine], inputs, settings.grad)()
+        return made
+
+    def _next(self, ended: Ended) -> Rerun | None:
+        """Wait at the end of a run; the next one to make. Measures what is asked for."""
+        self.rests(ended)
+        why = "the run is over" if ended[0] == "ok" else f"the run {ended[0]}"
+        again: Rerun | None = None
+        while again is None:
+            for command in self.live.wait("end", why):
+                if isinstance(command, Rerun):
+                    again = command
+                else:
+                    self._measure(command.base, command.run, command.scope)
+        return again
+
+    def _measure(self, base: int, run: int, scope: Literal["kernel", "graph", "call"]) -> None:
+        recorder = self.recorder
+        for number in (base, run):
+            if number not in self.finished:
+                recorder.emit(
+                    Warned(
+                        message=f"run {number} is not in this process any more: nothing is "
+                        "measured against it",
+                        asked=True,
+                    )
+                )
+                return
+        if self._compare is None:
+            recorder.emit(Warned(message="this tcw cannot measure two runs", asked=True))
+            return
+        with Safely(recorder, "a comparison of two runs"):
+            self._compare(recorder, self.finished[base], self.finished[run], scope)
+
+
+def _compare() -> Compare | None:
+    """What times two runs; imported before our packages step aside."""
+    import importlib
+
+    try:
+        found: Compare = importlib.import_module("workbench.worker.what_if").compare
+    except ImportError:
+        return None
+    return found
+
+
+def _forget_compiled(settings: Settings) -> None:
+    """Everything is decided again. Built objects of the same code are used again."""
+    torch._dynamo.reset()
+    inductor = sys.modules.get("torch._inductor.codecache")
+    if inductor is None or settings.cached:
+        return
+    from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+    from torch._inductor.utils import clear_caches
+
+    inductor.FxGraphCache.clear()
+    AOTAutogradCache.clear()
+    clear_caches()
+
+
+def _stamp(file: str) -> tuple[int, int]:
+    """Tells whether a file was changed."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

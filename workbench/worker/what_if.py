@@ -1,0 +1,305 @@
+"""Two runs of one model, timed against each other in the process that has both.
+
+What changed is timed alone where that can be done: kernels that do the same work (found by their
+origins), on the memory of one real call of each run. Where it cannot, the reason is said and the
+whole compiled graph is timed; whole calls are timed when they are asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from compiler.control.recorder import Recorder
+from compiler.measure.engine_graphs import engine_graphs
+from compiler.measure.graphs import compared, equal_outputs, whole
+from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.kernels import CompiledGraph, NotAlone, Replay, captured
+from compiler.measure.leaves import leaves
+from compiler.measure.pairs import Paired, all_in_turn, in_turn
+from compiler.measure.shadows import TooLarge
+from compiler.trace import matching
+from compiler.trace.matching import Match, base_graph
+from compiler.trace.records import Kernel, Progress, SchedulerNode, WhatIf
+from workbench.worker.describe import class_name, message_of
+from workbench.worker.finished_run import FinishedRun
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.runs import Model, RandomState, prepare, prepared
+
+Scope = Literal["kernel", "graph", "call"]
+
+SECONDS = 10.0
+"""Of all measurements together; one pair takes at most `compiler.measure.pairs.SECONDS`."""
+LEAST_SECONDS = 0.2
+"""A pair gets this much even where that is spent."""
+SETS = 8
+"""Input sets of which whole calls are timed."""
+
+GRAPHS = "graphs"
+"""Where a finished run keeps its compiled graphs, in `FinishedRun.kept`."""
+
+
+@dataclass
+class Budget:
+    """Seconds that are left for timing."""
+
+    left: float = SECONDS
+
+    def of_one(self, waiting: int) -> float:
+        """For the next of so many measurements."""
+        return max(LEAST_SECONDS, min(2.0, self.left / max(waiting, 1)))
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.left -= time.perf_counter() - start
+
+
+def compare(recorder: Recorder, base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
+    """Time `run` against `base` and record what comes out, or why nothing does.
+
+    It makes Dynamo forget what is compiled.
+    """
+    try:
+        _possible(base, run, scope)
+        if scope == "call":
+            _calls(recorder, base, run)
+        else:
+            _graphs_and_kernels(recorder, base, run, scope)
+    except Exception as error:  # a measurement that fails is an answer, and never a failed run
+        recorder.emit(_not_measured(base, run, scope, error))
+
+
+def _possible(base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
+    for one in (base, run):
+        if one.compile_again is None or one.status != "ok":
+            raise NotAlone(f"run {one.number} did not get to its end ({one.status})")
+        if one.settings.engine == "both":
+            raise NotAlone(f"run {one.number} has two engines: take one of them to compare")
+        if one.settings.until != "run":
+            raise NotAlone(f"run {one.number} went until {one.settings.until} only")
+
+
+def _not_measured(
+    base: FinishedRun, run: FinishedRun, scope: Scope, error: BaseException, **about: Any
+) -> WhatIf:
+    known = isinstance(error, (NotAlone, TooLarge))
+    words = str(error) if known else f"{class_name(error)}: {message_of(error, 200)}"
+    return WhatIf(base=base.number, run=run.number, scope=scope, reason=words, **about)
+
+
+def _timed(
+    base: FinishedRun, run: FinishedRun, scope: Scope, found: Paired, **about: Any
+) -> WhatIf:
+    return WhatIf(
+        base=base.number,
+        run=run.number,
+        scope=scope,
+        before=found.before,
+        after=found.after,
+        difference=found.difference,
+        noise=found.noise,
+        pairs=found.pairs,
+        **about,
+    )
+
+
+Graphs = dict[str, CompiledGraph]
+"""By id: `0/0/forward`."""
+
+
+def _graphs_and_kernels(
+    recorder: Recorder, base: FinishedRun, run: FinishedRun, scope: Scope
+) -> None:
+    recorder.emit(Progress(stage="run", activity="compiling both runs again, to time them"))
+    first, second = (compiled_graphs(recorder, one) for one in (base, run))
+    changed = changed_kernels(base, run, first, second)
+    whole_graphs = dict.fromkeys(one.graph for one in changed) if scope == "graph" else {}
+    budget = Budget()
+    if base.settings.engine != run.settings.engine:
+        whole_graphs = dict.fromkeys(name for name in first if name in second)
+        changed = []
+    waiting = len(changed)
+    for place, one in enumerate(changed):
+        if scope == "graph":
+            break
+        record = _kernels(recorder, base, run, one, first, second, budget, waiting - place)
+        recorder.emit(record)
+        if record.before is None:
+            whole_graphs[one.graph] = None
+    for place, name in enumerate(whole_graphs):
+        left = len(whole_graphs) - place
+        recorder.emit(_graph(recorder, base, run, name, first, second, budget, left))
+
+
+def compiled_graphs(recorder: Recorder, run: FinishedRun) -> Graphs:
+    """The graphs of a run as they can be called, with the arguments of their first call; compiled
+    again where that was not done yet."""
+    known: Graphs | None = run.kept.get(GRAPHS)
+    if known is not None:
+        return known
+    assert run.compile_again is not None
+    with unrecorded(recorder):
+        torch._dynamo.reset()
+        with inductor_graphs() as of_inductor, engine_graphs() as of_engine:
+            run.compile_again()
+    found: list[CompiledGraph] = [*of_inductor, *of_engine]
+    graphs = run.kept[GRAPHS] = _named(run, found)
+    return graphs
+
+
+def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
+    """Each graph's id, by the functions that the run recorded for it, in order: ids are counted
+    anew in each compile."""
+    names: dict[str, set[str]] = {}
+    for kernel in run.all(Kernel):
+        if not kernel.predicted:
+            own = names.setdefault(base_graph(kernel.graph), set())
+            own |= {kernel.name} if kernel.language != "aten" else set()
+    graphs: Graphs = {}
+    free = list(found)
+    for id, wanted in names.items():
+        alike = [graph for graph in free if set(graph.kernels) == wanted]
+        alike = alike or [graph for graph in free if wanted and wanted <= set(graph.kernels)]
+        if alike:
+            graphs[id] = alike[0]
+            free.remove(alike[0])
+    return graphs
+
+
+def changed_kernels(
+    base: FinishedRun, run: FinishedRun, first: Graphs, second: Graphs
+) -> list[Match]:
+    """Kernels whose code is not the same in both runs."""
+    (kernels, work, code), (others, other_work, other_code) = (
+        _known(one, graphs) for one, graphs in ((base, first), (run, second))
+    )
+    found = matching.match(kernels, others, work, other_work, code, other_code)
+    return [one for one in found if one.kind != "same"]
+
+
+def _known(
+    run: FinishedRun, graphs: Graphs
+) -> tuple[list[Kernel], dict[str, matching.Work], dict[str, str]]:
+    kernels = [kernel for kernel in run.all(Kernel) if not kernel.predicted]
+    work = matching.work_by_origins(kernels, run.all(SchedulerNode))
+    return kernels, work, {kernel.id: _code(kernel, graphs) for kernel in kernels}
+
+
+def _code(kernel: Kernel, graphs: Graphs) -> str:
+    graph = graphs.get(base_graph(kernel.graph))
+    if kernel.language == "aten" or graph is None:
+        return kernel.text or kernel.name
+    return graph.code(kernel.name) or kernel.text
+
+
+def _kernels(
+    recorder: Recorder,
+    base: FinishedRun,
+    run: FinishedRun,
+    match: Match,
+    first: Graphs,
+    second: Graphs,
+    budget: Budget,
+    waiting: int,
+) -> WhatIf:
+    about = {
+        "graph": match.graph,
+        "base_kernels": tuple(kernel.id for kernel in match.before),
+        "run_kernels": tuple(kernel.id for kernel in match.after),
+    }
+    words = ", ".join(kernel.id for kernel in match.after or match.before)
+    recorder.emit(Progress(stage="run", activity=f"timing {words} of {match.graph}"))
+    try:
+        with unrecorded(recorder), torch.no_grad():
+            if match.kind in ("new", "gone"):
+                other = base if match.kind == "new" else run
+                raise NotAlone(f"run {other.number} has no kernel that does the same")
+            one, two = _both(match.graph, base, run, first, second)
+            sides = [
+                _replay(graph, kernels)
+                for graph, kernels in ((one, match.before), (two, match.after))
+            ]
+            equal, error = equal_outputs(one, two)
+            with budget.spent():
+                found = in_turn(sides[0].prepare, sides[1].prepare, budget.of_one(waiting))
+    except Exception as problem:
+        return _not_measured(base, run, "kernel", problem, **about)
+    return _timed(base, run, "kernel", found, equal=equal, max_error=error, **about)
+
+
+def _both(
+    name: str, base: FinishedRun, run: FinishedRun, first: Graphs, second: Graphs
+) -> tuple[CompiledGraph, CompiledGraph]:
+    for graphs, one in ((first, base), (second, run)):
+        if name not in graphs:
+            raise NotAlone(f"run {one.number} made no code of {name} that could be found again")
+    return first[name], second[name]
+
+
+def _replay(graph: CompiledGraph, kernels: Sequence[Kernel]) -> Replay:
+    calls = [kernel for kernel in kernels if kernel.language == "aten"]
+    if calls:
+        raise NotAlone(f"{calls[0].name} is a library call, which is timed with its graph")
+    return captured(graph, {kernel.name for kernel in kernels})
+
+
+def _graph(
+    recorder: Recorder,
+    base: FinishedRun,
+    run: FinishedRun,
+    name: str,
+    first: Graphs,
+    second: Graphs,
+    budget: Budget,
+    waiting: int,
+) -> WhatIf:
+    recorder.emit(Progress(stage="run", activity=f"timing {name} whole"))
+    try:
+        with unrecorded(recorder):
+            one, two = _both(name, base, run, first, second)
+            equal, error = equal_outputs(one, two)
+            sides = whole(one), whole(two)
+            with budget.spent():
+                found = in_turn(sides[0].prepare, sides[1].prepare, budget.of_one(waiting))
+    except Exception as problem:
+        return _not_measured(base, run, "graph", problem, graph=name)
+    return _timed(base, run, "graph", found, graph=name, equal=equal, max_error=error)
+
+
+def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
+    recorder.emit(Progress(stage="run", activity="compiling both runs again, to time whole calls"))
+    with unrecorded(recorder):
+        torch._dynamo.reset()
+        models: list[Model] = []
+        for one in (base, run):
+            assert one.compile_again is not None
+            models.append(next(iter(one.compile_again().values())))
+    recorder.emit(Progress(stage="run", activity="timing whole calls of both runs"))
+    modes = base.settings.grad, run.settings.grad
+    sets = list(zip(base.sets, run.sets, strict=False))[:SETS]
+    with unrecorded(recorder):
+        state = RandomState.now()
+        answers = []
+        for model, inputs, mode in zip(models, sets[0], modes, strict=True):
+            state.restore()
+            made = prepare(model, inputs, mode)
+            result = made.result(made())
+            answers.append([value for _, value in leaves((result.outputs, result.gradients))])
+        equal, error = compared(*answers)
+        found = all_in_turn(
+            [
+                (prepared(models[0], first, modes[0]), prepared(models[1], second, modes[1]))
+                for first, second in sets
+            ],
+            seconds=SECONDS / 2,
+        )
+    recorder.emit(_timed(base, run, "call", found, equal=equal, max_error=error))
