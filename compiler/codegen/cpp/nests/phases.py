@@ -16,6 +16,7 @@ from compiler.codegen.cpp.nests.accumulators import ARG, Rider
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.online import online
 from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
@@ -79,7 +80,11 @@ class Phases:
     def _phase(self, nest: Nest) -> Phase:
         nest = with_invariants(nest)
         facts = Facts(nest)
-        return Phase(nest, facts, schedule(facts, self.isa), is_small(facts))
+        plan, small = schedule(facts, self.isa), is_small(facts)
+        walked = online(facts, plan)
+        if walked is not nest:
+            nest, facts = walked, Facts(walked)
+        return Phase(nest, facts, plan, small)
 
     def reserve(self, wanted: str, dtype: str, size: Size) -> str:
         """A pseudo-buffer of the workspace."""
