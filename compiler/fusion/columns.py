@@ -74,8 +74,7 @@ def with_columns(
             reason = f"{follow.work} instructions for each picked element, nothing written"
             pair = (source.name, reader)
             decision = Decision(graph.name, KIND, pair, PICK, (PICK, STORE), "column", reason)
-            veto = gate.veto(graph.name, follow.path, (reader,))
-            done = not veto and gate.decide(decision) == PICK
+            done = gate.unless_vetoed(decision, STORE, follow.path, (reader,)) == PICK
             if done:
                 names.setdefault(reader, []).extend(dict.fromkeys(follow.path))
             considered.append(Picked(decision.id, reader, source.name, done, reason))

@@ -134,9 +134,9 @@ class _Pass:
         )
         held = [node.name, *names.get(node.name, ())]
         readers_held = [n for reader in readers for n in (reader, *names.get(reader, ()))]
-        veto = self.gate.veto(self.graph.name, held, readers_held)
-        done = not veto and self.gate.decide(decision) == INLINE
+        done = self.gate.unless_vetoed(decision, KEEP, held, readers_held) == INLINE
         if not done and not stale:
+            veto = self.gate.veto(self.graph.name, held, readers_held)
             rule, reason = "veto", f"{veto or decision.id} keeps it"
         self.answer.considered.append(Inlined(decision.id, node.name, readers, done, rule, reason))
         if done:

@@ -85,8 +85,8 @@ def split_at_pieces(
         pair = (node.name, buffer)
         decision = Decision(graph.name, KIND, pair, SPLIT, (SPLIT, WHOLE), "pieces", reason)
         held = [piece.name for piece in pieces]
-        veto = gate.veto(graph.name, (*held, *path), (node.name, *path))
-        done = not veto and gate.decide(decision) == SPLIT
+        sides = (*held, *path), (node.name, *path)
+        done = gate.unless_vetoed(decision, WHOLE, *sides) == SPLIT
         considered.append(Split(decision.id, node.name, buffer, done, reason))
         if not done:
             nodes.append(graph.nodes[place])
