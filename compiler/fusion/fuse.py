@@ -66,7 +66,8 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None) -> Fusion:
     graph = replace(graph, nodes=live(graph))
     fixed = in_memory(graph)
     graph = replace(graph, nodes=reordered(graph, fixed))
-    inlining = inlined(graph, weights, gate, fixed, names)
+    known_as = listener.known_as if listener is not None else tuple
+    inlining = inlined(graph, weights, gate, fixed, names, known_as)
     nodes, split = split_at_pieces(replace(graph, nodes=inlining.nodes), gate, names)
     graph = replace(graph, nodes=nodes)
     if split:
