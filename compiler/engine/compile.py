@@ -78,6 +78,7 @@ def _compiled(
     def goes_on(stage: Stage) -> None:
         if not reached(stage, until):
             raise Ended
+        records.enters(stage)
 
     goes_on("lowering")
     found = devices(module)
