@@ -26,6 +26,8 @@ SENTENCES: dict[str, str] = {
     "beside": "The same kernel in the other language, or the loops that it was made from.",
     "fusion": "Every pair that the scheduler considered, once: fused, or why not.",
     "fusion-narrow": "The pairs; while a decision waits, the second of the two, and the pairs.",
+    "score": "How many of your guesses were right, and what was missed, by the rule.",
+    "notes": "Every note in this trace, and what it is on. m edits, an empty one is deleted.",
     "memory": "When each buffer lives; its height is its size. Takes over: reuse of memory.",
     "autograd": "What the forward keeps for the backward, and what is computed again.",
     "source-step": "The line that Dynamo traces, the columns of the instruction tinted.",
@@ -42,6 +44,10 @@ SENTENCES: dict[str, str] = {
     "engine-a": "The code that the first engine made of the chosen lines.",
     "engine-b": "The code that the second engine made of the chosen lines.",
     "output": "What the program printed. `!` marks stderr.",
+    "breakpoints": "Where the compile stops by itself. ⏎ switches one on or off, D deletes it.",
+    "settings": "How this run was compiled. ⏎ on another choice compiles again and compares.",
+    "decisions": "What the engine decided in this graph, and the decision that is open.",
+    "overrides": "What you decided otherwise. K keeps them, u undoes the last, W writes a file.",
 }
 _KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("j k h l", "move, scroll sideways", "gg G", "first, last row"),
@@ -53,7 +59,11 @@ _KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("y", "copy the fix or the row", "o", "order"),
     ("R", "kernels raw or tidied", "U", "torch's own text"),
     ("T", "the other engine", "?", "this help"),
-    ("q", "quit", "", ""),
+    ("s S F L", "step, over, out, line", "r c", "to the cursor, continue"),
+    ("d P H t", "next decision … stage", "b B", "break here, breakpoints"),
+    ("a v f", "accept, veto, force", "w M K u", "what-if, measure, keep, undo"),
+    ("< > { }", "record, stage in time", "end", "now"),
+    ("O W", "overrides, write them", "q", "quit"),
 )
 _BADGES: tuple[Line, ...] = (
     (("✗", "bad"), (" graph break, rejected   ", "dim"), ("↻", "warn"), (" recompile   ", "dim"),

@@ -35,7 +35,7 @@ _LIGHT = {
     "string": "#55701c", "number": "#8a5a1c", "comment": "#8b9098",
     "added": "#cdebdd", "removed": "#fbdccb",
 }  # fmt: skip
-_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "here"})
+_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "turn", "button", "here"})
 _FOREGROUND: dict[Role, str] = {
     "text": "text", "dim": "dim", "faint": "faint", "strong": "text", "accent": "accent",
     "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
@@ -43,12 +43,16 @@ _FOREGROUND: dict[Role, str] = {
     "bad-range": "text", "here": "text", "hit": "background", "shared": "accent", "bar": "dim",
     "bar-hot": "hot", "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
     **dict.fromkeys(FILLS, "text"),
+    "turn": "background", "button": "text", "off": "faint",
 }  # fmt: skip
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
     "here": Style(reverse=True),
     "hit": Style(reverse=True),
+    "turn": Style(reverse=True, bold=True),
+    "button": Style(underline=True, bold=True),
+    "off": Style(dim=True),
     "bad": Style(bold=True),
     "warn": Style(bold=True),
     "comment": Style(dim=True),
@@ -94,6 +98,9 @@ class Theme:
         styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
         styles["here"] += Style(bgcolor=self.colours["selected"])
         styles["hit"] += Style(bgcolor=self.colours["warn"])
+        styles["turn"] += Style(bgcolor=self.colours["accent"])
+        styles["button"] += Style(bgcolor=self.colours["rule"])
+        styles["off"] += Style(bgcolor=self.colours["raised"])
         palette = LIGHT if self.name == "light" else DARK
         for role, colour in palette.fills.items():
             styles[role] = Style(color=self.colours["text"], bgcolor=colour)

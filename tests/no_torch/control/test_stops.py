@@ -19,6 +19,7 @@ from compiler.trace.records import (
     Decided,
     FrameEnd,
     FrameStart,
+    FusionPair,
     Graph,
     GraphBreak,
     Kernel,
@@ -241,6 +242,32 @@ def test_a_decision_that_is_answered_late_stops_once() -> None:
     assert stops.after(answered(two)) is None
 
 
+def pair(fused: bool, rule: str = "", round: int = 1, within: str = "") -> FusionPair:
+    return FusionPair(
+        id="inductor/0/0/forward/fuse/exp+sum", graph="0/0/forward", round=round, phase="screen",
+        first="op1", second="op2", fused=fused, rule=rule, within=within,
+    )  # fmt: skip
+
+
+def test_a_pair_of_inductors_is_a_decision_each_time_that_the_answer_changes() -> None:
+    """Only the decisions that a person was shown have a record of their own."""
+    stops = Stops([Breakpoint(number=1, kind="rejection")])
+    records = [pair(False, "between"), pair(False, "between", 2), pair(True, "", 3)]
+    assert [index for index, one in enumerate(records) if stops.after(one)] == [0]
+    stops = Stops()
+    stops.go("decision")
+    assert [index for index, one in enumerate(records) if stops.after(one)] == [0, 2]
+    assert not stops.after(pair(False, "members", within="other"))
+    asked = Asked(
+        id=records[0].id, graph="0/0/forward", kind="fuse", default="apart",
+        choices=("fuse", "apart"), rule="between",
+    )  # fmt: skip
+    stops = Stops()
+    stops.go("decision")
+    assert stops.after(asked)
+    assert not stops.after(records[0])
+
+
 LINE = Breakpoint(number=1, kind="line", file="model.py", line=5)
 
 
@@ -316,6 +343,7 @@ def test_stages() -> None:
         (Breakpoint(number=1, kind="decision", number_name="saved", at_least=100), True),
         (Breakpoint(number=1, kind="decision", number_name="saved", at_least=101), False),
         (Breakpoint(number=1, kind="decision", number_name="saved", at_most=99), False),
+        (Breakpoint(number=1, kind="decision", number_name="save", at_most=100), True),
         (Breakpoint(number=1, kind="decision", number_name="score", at_least=0), False),
         (Breakpoint(number=1, kind="decision", at_least=100), True),
         (Breakpoint(number=1, kind="decision", stage="memory"), False),
