@@ -9,9 +9,9 @@ from viewers.plain import plain
 from workbench.tui import help as help_text
 from workbench.tui.commands import COMMANDS, GOES
 from workbench.tui.edge import Edge
-from workbench.tui.layouts import Layouts
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.remembered import Placed, Remembered, recall, remember
+from workbench.tui.saving import Saving
 from workbench.tui.theme import THEMES, ThemeName
 
 FOLLOWS = ("kernel", "fusion", "fusion-narrow", "causes")
@@ -21,7 +21,7 @@ ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
 """Arrangement -> the orders that its pane has."""
 
 
-class Bench(Layouts):
+class Bench(Saving):
     """The workbench on one trace."""
 
     theme_chosen = False
@@ -97,6 +97,15 @@ class Bench(Layouts):
         known = view.order if view.order in orders else ""
         view.order = orders[(orders.index(known) + 1) % len(orders)]
         self.refresh_all()
+
+    def do_filter(self) -> None:
+        """Only pairs of some nodes; all again where nothing is asked for."""
+
+        def chosen(words: str) -> None:
+            self.view.pair_filter = words.strip()
+            self.refresh_all()
+
+        self.ask_words("only pairs of", self.view.pair_filter, chosen)
 
     def do_raw(self) -> None:
         self.view.raw = not self.view.raw

@@ -45,6 +45,8 @@ class PaneView(Widget, can_focus=True):
         self.theme = theme
         self.number = number
         self.rule = rule
+        self.spacing = 1
+        """Lines that a row takes."""
         self.content = Content(name)
         self.cursor = -1
         self.top = 0
@@ -72,7 +74,7 @@ class PaneView(Widget, can_focus=True):
 
     @property
     def page(self) -> int:
-        return max(1, self.size.height - 1)
+        return max(1, (self.size.height - 1) // self.spacing)
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -243,7 +245,9 @@ class PaneView(Widget, can_focus=True):
             content = self.content
             title = (self.number, content.name, content.subject, content.right)
             return (*common, self.active, *title)
-        index = self.top + y - 1
+        if y % self.spacing:
+            return common
+        index = self.top + y // self.spacing - 1
         row = self.rows[index] if index < len(self.rows) else Row()
         return (*common, row, self._tint(index, row), self.left, self.needle, index == self.spot)
 
@@ -260,8 +264,10 @@ class PaneView(Widget, can_focus=True):
             rule = [Segment("│", style)]
         if y == 0:
             segments = self._title(width)
+        elif y % self.spacing:
+            segments = []
         else:
-            index = self.top + y - 1
+            index = self.top + y // self.spacing - 1
             row = self.rows[index] if index < len(self.rows) else Row()
             tint = self._tint(index, row)
             if self.needle:
@@ -330,7 +336,7 @@ class PaneView(Widget, can_focus=True):
             self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        index = self.top + event.y - 1
+        index = self.top + (event.y - 1) // self.spacing
         if event.y == 0 or not 0 <= index < len(self.rows) or not self.rows[index].key:
             return
         if index == self.cursor and event.chain > 1:

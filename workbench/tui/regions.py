@@ -7,8 +7,8 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from viewers.panes import autograd, chrome, decision_bar, fusion, spine, timeline
-from viewers.panes.arrangement import ARRANGEMENTS, Arrangement
+from viewers.panes import autograd, chrome, decision_bar, fusion, memory, spine, timeline
+from viewers.panes.arrangement import ARRANGEMENTS, Arrangement, presented
 from viewers.panes.rows import Content, Row
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
@@ -69,8 +69,12 @@ class Regions(Screen[None]):
         width = self.app.size.width
         name = self.navigator.arrangement
         arrangement = self.own.get(name) or ARRANGEMENTS[name]
-        cells = spine_width(arrangement, width, bool(self.zoomed))
-        wanted = (name, arrangement, cells, width < 100, width >= 180, self.turned, self.zoomed)
+        if self.view.presenting:
+            arrangement = presented(name, arrangement)
+        large = bool(self.zoomed) or self.view.presenting
+        cells = spine_width(arrangement, width, large)
+        shape = width < 100, width >= 180, self.turned, self.zoomed, self.view.presenting
+        wanted = (name, arrangement, cells, *shape)
         if wanted != self._shown:
             pane = self.focus_pane()
             kept = pane.pane if pane and self._shown[:1] == (name,) else ""
@@ -126,6 +130,8 @@ class Regions(Screen[None]):
             rows = chrome.selection(self.view, width)
         elif name == "fusion":
             rows = fusion.verdict(self.view, width)
+        elif name == "memory":
+            rows = memory.verdict(self.view, width)
         elif name == "autograd":
             rows = autograd.reason(self.view, width)
         else:
@@ -139,7 +145,7 @@ class Regions(Screen[None]):
         ]
 
     def _timeline(self, width: int) -> Lines:
-        if width < 100:
+        if width < 100 or self.view.presenting:
             return []
         above, below, right = timeline.timeline(self.view, width, self.navigator.arrangement)
         return [(Row(body=above), ""), (Row(body=below, right=right), "")]

@@ -9,8 +9,9 @@ from dataclasses import replace
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
+from viewers.panes import notes
 from viewers.panes.arrangement import PANES, Arrangement, Column, Slot
-from viewers.panes.rows import Content, empty
+from viewers.panes.rows import Content, empty, without_ids
 from viewers.panes.view import View
 from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
@@ -66,14 +67,16 @@ class Stage(Vertical):
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
         self._arrangement = name
-        spine = spine_width(arrangement, width, bool(zoomed)) > 0
+        presenting = self._view().presenting
+        spine = spine_width(arrangement, width, bool(zoomed) or presenting) > 0
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
-        holders = self._holders()
-        if len(self.shares.get(name, ())) == len(holders):
-            self._share_width(self.shares[name])
+        shares = self.shares.get(name, [])
+        if shares and len(shares) == len(self._holders()):
+            self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
-            pane.number = number
+            pane.number = 0 if presenting else number
+            pane.spacing = 2 if presenting and not pane.pane.startswith("source") else 1
 
     def _build(
         self, arrangement: Arrangement, width: int, turned: bool, zoomed: str, spine: bool
@@ -104,8 +107,10 @@ class Stage(Vertical):
 
     def _pane(self, slot: Slot, rule: bool) -> PaneView:
         def make(width: int) -> Content:
+            view = self._view()
             try:
-                return PANES[slot.pane](self._view(), width)
+                found = notes.marked(view, PANES[slot.pane](view, width), width)
+                return without_ids(found) if view.presenting else found
             except Exception as error:
                 if self.app.is_headless:
                     raise
