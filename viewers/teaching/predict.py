@@ -122,7 +122,7 @@ class Truths:
             sides = self._sides.get(id, set())
             if any((pair.graph, one) in self._fused for one in sides):
                 rule = decided.rule if decided is not None else pair.rule
-                return Truth("fuse", rule, pair.reason or pair.score_text, overridden)
+                return Truth("fuse", rule, pair.reason or _scored(pair), overridden)
             if not pair.fused:
                 return Truth("apart", pair.rule or "unstated", pair.reason, overridden)
         if decided is not None:
@@ -133,6 +133,13 @@ class Truths:
     def askable(self) -> list[Question]:
         """The questions that have an answer, in the order of the trace."""
         return [one for one in self.questions.values() if self.truth(one.id) is not None]
+
+
+def _scored(pair: FusionPair) -> str:
+    """Why two were fused where the engine gives no words: what they share, and the score."""
+    shared = f"both touch {bytes_text(pair.shared_bytes)}" if pair.shared_bytes else ""
+    score = f"score: {pair.score_text}" if pair.score_text else ""
+    return "; ".join(part for part in (shared, score) if part)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from workbench.tui.entry import Entry
 from workbench.tui.feed import Feed
 from workbench.tui.navigator import Navigator
 from workbench.tui.pane import PaneView
-from workbench.tui.stage import Stage, spine_width
+from workbench.tui.stage import ROOMY, Stage, spine_width
 from workbench.tui.theme import Theme
 
 
@@ -73,7 +73,8 @@ class Regions(Screen[None]):
             arrangement = presented(name, arrangement)
         large = bool(self.zoomed) or self.view.presenting
         cells = spine_width(arrangement, width, large)
-        shape = width < 100, width >= 180, self.turned, self.zoomed, self.view.presenting
+        roomy = self.view.presenting and self.app.size.height >= ROOMY
+        shape = width < 100, width >= 180, self.turned, self.zoomed, self.view.presenting, roomy
         wanted = (name, arrangement, cells, *shape)
         if wanted != self._shown:
             pane = self.focus_pane()

@@ -21,6 +21,8 @@ NARROW, FULL, WIDE = 100, 150, 180
 """Widths in cells: below NARROW panes are stacked without a spine; from FULL on the spine has its
 stages; from WIDE on an arrangement may have more columns."""
 SPINE, SPINE_FULL = 11, 32
+ROOMY = 30
+"""Lines of a screen from which on an audience sees rows with a blank line between them."""
 
 
 LEAST_WIDTH, LEAST_HEIGHT = 10, 3
@@ -76,7 +78,8 @@ class Stage(Vertical):
             self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
             pane.number = 0 if presenting else number
-            pane.spacing = 2 if presenting and not pane.pane.startswith("source") else 1
+            roomy = presenting and not pane.pane.startswith("source")
+            pane.spacing = 2 if roomy and self.app.size.height >= ROOMY else 1
 
     def _build(
         self, arrangement: Arrangement, width: int, turned: bool, zoomed: str, spine: bool
