@@ -116,7 +116,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     ),
     "graph": (
         ("h j k l", "follow edges"), ("+ −", "zoom"), ("⏎", "open group"), ("o", "as list"),
-        ("w", "weights"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
+        ("i", "weights"), ("A", "all groups"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
     ),
     "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
     "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),
