@@ -35,6 +35,7 @@ from compiler.trace.records import (
     PassChange,
     Phase,
     Progress,
+    Recompile,
     Record,
     Refused,
     Resumed,
@@ -176,6 +177,12 @@ class Track:
             self._decided.setdefault((self.run, record.id), index)
             if record.overridden:
                 self._override(index, record.id)
+        elif isinstance(record, Recompile):
+            segment = Segment(
+                self.run, record.compile_id, 0, "", index, index, record.at, record.at
+            )
+            segment.marks.append((index, "recompile"))
+            self.segments.append(segment)
         elif isinstance(record, GraphBreak):
             self._put(index, "break")
         elif isinstance(record, Note) and record.text:
@@ -185,8 +192,12 @@ class Track:
     def _begin(self, index: int, frame: FrameStart) -> None:
         name = f"⤷{frame.resumes_at}" if frame.resumes_at else frame.function
         before = self.segments[-1] if self.segments else None
-        if before is not None and not before.compile_id and before.run == self.run:
-            self.segments.pop()
+        if before is not None and before.run == self.run and not before.name:
+            if before.compile_id == frame.compile_id:
+                before.name = name
+                return
+            if not before.compile_id:
+                self.segments.pop()
         segment = Segment(
             self.run, frame.compile_id, frame.attempt, name, index, index, frame.at, frame.at
         )

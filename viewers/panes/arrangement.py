@@ -12,6 +12,8 @@ from viewers.panes import (
     breaks,
     bytecode,
     cache,
+    changes,
+    decided,
     engines,
     findings,
     fusion,
@@ -31,8 +33,10 @@ from viewers.panes import (
     picture,
     recompiles,
     score,
+    settings,
     source,
     stack,
+    what_if,
 )
 from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
@@ -84,6 +88,8 @@ PANES: dict[str, Pane] = {
     "notes": notes.content,
     "breakpoints": breakpoints.content,
     "overrides": overrides.content,
+    "settings": settings.content,
+    "decisions": decided.content,
     "source-step": source.stepped,
     "bytecode": bytecode.content,
     "stack": stack.content,
@@ -91,6 +97,9 @@ PANES: dict[str, Pane] = {
     "frame": locals_.frame,
     "growing": growing.graph,
     "growing-guards": growing.guards,
+    "what-if": what_if.verdict,
+    "diff": changes.diff,
+    "changed": changes.changed,
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
@@ -216,6 +225,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("growing-guards"),), 4),
         ),
     ),
+    "what-if": Arrangement(
+        _columns((7, "diff"), (4, "changed")),
+        top=Slot("what-if", 0),
+        narrow=(Slot("what-if", 0), Slot("diff", 3), Slot("changed", 2)),
+        focus="diff",
+    ),
     "engines": Arrangement(
         (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),
         narrow=(Slot("engines"), Slot("engine-b")),
@@ -223,6 +238,20 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
+    "start": Arrangement(
+        (Column((Slot("source"),), 3), Column((Slot("settings", 5), Slot("breakpoints", 2)), 2)),
+        narrow=(Slot("source"),),
+        focus="source",
+    ),
+    "settings": Arrangement(
+        _columns((2, "settings"), (3, "overview")), narrow=(Slot("settings"),), focus="settings"
+    ),
+    "decision": Arrangement(
+        (Column((Slot("source"),)), Column((Slot("decisions"), Slot("graph")))),
+        narrow=(Slot("source"), Slot("decisions")),
+        focus="decisions",
+        wide=_columns((3, "source"), (3, "graph"), (4, "decisions")),
+    ),
     "breakpoints": Arrangement(
         _columns((3, "breakpoints"), (2, "source")),
         narrow=(Slot("breakpoints"),),

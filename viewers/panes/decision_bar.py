@@ -18,16 +18,17 @@ def rows(view: View, width: int) -> list[Row]:
     asked = view.asked
     if asked is None:
         return []
+    refused = _refused(view, asked, width)
     return [
         Row(
             body=(text(question(asked), "title"),),
             right=(text(f"{asked.id}   ", "dim"), text(f"decision {count(view)}  ", "dim")),
             heading=True,
         ),
-        Row(body=(_label("rule"), *_rule(view, asked))),
+        *_rules(view, asked),
         Row(body=(_label("numbers"), *_numbers(asked))),
         _means(view, asked),
-        _refused(view, asked, width),
+        *([refused] if refused is not BLANK or width >= 100 else []),
         Row(body=buttons(asked)),
     ]
 
@@ -79,11 +80,11 @@ def sides(view: View, asked: Asked) -> tuple[list[SchedulerNode], list[Scheduler
     return first, second
 
 
-def _rule(view: View, asked: Asked) -> Line:
-    spans: list[Span] = []
+def _rules(view: View, asked: Asked) -> list[Row]:
+    """What the two sides themselves show, then the engine's own rule and reason."""
     first, second = sides(view, asked)
-    if first and second:
-        spans += _checks(first, second)
+    checks = [Row(body=(_label("rule"), *_checks(first, second)))] if first and second else []
+    spans: list[Span] = []
     agreed = asked.default not in (APART, RECOMPUTE)
     mark: Span = ("✓ ", "good") if agreed else ("✗ ", "bad")
     said = rule_words(asked.rule) if asked.rule else ""
@@ -91,7 +92,7 @@ def _rule(view: View, asked: Asked) -> Line:
         spans += [mark, text(said, "strong"), text(f"   {asked.reason}", "text")]
     if not spans:
         spans.append(("the engine gives no rule for it", "dim"))
-    return tuple(spans)
+    return [*checks, Row(body=(_label("" if checks else "rule"), *spans))]
 
 
 def _checks(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[Span]:
@@ -125,11 +126,12 @@ def _shared(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[str
 
 def _numbers(asked: Asked) -> Line:
     spans: list[Span] = []
-    for name, value in asked.numbers.items():
+    for name, value in sorted(asked.numbers.items(), key=lambda pair: not pair[1]):
         words = plain(name.replace("_", " "))
         whole = int(value) == value
         shown = number(int(value)) if whole else f"{value:g}"
-        spans += [(f"{words} ", "text"), (shown, "strong")]
+        spans += [(f"{words} ", "text" if value else "faint")]
+        spans.append((shown, "strong" if value else "faint"))
         if name.endswith("bytes") and whole and abs(value) >= 1024:
             spans.append((f" {bytes_text(int(value))}", "dim"))
         spans.append(("   ", "text"))
@@ -145,7 +147,8 @@ def _means(view: View, asked: Asked) -> Row:
         spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]
         spans.append(("   ", "text"))
     if asked.means:
-        spans += [(f"{APART if asked.kind == FUSE else 'else'} means  ", "dim"), text(asked.means)]
+        other = choice_of(asked, "v") or "else"
+        spans += [text(f"{other}: ", "dim"), text(asked.means)]
     return Row(body=(_label("means"), *spans)) if spans else BLANK
 
 

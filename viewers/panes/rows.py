@@ -47,6 +47,9 @@ class Row:
     heading: bool = False
     decision: str = ""
     """Id of the decision that can be taken otherwise here; "" for none."""
+    tint: Literal["", "added", "removed"] = ""
+    """Background of the body, where the reader's own tints leave it free: a line of a difference.
+    Its gutter says the same by a sign."""
 
     @property
     def text(self) -> str:

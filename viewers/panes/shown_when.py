@@ -33,6 +33,8 @@ def _wanted(view: View, waiting: Waiting) -> tuple[str, ...]:
         return ("what-if", "overview") if compared else ("overview",)
     if waiting.kind in ("graph", "pass"):
         return ("graph", "source")
+    if waiting.kind == "start":
+        return ("start",)
     if waiting.stage == "capture" or waiting.kind == "step":
         return ("steps", "source")
     by_stage = {"autograd": "autograd", "fusion": "fusion", "memory": "memory", "load": "source"}

@@ -81,15 +81,15 @@ def _segments(view: View, width: int, arrangement: str) -> tuple[list[Segment], 
 
 
 def _cell(segment: Segment, size: int, index: int) -> int:
-    """Where in the segment's cells a record stands."""
-    span = segment.last - segment.first + 1
-    return min(size - 1, max(0, (index - segment.first) * size // span))
+    """Where in the cells of its segment a record stands: the last one in the last cell."""
+    span = segment.last - segment.first
+    return (index - segment.first) * (size - 1) // span if span else 0
 
 
 def _index(segment: Segment, size: int, cell: int) -> int:
     """The last record of a cell, counted within the segment."""
-    span = segment.last - segment.first + 1
-    return max(0, -(-(cell + 1) * span // size) - 1)
+    span = segment.last - segment.first
+    return min(span, max(0, -(-(cell + 1) * span // (size - 1)) - 1)) if size > 1 else span
 
 
 def _drawn(segment: Segment, size: int, here: int) -> Line:

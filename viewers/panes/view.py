@@ -17,15 +17,18 @@ from compiler.trace.records import (
     KernelBinary,
     Node,
     Refused,
+    Run,
     SchedulerNode,
     Stage,
     Step,
     Waiting,
+    WhatIf,
 )
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Piece, Summary, summarise
+from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import Pair
 from viewers.teaching.predict import Question, Quiz
@@ -59,6 +62,7 @@ class Facts:
         self.of_engines: dict[str, Facts] = {}
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
+        self._compared: tuple[Facts, int, Difference] | None = None
         self.kept: dict[tuple[object, ...], object] = {}
         """What views of these facts worked out and keep: drawings of graphs."""
         settings = recording.start.settings if recording.start else None
@@ -72,6 +76,19 @@ class Facts:
     def comparison(self) -> Comparison | None:
         """The engines lined up, where the trace has two."""
         return compare(self.whole)
+
+    def difference(self, base: Facts) -> Difference:
+        """What is different from another run, and what was measured of the two so far."""
+        measured = self.trace.all(WhatIf)
+        known = self._compared
+        if known is not None and known[0] is base and known[1] == len(measured):
+            return known[2]
+        runs = [facts.recording.last(Run) for facts in (base, self)]
+        numbers = tuple(run.number if run else 0 for run in runs)
+        about = [one for one in measured if (one.base, one.run) == numbers]
+        found = difference(base.recording, self.recording, about)
+        self._compared = base, len(measured), found
+        return found
 
     @cached_property
     def pieces(self) -> dict[str, Piece]:
@@ -158,7 +175,8 @@ class View:
     engine: str = ""
     """The engine that is looked at, where the trace has two."""
     lined: int = 0
-    """Index of the row of kernels that is looked at in the line-up of two engines."""
+    """Index of the row of kernels that is looked at in the line-up of two engines, and of the
+    kernels that changed from one run to another."""
     variant: str = ""
     """Kind of graph that is shown; "" for the latest stage that was recorded."""
     kernel: str = ""

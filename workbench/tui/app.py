@@ -34,11 +34,13 @@ class Workbench(App[None]):
         self.feed: Feed = FileFeed(source) if isinstance(source, Path) else source
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
+        self.theme_chosen = theme is not None or colourless
         self.last_words = ""
 
     def on_mount(self) -> None:
         bench = Bench(self.feed, self.look)
         bench.predict_first = self.predict
+        bench.theme_chosen = self.theme_chosen
         self.push_screen(bench)
 
     def give_up(self, why: str, code: int) -> None:
@@ -55,7 +57,7 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path, predict: bool = False) -> int:
+def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
@@ -67,7 +69,7 @@ def run(path: Path, predict: bool = False) -> int:
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path, predict=predict))
+    return _run(Workbench(path, theme, predict))
 
 
 def run_live(
@@ -75,6 +77,7 @@ def run_live(
     trace: Path | None,
     predict: bool = False,
     breakpoints: Sequence[Breakpoint] = (),
+    theme: ThemeName | None = None,
     drive: Starts | None = None,
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; answers the exit code.
@@ -85,7 +88,7 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), predict=predict))
+    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme, predict))
 
 
 def _run(app: Workbench) -> int:

@@ -76,6 +76,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("keep", ("K",), "K", "Keep the overrides"),
     Command("undo", ("u",), "u", "Undo the last override"),
     Command("overrides", ("O",), "O", "List overrides"),
+    Command("settings", ("comma",), ",", "Compile again with other settings"),
+    Command("picture", ("x",), "x", "Save a picture of the screen"),
+    Command("close", ("Z",), "Z", "Close this pane"),
+    Command("reset", (), "", "Put the panes back as they were"),
     Command("write", ("W",), "W", "Write the overrides to a file"),
     Command("later", ("greater_than_sign",), ">", "Go one record forward in time"),
     Command("earlier", ("less_than_sign",), "<", "Go one record back in time"),
@@ -126,11 +130,15 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "predict": (("[ ]", "previous, next pair"), _PANES, ("p", "presenter")),
     "score": (("j k", "move"), ("⏎", "go to the pair"), _PANES),
     "notes": (("j k", "note"), ("⏎", "go there"), ("m", "edit"), _PANES),
+    "decision": (("j k", "decision"), ("⏎", "its line"), _PANES, _COMPILE, _SEARCH),
+    "settings": (("⏎", "compile again so"), ("j k", "setting"), ("T", "next run"), _PANES),
+    "start": (("s", "step"), ("c", "continue"), ("b", "breakpoint"), _PANES),
     "breakpoints": (("⏎", "on, off"), ("D", "delete"), ("b", "another"), _PANES),
     "overrides": (
         ("D", "delete"), ("u", "undo"), ("w", "what-if"), ("W", "write"), ("K", "keep"), _PANES,
     ),
     "steps": (("j k", "move"), ("R", "raw"), _PANES, _COMPILE, _SEARCH),
+    "what-if": (("j k", "move"), _PANES, ("R", "raw"), _SEARCH),
     "engines": (("j k", "lines"), ("T", "other engine"), _PANES, ("R", "raw"), _SEARCH),
 }  # fmt: skip
 """Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
@@ -139,6 +147,7 @@ DECIDE: tuple[Hint, ...] = (
     ("a", "accept"), ("v", "veto"), ("f", "force"), ("c", "continue"), ("s", "next"),
     ("w", "what-if"), ("O", "overrides"), ("< >", "scrub"),
 )  # fmt: skip
+CHOOSE: tuple[Hint, ...] = (("a", "accept"), ("v", "choose otherwise"), *DECIDE[3:])
 STEP: tuple[Hint, ...] = (
     ("s", "step"), ("S", "over"), ("F", "out"), ("L", "next line"), ("r", "run to cursor"),
     ("b", "breakpoint"), ("c", "continue"), ("< >", "scrub"),
@@ -173,10 +182,13 @@ GOES: tuple[tuple[str, str], ...] = (
     ("kernels", "Go to the kernels"),
     ("memory", "Go to the memory plan"),
     ("engines", "Go to both engines, lined up"),
+    ("what-if", "Go to the difference of two runs"),
     ("output", "Go to the program's output"),
     ("notes", "Go to the notes"),
     ("score", "Go to the score of the guesses"),
+    ("decision", "Go to the decisions"),
     ("breakpoints", "Go to the breakpoints"),
     ("overrides", "Go to the overrides"),
+    ("settings", "Go to the settings"),
 )
 """Arrangements, as the palette offers them."""

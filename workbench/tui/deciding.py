@@ -10,7 +10,7 @@ from msgspec import structs
 from compiler.control.commands import Answer, Measure, Rerun
 from compiler.control.decisions import OverrideError, read_overrides
 from compiler.trace.records import AnyRecord, Asked, Run, Settings
-from viewers.panes import decision_bar
+from viewers.panes import decision_bar, settings
 from viewers.panes.rows import Row
 from viewers.plain import plain
 from viewers.words import plural
@@ -125,10 +125,10 @@ class Deciding(Driving):
     # What if
 
     def _settings(self, overrides: dict[str, str]) -> Settings | None:
-        settings = self.overruled.settings
-        if settings is None:
+        last = self.overruled.settings
+        if last is None:
             return None
-        wanted: Settings = structs.replace(settings, overrides=dict(overrides))
+        wanted: Settings = structs.replace(last, overrides=dict(overrides))
         return wanted
 
     def do_what_if(self) -> None:
@@ -146,22 +146,22 @@ class Deciding(Driving):
 
     def rerun(self, overrides: dict[str, str], why: str) -> None:
         """A run with these overrides, after one of those that are kept, where there is none."""
-        settings, base = self._settings(overrides), self._settings(self.overruled.kept)
-        if settings is None or base is None:
+        wanted, base = self._settings(overrides), self._settings(self.overruled.kept)
+        if wanted is None or base is None:
             self.say("nothing is recorded yet")
-        elif settings == base:
+        elif wanted == base:
             self.say("nothing is overruled: v or f at a decision does, d goes to the next one")
         else:
-            self.rerun_with(settings, base, why)
+            self.rerun_with(wanted, base, why)
 
-    def rerun_with(self, settings: Settings, base: Settings, why: str) -> None:
-        """Compile with `settings` and compare with a run of `base`, which may have to be made."""
+    def rerun_with(self, wanted: Settings, base: Settings, why: str) -> None:
+        """Compile with `wanted` and compare with a run of `base`, which may have to be made."""
         with_base, number = self.overruled.run_with(base), self.overruled.next_run
         if not with_base:
             if not self.send(Rerun(settings=base, because="as it was, to compare with")):
                 return
             with_base = number
-        if self.send(Rerun(settings=settings, because=why, compare_with=with_base)):
+        if self.send(Rerun(settings=wanted, because=why, compare_with=with_base)):
             self.view.playhead = 0
             self.say(f"compiling again: {plain(why)}")
 
@@ -202,19 +202,49 @@ class Deciding(Driving):
     async def do_overrides(self) -> None:
         await self.show("overrides")
 
+    async def do_settings(self) -> None:
+        await self.show("settings")
+
+    def choose_setting(self, key: str) -> None:
+        """Compile again with another choice of a setting, and compare with this run."""
+        name, _, index = key.rpartition(":")
+        now = settings.settings_of(self.view)
+        if now is None:
+            return
+        if index == "other":
+            words = "; ".join(now.inputs)
+            self.ask_words(
+                "inputs, such as f32[8,64]; calls divided by ;", words, self._other_inputs
+            )
+            return
+        self._toggle(settings.toggles(now)[name][int(index)])
+
+    def _other_inputs(self, words: str) -> None:
+        now = settings.settings_of(self.view)
+        if now is not None:
+            self._toggle(settings.with_inputs(now, words))
+
+    def _toggle(self, toggle: settings.Toggle) -> None:
+        now = settings.settings_of(self.view)
+        if now is None or toggle.settings == now:
+            self.say(f"{plain(toggle.because)} is how this run was made")
+            return
+        wanted = structs.replace(toggle.settings, overrides=dict(self.overruled.wanted))
+        self.rerun_with(wanted, now, toggle.because)
+
     # The file
 
     def do_write(self) -> None:
-        settings = self.overruled.settings
-        if settings is None or not self.overruled.wanted:
+        last = self.overruled.settings
+        if last is None or not self.overruled.wanted:
             self.say("nothing is overruled: there is nothing to write")
             return
-        default = Path(settings.file).parent / DEFAULT_FILE
+        default = Path(last.file).parent / DEFAULT_FILE
         self.ask_words("write overrides to", str(default), self._write)
 
     def _write(self, words: str, over: bool = False) -> None:
-        settings = self.overruled.settings
-        if not words or settings is None:
+        last = self.overruled.settings
+        if not words or last is None:
             return
         file = Path(words).expanduser()
         if not over and file.exists() and not self._ours(file):
@@ -230,7 +260,7 @@ class Deciding(Driving):
             self.say(f"{plain(words)}: {error.strerror or error}")
             return
         self.overruled.written = dict(self.overruled.wanted)
-        self.offer(replay_command(settings, file))
+        self.offer(replay_command(last, file))
         self.say(f"wrote {plain(file.name)}   y copies  {plain(self.offered)}")
 
     def _ours(self, file: Path) -> bool:

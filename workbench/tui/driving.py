@@ -76,12 +76,24 @@ class Driving(Scrubbing):
         self._left = kind
         if waiting.compile_id:
             self.navigator.compile(waiting.compile_id)
-        if waiting.location is not None and self._belonged != "fusion":
+        if waiting.decision and self._belonged == "decision":
+            self._light(waiting)
+        elif waiting.location is not None and self._belonged != "fusion":
             self.view.select(refs.source(waiting.location.file, waiting.location.line))
             self.brings = self.view.ref
         if waiting.decision:
             self.view.pair = waiting.decision
         self.turn_to(self._belonged)
+
+    def _light(self, waiting: Waiting) -> None:
+        """Select the node that a decision is about."""
+        asked = self.view.asked
+        if asked is not None and asked.origins:
+            graphs = (f"{asked.graph}/lowered", asked.graph)
+            known = self.view.recording.graphs
+            graph = next((name for name in graphs if name in known), graphs[0])
+            self.view.select(refs.node(graph, asked.origins[0]))
+            self.brings = self.view.ref
 
     def turn_to(self, arrangement: str) -> None:
         self.navigator.arrangement = arrangement
@@ -237,6 +249,9 @@ class Driving(Scrubbing):
         else:
             self.say("d deletes breakpoints and overrides, in their lists: B and O")
 
+    def choose_setting(self, key: str) -> None:
+        raise NotImplementedError
+
     def forget_override(self, id: str) -> None:
         raise NotImplementedError
 
@@ -244,6 +259,8 @@ class Driving(Scrubbing):
         kind, _, rest = pane.row.opens.partition(":")
         if kind == "breakpoint":
             self.toggle(int(rest))
+        elif kind == "setting":
+            self.choose_setting(rest)
         else:
             await super()._open(pane)
 

@@ -37,11 +37,16 @@ SENTENCES: dict[str, str] = {
     "frame": "Dynamo's stack, the top first, and the variables of the function.",
     "growing": "The FX graph so far. ▸ is what the present instruction is going to add.",
     "growing-guards": "The guards so far, the last first, by the line that installed them.",
+    "what-if": "What the change cost, measured in turn; ± is what the noise of this run hides.",
+    "diff": "The code of the changed kernel: - before, + after. Indentation does not count.",
+    "changed": "What is not as before. j k choose the kernel that is shown.",
     "engines": "Both engines on the same lines: loop nests, calls, time, memory. T: the other one.",
     "engine-a": "The code that the first engine made of the chosen lines.",
     "engine-b": "The code that the second engine made of the chosen lines.",
     "output": "What the program printed. `!` marks stderr.",
     "breakpoints": "Where the compile stops by itself. ⏎ switches one on or off, D deletes it.",
+    "settings": "How this run was compiled. ⏎ on another choice compiles again and compares.",
+    "decisions": "What the engine decided in this graph, and the decision that is open.",
     "overrides": "What you decided otherwise. K keeps them, u undoes the last, W writes a file.",
 }
 _KEYS: tuple[tuple[str, str, str, str], ...] = (

@@ -16,7 +16,6 @@ from compiler.trace.records import (
     Note,
     Record,
     Refused,
-    Resumed,
     Settings,
     Start,
     Waiting,
@@ -27,7 +26,7 @@ from workbench.tui.messages import Delivered, Unreadable
 
 EVERY = 0.1
 """Seconds between deliveries while the compile runs; where it stops, the screen hears at once."""
-_URGENT: tuple[type[Record], ...] = (Waiting, Resumed, Refused, End, Start, WhatIf)
+_URGENT: tuple[type[Record], ...] = (Waiting, Refused, End, Start, WhatIf)
 
 
 class Drives(Protocol):

@@ -43,6 +43,7 @@ class Reading(Regions):
         self.view.track = Track()
         self.brings: Ref = ""
         """What the compile has just come to: every pane puts its cursor there."""
+        self._opened = False
         self._followed = False
         self._grew = -math.inf
 
@@ -77,18 +78,24 @@ class Reading(Regions):
         first = self.state == "opening"
         if records and not first:
             self._grew = began
-        before = self.view.track.count
+        before, grown = self.view.track.count, {self.view.track.run}
         self.recording.feed(records)
         self.recording.losses = self.feed.losses
         self.view.track.feed(records)
         if self.view.track.changes(before, self.view.track.count):
-            self._facts = {key: kept for key, kept in self._facts.items() if key[2]}
+            grown.add(self.view.track.run)
+            self._facts = {
+                key: kept for key, kept in self._facts.items() if key[2] or key[0] not in grown
+            }
         self.view.driven = isinstance(self.feed, LiveFeed) and not self.feed.ended
         if not self.view.playhead:
             self._look_at_last_run(records)
             self.show_facts()
         self.state = self._state()
         self.view.live = self.state in ("running", "waiting")
+        if self.recording.start is not None and not self._opened:
+            self._opened = True
+            await self.opened()
         await self.arrived(records)
         await self.rebuild()
         if self.brings:
@@ -97,6 +104,9 @@ class Reading(Regions):
             self.brings = ""
         took = time.monotonic() - began
         self.feed.pause = max(self.feed.every, 5 * took)
+
+    async def opened(self) -> None:
+        """The trace has begun: it is known what model it is about."""
 
     async def arrived(self, records: list[AnyRecord]) -> None:
         """What a screen does about records that have just come."""

@@ -8,11 +8,11 @@ from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
 from viewers.panes import autograd, chrome, decision_bar, fusion, memory, spine, timeline
-from viewers.panes.arrangement import ARRANGEMENTS
+from viewers.panes.arrangement import ARRANGEMENTS, Arrangement, presented
 from viewers.panes.rows import Content, Row
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
-from workbench.tui.commands import DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
+from workbench.tui.commands import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
 from workbench.tui.edge import Edge, Lines
 from workbench.tui.entry import Entry
 from workbench.tui.feed import Feed
@@ -40,6 +40,8 @@ class Regions(Screen[None]):
         self.needle = ""
         self.zoomed = ""
         self.turned = False
+        self.own: dict[str, Arrangement] = {}
+        """Arrangements that the reader made of those with these names."""
         self._shown: tuple[object, ...] = ()
 
     @property
@@ -66,19 +68,22 @@ class Regions(Screen[None]):
         """Build the panes of the present arrangement, unless they stand already."""
         width = self.app.size.width
         name = self.navigator.arrangement
-        large = bool(self.zoomed) or self.view.presenting
-        cells = spine_width(name, width, large)
-        roomy = self.view.presenting and self.app.size.height >= ROOMY
-        shape = width < 100, width >= 180, self.turned, self.zoomed, self.view.presenting, roomy
-        wanted = (name, cells, *shape)
+        presenting = self.view.presenting
+        arrangement = self.own.get(name) or ARRANGEMENTS[name]
+        if presenting:
+            arrangement = presented(name)
+        cells = spine_width(arrangement, width, bool(self.zoomed) or presenting)
+        roomy = presenting and self.app.size.height >= ROOMY
+        shape = width < 100, width >= 180, self.turned, self.zoomed, presenting, roomy
+        wanted = (name, arrangement, cells, *shape)
         if wanted != self._shown:
             pane = self.focus_pane()
             kept = pane.pane if pane and self._shown[:1] == (name,) else ""
             self._shown = wanted
             self.spine.display = cells > 0
             self.spine.styles.width = cells
-            await self.stage.show(name, width, self.turned, self.zoomed, 2)
-            focus = ARRANGEMENTS[name].focus
+            await self.stage.show(name, arrangement, width, self.turned, self.zoomed, 2)
+            focus = arrangement.focus
             self._focus(self.zoomed or kept, focus, f"{focus}-narrow")
         self.refresh_all()
 
@@ -166,7 +171,7 @@ class Regions(Screen[None]):
         if waiting is None:
             return RUNNING
         if waiting.decision:
-            return DECIDE
+            return DECIDE if "/fuse/" in waiting.decision else CHOOSE
         if waiting.kind == "end":
             return OVER
         return STEP if waiting.kind == "step" or waiting.stage == "capture" else STAND

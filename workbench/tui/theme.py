@@ -16,7 +16,7 @@ from rich.style import Style
 from viewers.drawing.colours import DARK, FILLS, LIGHT
 from viewers.panes.rows import Role
 
-Tint = Literal["", "selected", "exact", "inferred", "cursor", "title"]
+Tint = Literal["", "selected", "exact", "inferred", "cursor", "title", "added", "removed"]
 ThemeName = Literal["dark", "light", "mono"]
 
 _DARK = {
@@ -25,6 +25,7 @@ _DARK = {
     "exact": "#1e3256", "inferred": "#1a2436", "good": "#33d6a6", "bad": "#e8613c",
     "warn": "#ffd04a", "hot": "#cc6bff", "bad-range": "#4a2417", "keyword": "#9aa7d0",
     "string": "#a9b88c", "number": "#c9a98a", "comment": "#6b7480",
+    "added": "#153d31", "removed": "#4a2417",
 }  # fmt: skip
 _LIGHT = {
     "background": "#fbfbf9", "raised": "#f1f1ee", "rule": "#d4d4cf", "text": "#24272c",
@@ -32,6 +33,7 @@ _LIGHT = {
     "exact": "#d8e5fc", "inferred": "#edf2fb", "good": "#0a7f6d", "bad": "#8f1f0c",
     "warn": "#8a7000", "hot": "#b03bd0", "bad-range": "#fbdccb", "keyword": "#4a4f9c",
     "string": "#55701c", "number": "#8a5a1c", "comment": "#8b9098",
+    "added": "#cdebdd", "removed": "#fbdccb",
 }  # fmt: skip
 _BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "turn", "button", "here"})
 _FOREGROUND: dict[Role, str] = {
@@ -61,6 +63,8 @@ _PLAIN_TINTS: dict[Tint, Style] = {
     "exact": Style(bold=True, underline=True),
     "inferred": Style(underline=True),
     "cursor": Style(reverse=True, dim=True),
+    "added": Style(),
+    "removed": Style(dim=True),
 }
 
 
@@ -122,6 +126,7 @@ class Theme:
         backgrounds: dict[Tint, str] = {
             "": "background", "selected": "selected", "exact": "exact",
             "inferred": "inferred", "cursor": "raised", "title": "raised",
+            "added": "added", "removed": "removed",
         }  # fmt: skip
         return {
             tint: Style(color=colours["text"], bgcolor=colours[colour])

@@ -109,9 +109,10 @@ Open = Callable[..., AbstractAsyncContextManager[Reader]]
 
 
 @pytest.fixture
-def open_trace(monkeypatch: pytest.MonkeyPatch) -> Open:
+def open_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
     """`async with open_trace(path, (120, 40)) as reader`: shown and read."""
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     @asynccontextmanager
     async def opened(
@@ -146,6 +147,7 @@ Drive = Callable[..., AbstractAsyncContextManager[Driver]]
 def drive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drive:
     """`async with drive((120, 40), asked={…}) as driver`: a compile that waits at its start."""
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     @asynccontextmanager
     async def driven(
