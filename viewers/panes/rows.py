@@ -45,11 +45,11 @@ class Row:
     copies: str = ""
     """What `y` copies; "" for the row's text."""
     heading: bool = False
-    decision: str = ""
-    """Id of the decision that can be taken otherwise here; "" for none."""
     tint: Literal["", "added", "removed"] = ""
     """Background of the body, where the reader's own tints leave it free: a line of a difference.
     Its gutter says the same by a sign."""
+    decision: str = ""
+    """Id of the decision that can be taken otherwise here; "" for none."""
 
     @property
     def text(self) -> str:

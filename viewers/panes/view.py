@@ -63,8 +63,6 @@ class Facts:
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
         self._compared: tuple[Facts, int, Difference] | None = None
-        self.kept: dict[tuple[object, ...], object] = {}
-        """What views of these facts worked out and keep: drawings of graphs."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 

@@ -32,15 +32,15 @@ class Workbench(App[None]):
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
         self.feed: Feed = FileFeed(source) if isinstance(source, Path) else source
+        self.theme_chosen = theme is not None or colourless
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
-        self.theme_chosen = theme is not None or colourless
         self.last_words = ""
 
     def on_mount(self) -> None:
         bench = Bench(self.feed, self.look)
-        bench.predict_first = self.predict
         bench.theme_chosen = self.theme_chosen
+        bench.predict_first = self.predict
         self.push_screen(bench)
 
     def give_up(self, why: str, code: int) -> None:
@@ -88,7 +88,8 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme, predict))
+    feed = LiveFeed(drive, settings, trace, breakpoints)
+    return _run(Workbench(feed, theme, predict))
 
 
 def _run(app: Workbench) -> int:

@@ -182,6 +182,7 @@ class Bench(Noting):
         self.spine.theme = self.entry.theme = self.look
         for edge in self.query(Edge):
             edge.theme = self.look
+            edge.refresh()
         self.refresh_all()
 
     def do_quit(self) -> None:

@@ -12,13 +12,12 @@ from typing import Protocol
 
 from textual.message import Message
 
-from compiler.trace.reader import FileFollower, Losses, TraceDecoder, TraceError
+from compiler.trace.reader import CHUNK, FileFollower, Losses, TraceDecoder, TraceError
 from compiler.trace.records import AnyRecord, Start
 from workbench.tui.messages import Delivered, Unreadable
 
 EVERY = 0.2
 """Seconds between looks at a trace that has not ended."""
-CHUNK = 4 << 20
 
 
 Post = Callable[[Message], object]
@@ -86,9 +85,8 @@ class FileFeed:
         try:
             first = True
             while not self._over.is_set():
-                data = follower.read()
-                records = self._decode(data)
-                if first and data and not records and self.decoder.losses.damaged:
+                records = self._decode(follower)
+                if first and not records and self.decoder.losses.damaged:
                     raise TraceError(f"{self.path} is not a tcw trace: no line of it is a record")
                 if first or records:
                     self._post(Delivered(records))
@@ -99,18 +97,17 @@ class FileFeed:
         finally:
             follower.close()
 
-    def _decode(self, data: bytes) -> list[AnyRecord]:
-        """Records live as long as the screen: the collector need not look at them again and again,
-        which would take three times as long as the decoding."""
+    def _decode(self, follower: FileFollower) -> list[AnyRecord]:
+        """All that there is. Records live as long as the screen: the collector need not look at
+        them again and again, which would take three times as long as the decoding."""
         records: list[AnyRecord] = []
-        large = len(data) > CHUNK // 4
-        if large:
-            gc.disable()
+        large = False
         try:
-            for start in range(0, len(data), CHUNK):
-                if self._over.is_set():
-                    break
-                records.extend(self.decoder.feed(data[start : start + CHUNK]))
+            while not self._over.is_set() and (data := follower.read(CHUNK)):
+                if len(data) > CHUNK // 4 and not large:
+                    large = True
+                    gc.disable()
+                records.extend(self.decoder.feed(data))
         finally:
             if large:
                 gc.freeze()

@@ -115,7 +115,12 @@ class Regions(Screen[None]):
         return spine.content(self.view, width)
 
     def _header(self, width: int) -> Lines:
-        return [(Row(body=chrome.header(self.view, self.state, width, self.feed.name)), "title")]
+        line = chrome.header(self.view, self.state, width, self.feed.name, self.seconds())
+        return [(Row(body=line), "title")]
+
+    def seconds(self) -> float | None:
+        """Since the compile went on; None where this screen does not drive it."""
+        return None
 
     def _bar(self, width: int) -> Lines:
         name = self.navigator.arrangement

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from textual.widget import Widget
 
 from viewers.panes import notes
 from viewers.panes.arrangement import PANES, Arrangement, Column, Slot
-from viewers.panes.rows import Content, without_ids
+from viewers.panes.rows import Content, empty, without_ids
 from viewers.panes.view import View
 from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
@@ -35,6 +36,14 @@ def spine_width(arrangement: Arrangement, width: int, zoomed: bool) -> int:
     if width >= FULL:
         return SPINE_FULL
     return SPINE if len(arrangement.columns) < 3 else 0
+
+
+def _failed(pane: str, error: Exception, width: int) -> Content:
+    """What a pane shows that could not be made: the others, and the compile, go on."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" at {last[0].filename}:{last[0].lineno}" if last else ""
+    words = f"tcw could not show this: {type(error).__name__}: {error}{where}"
+    return Content(pane, rows=empty(width, words, "please report it, with the trace"))
 
 
 class Stage(Vertical):
@@ -65,8 +74,9 @@ class Stage(Vertical):
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
         holders = self._holders()
-        if len(self.shares.get(name, ())) == len(holders):
-            self._share_width(self.shares[name])
+        shares = self.shares.get(name, [])
+        if shares and len(shares) == len(holders):
+            self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
             pane.number = 0 if presenting else number
             roomy = presenting and not pane.pane.startswith("source")
@@ -102,7 +112,12 @@ class Stage(Vertical):
     def _pane(self, slot: Slot, rule: bool) -> PaneView:
         def make(width: int) -> Content:
             view = self._view()
-            found = notes.marked(view, PANES[slot.pane](view, width), width)
+            try:
+                found = notes.marked(view, PANES[slot.pane](view, width), width)
+            except Exception as error:
+                if self.app.is_headless:
+                    raise
+                return _failed(slot.pane, error, width)
             return without_ids(found) if view.presenting else found
 
         kind = CanvasView if slot.pane == "picture" else PaneView
