@@ -25,7 +25,7 @@ def whole(graph: CompiledGraph) -> Replay:
 
     run()
     changed = [one for one in shadows.all if not torch.equal(one.data, one.initial)]
-    return Replay(run, changed)
+    return Replay(run, changed, shadows)
 
 
 def equal_outputs(first: CompiledGraph, second: CompiledGraph) -> tuple[bool | None, float | None]:

@@ -59,6 +59,8 @@ class Replay:
     run: Step
     restored: list[Shadow]
     """What a second run would find otherwise than the first."""
+    shadows: Shadows
+    """All memory that it works on: steps may know no more than addresses in it."""
 
     def prepare(self) -> Prepared:
         """Put back what the last run changed, if that matters: not part of the time."""
@@ -80,7 +82,7 @@ def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     if not steps:
         raise NotAlone("the call did not run them")
     run = graph.together(steps)
-    return Replay(run, _not_repeatable(run, shadows))
+    return Replay(run, _not_repeatable(run, shadows), shadows)
 
 
 def _not_repeatable(run: Step, shadows: Shadows) -> list[Shadow]:

@@ -8,9 +8,12 @@ from functools import partial
 
 from viewers.panes import (
     autograd,
+    breakpoints,
     breaks,
     bytecode,
     cache,
+    changes,
+    decided,
     engines,
     findings,
     fusion,
@@ -23,12 +26,15 @@ from viewers.panes import (
     nests,
     node,
     output,
+    overrides,
     overview,
     pair_loops,
     picture,
     recompiles,
+    settings,
     source,
     stack,
+    what_if,
 )
 from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
@@ -76,6 +82,10 @@ PANES: dict[str, Pane] = {
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
+    "breakpoints": breakpoints.content,
+    "overrides": overrides.content,
+    "settings": settings.content,
+    "decisions": decided.content,
     "source-step": source.stepped,
     "bytecode": bytecode.content,
     "stack": stack.content,
@@ -83,6 +93,9 @@ PANES: dict[str, Pane] = {
     "frame": locals_.frame,
     "growing": growing.graph,
     "growing-guards": growing.guards,
+    "what-if": what_if.verdict,
+    "diff": changes.diff,
+    "changed": changes.changed,
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
@@ -196,6 +209,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("growing-guards"),), 4),
         ),
     ),
+    "what-if": Arrangement(
+        _columns((7, "diff"), (4, "changed")),
+        top=Slot("what-if", 0),
+        narrow=(Slot("what-if", 0), Slot("diff", 3), Slot("changed", 2)),
+        focus="diff",
+    ),
     "engines": Arrangement(
         (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),
         narrow=(Slot("engines"), Slot("engine-b")),
@@ -203,6 +222,28 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
+    "start": Arrangement(
+        (Column((Slot("source"),), 3), Column((Slot("settings", 5), Slot("breakpoints", 2)), 2)),
+        narrow=(Slot("source"),),
+        focus="source",
+    ),
+    "settings": Arrangement(
+        _columns((2, "settings"), (3, "overview")), narrow=(Slot("settings"),), focus="settings"
+    ),
+    "decision": Arrangement(
+        (Column((Slot("source"),)), Column((Slot("decisions"), Slot("graph")))),
+        narrow=(Slot("source"), Slot("decisions")),
+        focus="decisions",
+        wide=_columns((3, "source"), (3, "graph"), (4, "decisions")),
+    ),
+    "breakpoints": Arrangement(
+        _columns((3, "breakpoints"), (2, "source")),
+        narrow=(Slot("breakpoints"),),
+        focus="breakpoints",
+    ),
+    "overrides": Arrangement(
+        _columns((3, "overrides"), (2, "fusion")), narrow=(Slot("overrides"),), focus="overrides"
+    ),
 }
 
 STAGES = {

@@ -16,10 +16,12 @@ Role = Literal[
     "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
     "keyword", "string", "number", "comment",
     "bad-range", "here", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+    "turn", "button", "off",
     "fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-5", "fill-call",
 ]  # fmt: skip
 """What a span means. `bad-range`, `here` (what runs now) and `hit` tint the background, `shared` is
-a buffer of two loop nests, `fill-…` is the background of a group in the picture of a graph."""
+a buffer of two loop nests, `fill-…` is the background of a group in the picture of a graph. `turn`
+is filled: it is the reader's turn; `button` can be pressed, `off` not now."""
 
 Span = tuple[str, Role]
 Line = tuple[Span, ...]
@@ -43,6 +45,9 @@ class Row:
     copies: str = ""
     """What `y` copies; "" for the row's text."""
     heading: bool = False
+    tint: Literal["", "added", "removed"] = ""
+    """Background of the body, where the reader's own tints leave it free: a line of a difference.
+    Its gutter says the same by a sign."""
 
     @property
     def text(self) -> str:

@@ -35,14 +35,17 @@ class Edge(Widget):
         self.make = make
         self.theme = theme
         self.lines: Lines = ()
+        self._height = 1
+        """As it was asked for; the size lags behind it."""
 
     def update(self) -> None:
         """Make the lines anew."""
         width = self.size.width or self.app.size.width
         self.lines = self.make(width)
         self.display = bool(self.lines)
-        if self.lines and self.size.height != len(self.lines):
-            self.styles.height = len(self.lines)
+        if self.lines and self._height != len(self.lines):
+            self._height = len(self.lines)
+            self.styles.height = self._height
         self.refresh()
 
     def on_resize(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads a trace that may still grow, away from the screen's thread."""
+"""Where the records on the screen come from, read away from the screen's thread."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
+from typing import Protocol
 
 from textual.message import Message
 
-from compiler.trace.reader import CHUNK, FileFollower, TraceDecoder, TraceError
+from compiler.trace.reader import CHUNK, FileFollower, Losses, TraceDecoder, TraceError
 from compiler.trace.records import AnyRecord, Start
 from workbench.tui.messages import Delivered, Unreadable
 
@@ -19,22 +20,61 @@ EVERY = 0.2
 """Seconds between looks at a trace that has not ended."""
 
 
-class Feed(Thread):
-    """Posts what it reads as `Delivered`, and `Unreadable` where it has to give up."""
+Post = Callable[[Message], object]
 
-    def __init__(self, path: Path, post: Callable[[Message], object]) -> None:
-        super().__init__(daemon=True, name="trace feed")
+
+class Feed(Protocol):
+    """Posts records as `Delivered`, and `Unreadable` where it has to give up."""
+
+    every: float
+    """Seconds between two deliveries …"""
+    pause: float
+    """… and those that the screen asks for, where it is slow to show."""
+
+    @property
+    def name(self) -> str:
+        """What is read, in a word."""
+
+    @property
+    def losses(self) -> Losses:
+        """What could not be read."""
+
+    def start(self, post: Post) -> None:
+        """Begin, in a thread of its own."""
+
+    def stop(self) -> None:
+        """Leave off; where a worker runs, it ends."""
+
+    def alive(self, start: Start | None) -> bool:
+        """Whether more may come, as far as this machine can say."""
+
+
+class FileFeed:
+    """A trace file that may still grow."""
+
+    def __init__(self, path: Path) -> None:
         self.path = path
+        self.name = path.name
         self.decoder = TraceDecoder()
-        self.pause = EVERY
-        """Seconds until the next look; the screen asks for more where it is slow to show."""
-        self._post = post
+        self.every = self.pause = EVERY
+        self._post: Post = lambda message: None
         self._over = Event()
+
+    @property
+    def losses(self) -> Losses:
+        return self.decoder.losses
+
+    def start(self, post: Post) -> None:
+        self._post = post
+        Thread(target=self._run, daemon=True, name="trace feed").start()
 
     def stop(self) -> None:
         self._over.set()
 
-    def run(self) -> None:
+    def alive(self, start: Start | None) -> bool:
+        return writer_lives(start, self.path)
+
+    def _run(self) -> None:
         try:
             self._read()
         except (OSError, TraceError) as error:

@@ -35,10 +35,17 @@ SENTENCES: dict[str, str] = {
     "frame": "Dynamo's stack, the top first, and the variables of the function.",
     "growing": "The FX graph so far. ▸ is what the present instruction is going to add.",
     "growing-guards": "The guards so far, the last first, by the line that installed them.",
+    "what-if": "What the change cost, measured in turn; ± is what the noise of this run hides.",
+    "diff": "The code of the changed kernel: - before, + after. Indentation does not count.",
+    "changed": "What is not as before. j k choose the kernel that is shown.",
     "engines": "Both engines on the same lines: loop nests, calls, time, memory. T: the other one.",
     "engine-a": "The code that the first engine made of the chosen lines.",
     "engine-b": "The code that the second engine made of the chosen lines.",
     "output": "What the program printed. `!` marks stderr.",
+    "breakpoints": "Where the compile stops by itself. ⏎ switches one on or off, D deletes it.",
+    "settings": "How this run was compiled. ⏎ on another choice compiles again and compares.",
+    "decisions": "What the engine decided in this graph, and the decision that is open.",
+    "overrides": "What you decided otherwise. K keeps them, u undoes the last, W writes a file.",
 }
 _KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("j k h l", "move, scroll sideways", "gg G", "first, last row"),
@@ -50,7 +57,11 @@ _KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("y", "copy the fix or the row", "o", "order"),
     ("R", "kernels raw or tidied", "U", "torch's own text"),
     ("T", "the other engine", "?", "this help"),
-    ("q", "quit", "", ""),
+    ("s S F L", "step, over, out, line", "r c", "to the cursor, continue"),
+    ("d P H t", "next decision … stage", "b B", "break here, breakpoints"),
+    ("a v f", "accept, veto, force", "w M K u", "what-if, measure, keep, undo"),
+    ("< > { }", "record, stage in time", "end", "now"),
+    ("O W", "overrides, write them", "q", "quit"),
 )
 _BADGES: tuple[Line, ...] = (
     (("✗", "bad"), (" graph break, rejected   ", "dim"), ("↻", "warn"), (" recompile   ", "dim"),

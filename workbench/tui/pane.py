@@ -8,6 +8,7 @@ from dataclasses import replace
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -24,6 +25,15 @@ Make = Callable[[int], Content]
 
 class PaneView(Widget, can_focus=True):
     """Shows what `make` answers for its width. Only the visible rows are ever made."""
+
+    class Dragged(Message):
+        """The rule at the left of a pane, or its title row (`down`), is moved by some cells."""
+
+        def __init__(self, pane: PaneView, by: int, down: bool) -> None:
+            super().__init__()
+            self.pane = pane
+            self.by = by
+            self.down = down
 
     DEFAULT_CSS = "PaneView { height: 1fr; width: 1fr; }"
 
@@ -45,6 +55,8 @@ class PaneView(Widget, can_focus=True):
         """What is searched for: it stands out in every row."""
         self.lit: dict[int, Quality] = {}
         self._made = False
+        self._dragged: tuple[int, int, bool] | None = None
+        """Where the mouse took hold of the rule or the title row, and which."""
 
     @property
     def active(self) -> bool:
@@ -109,6 +121,14 @@ class PaneView(Widget, can_focus=True):
             self.show(self.cursor)
         self.top = self._clamped(self.top)
         self.refresh()
+
+    def bring(self, ref: Ref) -> None:
+        """Put the cursor on the row of a thing, where this pane has one."""
+        index = next((i for i, one in enumerate(self.content.refs) if one == ref), -1)
+        if index >= 0 and self.rows[index].key:
+            self.cursor = index
+            self.show(index)
+            self.refresh()
 
     def _bring(self) -> None:
         """Put the row on which the pane starts into sight."""
@@ -261,6 +281,24 @@ class PaneView(Widget, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.scroll_rows(-3)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if event.y == 0 or (self.rule and event.x == 0):
+            self._dragged = (event.screen_x, event.screen_y, event.y == 0)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragged is not None:
+            x, y, down = self._dragged
+            by = event.screen_y - y if down else event.screen_x - x
+            if by:
+                self._dragged = (event.screen_x, event.screen_y, down)
+                self.post_message(self.Dragged(self, by, down))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._dragged is not None:
+            self._dragged = None
+            self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
         index = self.top + event.y - 1

@@ -7,9 +7,11 @@ ends its runs; the front end then starts a new one for the next run.
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +25,7 @@ from compiler.control.safely import Safely
 from compiler.control.stages import reached
 from compiler.trace.records import Engine, Settings, Warned
 from compiler.trace.writer import TraceWriter
+from workbench.worker import isolation
 from workbench.worker.backends import alone, torch_compile, undo_compile
 from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
@@ -88,7 +91,6 @@ class Driven:
         self._before_load = RandomState.now()
         self._pristine: dict[tuple[str, tuple[str, ...]], Pristine] = {}
         """`--model` and `--inputs` -> what they gave; absent where it cannot be copied."""
-        self._compare = _compare()
 
     def runs(self) -> Ended:
         """All runs, until the person has the worker leave, or it cannot make the next one."""
@@ -121,7 +123,9 @@ class Driven:
         self.rests(None)
         session: Session | None = None
         try:
-            with pipeline.recording(recorder, self.live.ask) as hooks:
+            with ExitStack() as stack:
+                with isolation.ours_again():
+                    hooks = stack.enter_context(pipeline.recording(recorder, self.live.ask))
                 recorder.emit(environment(hooks))
                 if not self._aside:
                     step_aside(recorder.settings, recorder.user_root)
@@ -210,8 +214,10 @@ class Driven:
         with (
             unrecorded(self.recorder),
             torch._dynamo.config.patch(recompile_limit=limit),
-            pipeline.recording(silent),
+            ExitStack() as stack,
         ):
+            with isolation.ours_again():
+                stack.enter_context(pipeline.recording(silent))
             for engine in ENGINES[settings.engine]:
                 loaded = pristine.copy()
                 original = original_of(loaded.model)
@@ -252,22 +258,10 @@ class Driven:
                     )
                 )
                 return
-        if self._compare is None:
-            recorder.emit(Warned(message="this tcw cannot measure two runs", asked=True))
-            return
         with Safely(recorder, "a comparison of two runs"):
-            self._compare(recorder, self.finished[base], self.finished[run], scope)
-
-
-def _compare() -> Compare | None:
-    """What times two runs; imported before our packages step aside."""
-    import importlib
-
-    try:
-        found: Compare = importlib.import_module("workbench.worker.what_if").compare
-    except ImportError:
-        return None
-    return found
+            with isolation.ours_again():
+                compare: Compare = importlib.import_module("workbench.worker.what_if").compare
+            compare(recorder, self.finished[base], self.finished[run], scope)
 
 
 def _forget_compiled(settings: Settings) -> None:

@@ -120,7 +120,7 @@ def _graphs_and_kernels(
     recorder: Recorder, base: FinishedRun, run: FinishedRun, scope: Scope
 ) -> None:
     recorder.emit(Progress(stage="run", activity="compiling both runs again, to time them"))
-    first, second = (compiled_graphs(recorder, one) for one in (base, run))
+    first, second = (compiled_graphs(one) for one in (base, run))
     changed = changed_kernels(base, run, first, second)
     whole_graphs = dict.fromkeys(one.graph for one in changed) if scope == "graph" else {}
     budget = Budget()
@@ -140,17 +140,16 @@ def _graphs_and_kernels(
         recorder.emit(_graph(recorder, base, run, name, first, second, budget, left))
 
 
-def compiled_graphs(recorder: Recorder, run: FinishedRun) -> Graphs:
+def compiled_graphs(run: FinishedRun) -> Graphs:
     """The graphs of a run as they can be called, with the arguments of their first call; compiled
     again where that was not done yet."""
     known: Graphs | None = run.kept.get(GRAPHS)
     if known is not None:
         return known
     assert run.compile_again is not None
-    with unrecorded(recorder):
-        torch._dynamo.reset()
-        with inductor_graphs() as of_inductor, engine_graphs() as of_engine:
-            run.compile_again()
+    torch._dynamo.reset()
+    with inductor_graphs() as of_inductor, engine_graphs() as of_engine:
+        run.compile_again()
     found: list[CompiledGraph] = [*of_inductor, *of_engine]
     graphs = run.kept[GRAPHS] = _named(run, found)
     return graphs
@@ -277,12 +276,11 @@ def _graph(
 
 def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
     recorder.emit(Progress(stage="run", activity="compiling both runs again, to time whole calls"))
-    with unrecorded(recorder):
-        torch._dynamo.reset()
-        models: list[Model] = []
-        for one in (base, run):
-            assert one.compile_again is not None
-            models.append(next(iter(one.compile_again().values())))
+    torch._dynamo.reset()
+    models: list[Model] = []
+    for one in (base, run):
+        assert one.compile_again is not None
+        models.append(next(iter(one.compile_again().values())))
     recorder.emit(Progress(stage="run", activity="timing whole calls of both runs"))
     modes = base.settings.grad, run.settings.grad
     sets = list(zip(base.sets, run.sets, strict=False))[:SETS]
