@@ -119,7 +119,7 @@ class Trace:
     @property
     def complete(self) -> bool:
         """Whether the recording was ended by its writer."""
-        return any(isinstance(record, End) for record in reversed(self.records[-16:]))
+        return any(isinstance(record, End) for record in reversed(self.records))
 
 
 def read_trace(path: Path) -> Trace:

@@ -25,12 +25,14 @@ from viewers.panes import (
     memory,
     nests,
     node,
+    notes,
     output,
     overrides,
     overview,
     pair_loops,
     picture,
     recompiles,
+    score,
     settings,
     source,
     stack,
@@ -82,6 +84,8 @@ PANES: dict[str, Pane] = {
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
+    "score": score.content,
+    "notes": notes.content,
     "breakpoints": breakpoints.content,
     "overrides": overrides.content,
     "settings": settings.content,
@@ -183,6 +187,18 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("fusion"),), 7),
         ),
     ),
+    "predict": Arrangement(
+        _columns((1, "loops-a"), (1, "loops-b")),
+        top=Slot("source", lines=6),
+        narrow=(Slot("loops-a"), Slot("loops-b")),
+        focus="loops-a",
+    ),
+    "score": Arrangement(
+        _columns((3, "score"), (2, "source")), narrow=(Slot("score"),), focus="score"
+    ),
+    "notes": Arrangement(
+        _columns((3, "notes"), (2, "source")), narrow=(Slot("notes"),), focus="notes"
+    ),
     "kernels": Arrangement(
         _columns((2, "kernels"), (3, "kernel")),
         narrow=(Slot("kernels"), Slot("kernel")),
@@ -245,6 +261,35 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         _columns((3, "overrides"), (2, "fusion")), narrow=(Slot("overrides"),), focus="overrides"
     ),
 }
+
+PRESENTED: dict[str, tuple[str, ...]] = {
+    "overview": ("overview", "findings"),
+    "source": ("graph", "kernel"),
+    "steps": ("bytecode", "growing"),
+    "break": ("break", "sides"),
+    "fusion": ("loops-a", "loops-b"),
+    "recompiles": ("cache", "causes"),
+}
+"""Arrangement -> the panes that an audience sees of it."""
+
+
+def presented(name: str) -> Arrangement:
+    """The arrangement for an audience: a few lines of source above two panes at most."""
+    arrangement = ARRANGEMENTS[name]
+    slots = [slot for column in arrangement.columns for slot in column.slots]
+    if arrangement.top is not None:
+        slots.insert(0, arrangement.top)
+    sources = [slot.pane for slot in slots if slot.pane.startswith("source")]
+    others = [slot.pane for slot in slots if not slot.pane.startswith("source")]
+    panes = PRESENTED.get(name, tuple(others[:2])) or tuple(sources)
+    shown = sources[:1] or (["source"] if name == "fusion" else [])
+    return Arrangement(
+        _columns(*((1, pane) for pane in panes)),
+        top=Slot(shown[0], lines=6) if shown and panes[0] != shown[0] else None,
+        narrow=tuple(Slot(pane) for pane in panes),
+        focus=panes[0],
+    )
+
 
 STAGES = {
     "capture": "source",

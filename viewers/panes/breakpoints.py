@@ -7,12 +7,13 @@ import re
 from msgspec import structs
 
 from compiler.control.commands import Breakpoint
+from compiler.control.stops import in_words
 from compiler.trace import refs
 from compiler.trace.records import Asked, Waiting
 from viewers.panes.rows import Content, Row, empty, pad, text
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.words import bytes_text, plural
+from viewers.words import plural
 
 _ANY = 0
 KINDS: tuple[tuple[str, Breakpoint], ...] = (
@@ -42,36 +43,13 @@ KINDS: tuple[tuple[str, Breakpoint], ...] = (
 )
 """Kinds that need no cursor, as the palette offers them; `…` asks for a word first."""
 
-_KIND_WORDS = {
-    "break": "graph break",
-    "recompile": "recompile",
-    "miss": "cache miss",
-    "rejection": "rejected fusion",
-}
 _SIZE = re.compile(r"\s*([\d.,]+)\s*([kmg]?)i?b?\s*", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-def words(view: View, one: Breakpoint) -> str:
-    """`block.py:19`, `fuse decision, saved bytes ≥ 1.0 MB`; plain."""
-    if one.kind == "line":
-        return plain(view.facts.names.place(one.file, one.line))
-    if one.kind == "op":
-        return f"op {plain(one.op)}"
-    if one.kind == "stage":
-        return f"stage {one.stage}"
-    said = _KIND_WORDS.get(one.kind, "")
-    if one.kind == "decision":
-        said = f"{plain(one.decision)} decision".strip()
-    if one.rule:
-        said += f", rule {plain(one.rule)}"
-    if one.number_name:
-        name = plain(one.number_name.replace("_", " "))
-        for sign, limit in (("≥", one.at_least), ("≤", one.at_most)):
-            if limit is not None:
-                shown = bytes_text(int(limit)) if name.endswith("bytes") else f"{limit:g}"
-                said += f", {name} {sign} {shown}"
-    return f"first {said}" if one.once else said
+def words(one: Breakpoint) -> str:
+    """`block.py:19`, `decision fuse, saved_bytes ≥ 65536`; plain."""
+    return plain(in_words(one))
 
 
 def content(view: View, width: int) -> Content:
@@ -93,10 +71,10 @@ def _row(view: View, one: Breakpoint) -> Row:
         body=(
             (" ● " if one.enabled else " ○ ", "accent" if one.enabled else "faint"),
             (pad(str(one.number), 4), "dim"),
-            text(words(view, one), "text" if one.enabled else "dim"),
+            text(words(one), "text" if one.enabled else "dim"),
             (met, "dim"),
         ),
-        right=(("⏎ off, d delete " if one.enabled else "⏎ on, d delete ", "faint"),),
+        right=(("⏎ off, D delete " if one.enabled else "⏎ on, D delete ", "faint"),),
         key=f"breakpoint:{one.number}",
         opens=f"breakpoint:{one.number}",
         selects=refs.source(one.file, one.line) if one.kind == "line" else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, overload
 
@@ -48,6 +48,8 @@ class Row:
     tint: Literal["", "added", "removed"] = ""
     """Background of the body, where the reader's own tints leave it free: a line of a difference.
     Its gutter says the same by a sign."""
+    decision: str = ""
+    """Id of the decision that can be taken otherwise here; "" for none."""
 
     @property
     def text(self) -> str:
@@ -109,6 +111,12 @@ class Content:
         if isinstance(self.rows, Rows):
             return self.rows.refs
         return [row.ref for row in self.rows]
+
+
+def without_ids(content: Content) -> Content:
+    """For an audience: what a pane is about stands at the right, in place of names and counts."""
+    right: Line = ((content.subject, "dim"),) if content.subject else content.right
+    return replace(content, subject="", right=right)
 
 
 def text(words: str, role: Role = "text") -> Span:

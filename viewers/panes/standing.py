@@ -48,7 +48,7 @@ def _shown(view: View, arrangement: str) -> Record | None:
         return cause.frames[0].record
     if arrangement == "fusion":
         pair = fusion.chosen_pair(view)
-        return pair.records[-1] if pair is not None else None
+        return pair.records[-1] if pair is not None and pair.records else None
     if arrangement == "memory":
         graph = view.loop_graph()
         return next((p for p in reversed(recording.all(MemoryPlan)) if p.graph == graph), None)

@@ -31,6 +31,7 @@ from viewers.summary import Piece, Summary, summarise
 from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import Pair
+from viewers.teaching.predict import Question, Quiz
 from viewers.timeline import Track
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
@@ -189,8 +190,16 @@ class View:
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
     """Id of the fusion pair that is looked at."""
+    buffer: str = ""
+    """The buffer of the memory plan that is looked at."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""
+    question: Question | None = None
+    """The pair on which the reader guesses, or has just guessed."""
+    quiz: Quiz | None = None
+    """The reader's guesses."""
+    presenting: bool = False
+    """For an audience: few large panes, no ids."""
     hidden: bool = False
     """The reader guesses how the decision that is looked at falls: nothing may tell it."""
     unfolded: set[str] = field(default_factory=set)

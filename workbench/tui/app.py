@@ -25,17 +25,22 @@ class Workbench(App[None]):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "tcw"
 
-    def __init__(self, source: Path | Feed, theme: ThemeName | None = None) -> None:
+    def __init__(
+        self, source: Path | Feed, theme: ThemeName | None = None, predict: bool = False
+    ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
         self.feed: Feed = FileFeed(source) if isinstance(source, Path) else source
         self.theme_chosen = theme is not None or colourless
+        self.predict = predict
+        """The reader guesses each fusion before it is shown."""
         self.last_words = ""
 
     def on_mount(self) -> None:
         bench = Bench(self.feed, self.look)
         bench.theme_chosen = self.theme_chosen
+        bench.predict_first = self.predict
         self.push_screen(bench)
 
     def give_up(self, why: str, code: int) -> None:
@@ -52,7 +57,7 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path, theme: ThemeName | None = None) -> int:
+def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
@@ -64,7 +69,7 @@ def run(path: Path, theme: ThemeName | None = None) -> int:
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path, theme))
+    return _run(Workbench(path, theme, predict))
 
 
 def run_live(
@@ -83,7 +88,8 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme))
+    feed = LiveFeed(drive, settings, trace, breakpoints)
+    return _run(Workbench(feed, theme, predict))
 
 
 def _run(app: Workbench) -> int:

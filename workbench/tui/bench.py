@@ -9,7 +9,7 @@ from viewers.plain import plain
 from workbench.tui import help as help_text
 from workbench.tui.commands import COMMANDS, GOES
 from workbench.tui.edge import Edge
-from workbench.tui.layouts import Layouts
+from workbench.tui.notes import Noting
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.remembered import Placed, Remembered, recall, remember
 from workbench.tui.theme import THEMES, ThemeName
@@ -21,7 +21,7 @@ ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
 """Arrangement -> the orders that its pane has."""
 
 
-class Bench(Layouts):
+class Bench(Noting):
     """The workbench on one trace."""
 
     theme_chosen = False
@@ -98,6 +98,15 @@ class Bench(Layouts):
         view.order = orders[(orders.index(known) + 1) % len(orders)]
         self.refresh_all()
 
+    def do_filter(self) -> None:
+        """Only pairs of some nodes; all again where nothing is asked for."""
+
+        def chosen(words: str) -> None:
+            self.view.pair_filter = words.strip()
+            self.refresh_all()
+
+        self.ask_words("only pairs of", self.view.pair_filter, chosen)
+
     def do_raw(self) -> None:
         self.view.raw = not self.view.raw
         self.refresh_all()
@@ -173,6 +182,7 @@ class Bench(Layouts):
         self.spine.theme = self.entry.theme = self.look
         for edge in self.query(Edge):
             edge.theme = self.look
+            edge.refresh()
         self.refresh_all()
 
     def do_quit(self) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 
 from compiler.control.commands import AnyCommand, Breakpoint, Go, Mode, Pause, SetBreakpoints, Stop
+from compiler.control.stops import Stops
 from compiler.trace import refs
 from compiler.trace.records import AnyRecord, Resumed, Waiting
 from viewers.panes import breakpoints as listed
 from viewers.panes.rows import Row
 from viewers.panes.shown_when import arrangement_for
+from viewers.plain import plain
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overlay import Choice, Palette
 from workbench.tui.pane import PaneView
@@ -42,6 +44,9 @@ class Driving(Scrubbing):
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._prefer: dict[str, str] = {}
+        self._stops: Stops | None = None
+        """What a replay has seen, up to …"""
+        self._replayed = 0
 
     # The worker
 
@@ -59,7 +64,7 @@ class Driving(Scrubbing):
 
     async def arrived(self, records: list[AnyRecord]) -> None:
         await super().arrived(records)
-        if self.view.playhead:
+        if self.view.playhead or self.view.run != self.view.track.run:
             return
         waiting = self.view.waiting
         if waiting is not None and any(isinstance(record, Waiting) for record in records):
@@ -115,8 +120,25 @@ class Driving(Scrubbing):
             self.send(Go(mode=_AT.get(kind, {}).get(mode, mode), until=until))
 
     async def _replay(self, mode: Mode, until: Breakpoint | None) -> None:
-        """Move the playhead as the compile would have gone."""
-        await self.do_later()
+        """Move the playhead to where the compile would have stopped, had it been told to go so."""
+        place = self.place()
+        if self._stops is None or self._replayed != place:
+            self._stops = Stops(self.view.breakpoints)
+            for record in self.recording.records[:place]:
+                self._stops.after(record)
+        stops, records = self._stops, self.recording.records
+        stops.set_breakpoints(self.view.breakpoints)
+        stops.go(mode, until)
+        for index in range(place, len(records)):
+            stop = stops.after(records[index])
+            if stop is not None:
+                self._replayed = index + 1
+                await self.go_to(index + 1)
+                self.say(plain(stop.why))
+                return
+        self._stops = None
+        await self.go_to(len(records))
+        self.say("the end of the trace: < goes back")
 
     async def do_step(self) -> None:
         await self._go("instruction")
@@ -185,10 +207,10 @@ class Driving(Scrubbing):
         same = next((one for one in now if listed.same(one, made)), None)
         if same is not None:
             self.set_breakpoints(tuple(one for one in now if one is not same))
-            self.say(f"removed breakpoint {same.number}: {listed.words(self.view, same)}")
+            self.say(f"removed breakpoint {same.number}: {listed.words(same)}")
         else:
             self.set_breakpoints((*now, made))
-            self.say(f"breakpoint {made.number}: {listed.words(self.view, made)}")
+            self.say(f"breakpoint {made.number}: {listed.words(made)}")
 
     def next_number(self) -> int:
         return max((one.number for one in self.view.breakpoints), default=0) + 1

@@ -41,7 +41,9 @@ class Edge(Widget):
     def update(self) -> None:
         """Make the lines anew."""
         width = self.size.width or self.app.size.width
-        self.lines = self.make(width)
+        before, self.lines = self.lines, self.make(width)
+        if before == self.lines and self.lines:
+            return
         self.display = bool(self.lines)
         if self.lines and self._height != len(self.lines):
             self._height = len(self.lines)
@@ -49,7 +51,7 @@ class Edge(Widget):
         self.refresh()
 
     def on_resize(self) -> None:
-        self.lines = self.make(self.size.width)
+        self.update()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -26,6 +26,8 @@ SENTENCES: dict[str, str] = {
     "beside": "The same kernel in the other language, or the loops that it was made from.",
     "fusion": "Every pair that the scheduler considered, once: fused, or why not.",
     "fusion-narrow": "The pairs; while a decision waits, the second of the two, and the pairs.",
+    "score": "How many of your guesses were right, and what was missed, by the rule.",
+    "notes": "Every note in this trace, and what it is on. m edits, an empty one is deleted.",
     "memory": "When each buffer lives; its height is its size. Takes over: reuse of memory.",
     "autograd": "What the forward keeps for the backward, and what is computed again.",
     "source-step": "The line that Dynamo traces, the columns of the instruction tinted.",

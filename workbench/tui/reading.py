@@ -6,7 +6,7 @@ import math
 import time
 
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, Run
+from compiler.trace.records import AnyRecord, Resumed, Run
 from compiler.trace.refs import Ref
 from viewers.panes import chrome
 from viewers.panes.view import Facts
@@ -44,6 +44,8 @@ class Reading(Regions):
         self.brings: Ref = ""
         """What the compile has just come to: every pane puts its cursor there."""
         self._opened = False
+        self._since = time.monotonic()
+        """When the compile went on."""
         self._followed = False
         self._grew = -math.inf
 
@@ -56,6 +58,9 @@ class Reading(Regions):
 
     async def on_unmount(self) -> None:
         self.feed.stop()
+
+    def seconds(self) -> float | None:
+        return time.monotonic() - self._since if self.view.driven else None
 
     def _look(self) -> None:
         """A recording whose process is gone does not go on; one that runs has a clock."""
@@ -79,6 +84,8 @@ class Reading(Regions):
         if records and not first:
             self._grew = began
         before, grown = self.view.track.count, {self.view.track.run}
+        if any(isinstance(record, Resumed | Run) for record in records):
+            self._since = began
         self.recording.feed(records)
         self.recording.losses = self.feed.losses
         self.view.track.feed(records)

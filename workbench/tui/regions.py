@@ -7,8 +7,8 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from viewers.panes import autograd, chrome, decision_bar, fusion, spine, timeline
-from viewers.panes.arrangement import ARRANGEMENTS, Arrangement
+from viewers.panes import autograd, chrome, decision_bar, fusion, memory, spine, timeline
+from viewers.panes.arrangement import ARRANGEMENTS, Arrangement, presented
 from viewers.panes.rows import Content, Row
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
@@ -18,7 +18,7 @@ from workbench.tui.entry import Entry
 from workbench.tui.feed import Feed
 from workbench.tui.navigator import Navigator
 from workbench.tui.pane import PaneView
-from workbench.tui.stage import Stage, spine_width
+from workbench.tui.stage import ROOMY, Stage, spine_width
 from workbench.tui.theme import Theme
 
 
@@ -68,9 +68,14 @@ class Regions(Screen[None]):
         """Build the panes of the present arrangement, unless they stand already."""
         width = self.app.size.width
         name = self.navigator.arrangement
+        presenting = self.view.presenting
         arrangement = self.own.get(name) or ARRANGEMENTS[name]
-        cells = spine_width(arrangement, width, bool(self.zoomed))
-        wanted = (name, arrangement, cells, width < 100, width >= 180, self.turned, self.zoomed)
+        if presenting:
+            arrangement = presented(name)
+        cells = spine_width(arrangement, width, bool(self.zoomed) or presenting)
+        roomy = presenting and self.app.size.height >= ROOMY
+        shape = width < 100, width >= 180, self.turned, self.zoomed, presenting, roomy
+        wanted = (name, arrangement, cells, *shape)
         if wanted != self._shown:
             pane = self.focus_pane()
             kept = pane.pane if pane and self._shown[:1] == (name,) else ""
@@ -110,7 +115,12 @@ class Regions(Screen[None]):
         return spine.content(self.view, width)
 
     def _header(self, width: int) -> Lines:
-        return [(Row(body=chrome.header(self.view, self.state, width, self.feed.name)), "title")]
+        line = chrome.header(self.view, self.state, width, self.feed.name, self.seconds())
+        return [(Row(body=line), "title")]
+
+    def seconds(self) -> float | None:
+        """Since the compile went on; None where this screen does not drive it."""
+        return None
 
     def _bar(self, width: int) -> Lines:
         name = self.navigator.arrangement
@@ -121,6 +131,8 @@ class Regions(Screen[None]):
             rows = chrome.selection(self.view, width)
         elif name == "fusion":
             rows = fusion.verdict(self.view, width)
+        elif name == "memory":
+            rows = memory.verdict(self.view, width)
         elif name == "autograd":
             rows = autograd.reason(self.view, width)
         else:
@@ -134,7 +146,7 @@ class Regions(Screen[None]):
         ]
 
     def _timeline(self, width: int) -> Lines:
-        if width < 100:
+        if width < 100 or self.view.presenting:
             return []
         above, below, right = timeline.timeline(self.view, width, self.navigator.arrangement)
         return [(Row(body=above), ""), (Row(body=below, right=right), "")]

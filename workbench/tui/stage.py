@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
+from viewers.panes import notes
 from viewers.panes.arrangement import PANES, Arrangement, Column, Slot
-from viewers.panes.rows import Content
+from viewers.panes.rows import Content, empty, without_ids
 from viewers.panes.view import View
 from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
@@ -19,6 +21,8 @@ NARROW, FULL, WIDE = 100, 150, 180
 """Widths in cells: below NARROW panes are stacked without a spine; from FULL on the spine has its
 stages; from WIDE on an arrangement may have more columns."""
 SPINE, SPINE_FULL = 11, 32
+ROOMY = 30
+"""Lines of a screen from which on an audience sees rows with a blank line between them."""
 
 
 LEAST_WIDTH, LEAST_HEIGHT = 10, 3
@@ -32,6 +36,14 @@ def spine_width(arrangement: Arrangement, width: int, zoomed: bool) -> int:
     if width >= FULL:
         return SPINE_FULL
     return SPINE if len(arrangement.columns) < 3 else 0
+
+
+def _failed(pane: str, error: Exception, width: int) -> Content:
+    """What a pane shows that could not be made: the others, and the compile, go on."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" at {last[0].filename}:{last[0].lineno}" if last else ""
+    words = f"tcw could not show this: {type(error).__name__}: {error}{where}"
+    return Content(pane, rows=empty(width, words, "please report it, with the trace"))
 
 
 class Stage(Vertical):
@@ -56,15 +68,19 @@ class Stage(Vertical):
         """Put the panes of an arrangement up; `first` is the number of the first of them."""
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
+        presenting = self._view().presenting
         self._arrangement = name
-        spine = spine_width(arrangement, width, bool(zoomed)) > 0
+        spine = spine_width(arrangement, width, bool(zoomed) or presenting) > 0
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
         holders = self._holders()
-        if len(self.shares.get(name, ())) == len(holders):
-            self._share_width(self.shares[name])
+        shares = self.shares.get(name, [])
+        if shares and len(shares) == len(holders):
+            self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
-            pane.number = number
+            pane.number = 0 if presenting else number
+            roomy = presenting and not pane.pane.startswith("source")
+            pane.spacing = 2 if roomy and self.app.size.height >= ROOMY else 1
 
     def _build(
         self, arrangement: Arrangement, width: int, turned: bool, zoomed: str, spine: bool
@@ -95,7 +111,14 @@ class Stage(Vertical):
 
     def _pane(self, slot: Slot, rule: bool) -> PaneView:
         def make(width: int) -> Content:
-            return PANES[slot.pane](self._view(), width)
+            view = self._view()
+            try:
+                found = notes.marked(view, PANES[slot.pane](view, width), width)
+            except Exception as error:
+                if self.app.is_headless:
+                    raise
+                return _failed(slot.pane, error, width)
+            return without_ids(found) if view.presenting else found
 
         kind = CanvasView if slot.pane == "picture" else PaneView
         pane = kind(slot.pane, make, self._theme(), rule=rule)
