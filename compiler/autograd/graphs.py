@@ -14,11 +14,14 @@ from typing import Any
 from torch import fx
 
 from compiler.autograd.partition import output_names, partition_record
+from compiler.autograd.save import KIND, decide_saved, deciding
 from compiler.autograd.split import Captured, Split, current, state
+from compiler.control.decisions import INDUCTOR
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, graph_id, in_hand
+from compiler.engine.recording import current as listening
+from compiler.graphs.current import current_compile_id, current_graph_id, graph_id, in_hand
 from compiler.graphs.lines import parse_stack_trace
 from compiler.graphs.nodes import describe_graph
 from compiler.graphs.provenance import (
@@ -32,7 +35,7 @@ from compiler.graphs.provenance import (
     with_inferred_lines,
 )
 from compiler.graphs.random_operations import random_operations
-from compiler.trace.records import Graph, Location
+from compiler.trace.records import Graph, Location, StageStart
 from compiler.trace.records.graph import GraphKind
 
 PARTITIONERS = {
@@ -149,6 +152,14 @@ def note_random(recorder: Recorder, module: fx.GraphModule) -> None:
     known += [found for found in random_operations(module) if found not in known]
 
 
+def overrule(joint: Any, halves: Any, cut: Callable[[], Any]) -> Any:
+    """The halves of a joint graph that Inductor has split, after the gate's decisions."""
+    gate, graph = listening().gate, current_graph_id()
+    if not gate.asks and not gate.chosen(graph, KIND, INDUCTOR):
+        return halves
+    return decide_saved(joint, halves, cut, gate, graph, INDUCTOR, keep_all=False)
+
+
 def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]) -> Uninstall:
     """Replace a function in every module that holds it under its own name."""
     name = original.__name__
@@ -168,12 +179,15 @@ def install(recorder: Recorder) -> Uninstall:
 
     graphs = AutogradGraphs(recorder)
     safely = Safely(recorder, HOOK.name)
+    overruled = Safely(recorder, "what is saved", even_quiet=True)
     recorder.graphs_unknown = False
 
     aot_module_simplified = aot_autograd.aot_module_simplified
     aot_stage2_compile = aot_autograd.aot_stage2_compile
 
     def module_simplified(mod: Any, *args: Any, **kwargs: Any) -> Any:
+        if under_dynamo():
+            safely(recorder.emit, StageStart(stage="autograd", compile_id=current_compile_id()))
         state.captured.append(safely(describe_captured, mod) or Captured())
         state.sub_graphs = 0
         try:
@@ -231,16 +245,22 @@ def install(recorder: Recorder) -> Uninstall:
         """One of torch's own; it is also called directly for a sub-graph."""
 
         def partition(joint_module: Any, *args: Any, **kwargs: Any) -> Any:
+            def cut() -> Any:
+                return original(joint_module, *args, **kwargs)
+
+            def decided() -> Any:
+                halves = cut()
+                if words != "min-cut" or deciding():
+                    return halves
+                return overruled(overrule, joint_module, halves, cut) or halves
+
             outer = current()
             if outer is not None and outer.joint in (None, joint_module):
                 outer.joint, outer.partitioner = joint_module, words
-                return original(joint_module, *args, **kwargs)
+                return decided()
             if not under_dynamo():
-                return original(joint_module, *args, **kwargs)
-            split = Split(joint_module, words)
-            return record_split(
-                split, joint_module, lambda: original(joint_module, *args, **kwargs)
-            )
+                return cut()
+            return record_split(Split(joint_module, words), joint_module, decided)
 
         partition.__name__ = original.__name__
         return partition

@@ -9,11 +9,13 @@ edges, and this hook reads them while torch holds the network.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 from torch import fx
 
 from compiler.autograd.split import Cut, Extraction, Split, current
+from compiler.control.decisions import SAVE
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
@@ -142,6 +144,23 @@ class _Reasons:
     def weight(self, name: str) -> float | None:
         found = self.cut.weight.get(name) if self.cut is not None else None
         return found if found is not None and math.isfinite(found) else None
+
+
+def reasons_of(
+    split: Split | None, forward: fx.GraphModule
+) -> Callable[[str, str], tuple[str, float | None]]:
+    """(reason, weight in the cut) of a value that is saved or computed again, by name and choice,
+    as far as this split is known."""
+    if split is None or split.joint is None or split.extraction is None:
+        return lambda _name, _choice: ("", None)
+    outputs = output_names(forward.graph)[: split.extraction.outputs]
+    reasons = _Reasons(split, frozenset(outputs))
+
+    def reason(name: str, choice: str) -> tuple[str, float | None]:
+        words = reasons.saved(name) if choice == SAVE else reasons.recomputed(name)
+        return words, reasons.weight(name)
+
+    return reason
 
 
 def _is_tensor(node: fx.Node) -> bool:

@@ -42,6 +42,8 @@ class Recorder:
     live: Callable[[Record], None] | None = None
     """Given each record after it is written: where a person drives the compile, it may wait here
     (docs/notes/step.md)."""
+    starts: int = 0
+    """How often ids began to count from 0 again."""
     overrides: Mapping[str, str] = field(default_factory=dict)
     """All overrides in force: those of the settings, and what a person has chosen since."""
     kept: dict[str, object] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class Recorder:
     def start_over(self) -> None:
         """The same model is compiled again, by another engine or in another run: ids count from 0
         again."""
+        self.starts += 1
         self.compile_id = ""
         self.attempt = self._kernels = 0
         self.compiled_in_call.clear()

@@ -23,15 +23,17 @@ class Safely:
     and calls functions through it. It keeps nothing between uses: nesting and threads are fine.
     """
 
-    __slots__ = ("doing", "recorder")
+    __slots__ = ("doing", "even_quiet", "recorder")
 
-    def __init__(self, recorder: Recorder, doing: str) -> None:
+    def __init__(self, recorder: Recorder, doing: str, even_quiet: bool = False) -> None:
         self.recorder = recorder
         self.doing = doing
+        self.even_quiet = even_quiet
+        """Do it while the recorder is quiet too: it decides something, besides recording."""
 
     def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
         """The function's result; None where it raised, or while the recorder is quiet."""
-        if self.recorder.quiet:
+        if self.recorder.quiet and not self.even_quiet:
             return None
         try:
             return function(*args, **kwargs)

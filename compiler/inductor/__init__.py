@@ -14,10 +14,12 @@ from compiler.inductor import (
     loop_origins,
     lowering,
     memory,
+    overrule_caches,
     passes,
     phases,
     scheduler_nodes,
     shadow,
+    stage_starts,
     until,
 )
 
@@ -26,6 +28,7 @@ HOOKS: tuple[Hook, ...] = (
     until.HOOK,
     passes.HOOK,
     caches.HOOK,
+    overrule_caches.HOOK,
     lowering.HOOK,
     loop_origins.HOOK,
     scheduler_nodes.HOOK,
@@ -37,4 +40,5 @@ HOOKS: tuple[Hook, ...] = (
     cached.HOOK,
     kernel_builds.HOOK,
     shadow.HOOK,
+    stage_starts.HOOK,
 )

@@ -27,7 +27,7 @@ def install(recorder: Recorder) -> Uninstall:
     import torch._inductor.scheduler as scheduler
 
     owner = scheduler.Scheduler
-    safely = Safely(recorder, HOOK.name)
+    safely = Safely(recorder, HOOK.name, even_quiet=True)
     undo = [
         patch(owner, "can_fuse", _can_fuse(owner.can_fuse, recorder, safely)),
         patch(owner, "score_fusion_memory", _shared(owner.score_fusion_memory)),
@@ -55,6 +55,11 @@ def _fusion(recorder: Recorder, scheduler: Any) -> Fusion:
     return found
 
 
+def _asleep(recorder: Recorder) -> bool:
+    """Nothing is recorded now, and there is nothing to overrule either."""
+    return recorder.quiet and not listening().gate.overrides
+
+
 def _depends(first: Any, second: Any) -> bool:
     """Whether `second` comes after `first` in the data flow: Inductor's own test of vertical."""
     ancestors = second.ancestors
@@ -65,7 +70,7 @@ def _can_fuse(
     original: Callable[..., bool], recorder: Recorder, safely: Safely
 ) -> Callable[..., bool]:
     def can_fuse(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> bool:
-        attempt = safely(_begin, recorder, self, node1, node2)
+        attempt = None if _asleep(recorder) else safely(_begin, recorder, self, node1, node2)
         if attempt is None:
             return original(self, node1, node2, *args, **kwargs)
         fusion = _fusion(recorder, self)
@@ -203,7 +208,7 @@ def _score(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _screen(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
     def get_possible_fusions(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        fusion = safely(_fusion, recorder, self)
+        fusion = None if _asleep(recorder) else safely(_fusion, recorder, self)
         if fusion is None:
             return original(self, nodes, *args, **kwargs)
         fusion.phase = "screen"
@@ -246,7 +251,7 @@ def _with_forced(
 
 def _round(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
     def fuse_nodes_once(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        fusion = safely(_fusion, recorder, self)
+        fusion = None if _asleep(recorder) else safely(_fusion, recorder, self)
         if fusion is None:
             return original(self, nodes, *args, **kwargs)
         fusion.round += 1
@@ -254,15 +259,16 @@ def _round(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> 
         before = len(nodes)
         after = original(self, nodes, *args, **kwargs)
         safely(fusion.write_last)
-        recorder.emit(
-            FusionRound(
-                graph=fusion.lowering.id,
-                round=fusion.round,
-                nodes_before=before,
-                nodes_after=len(after),
-                fused=tuple(fusion.fused),
+        if not recorder.quiet:
+            recorder.emit(
+                FusionRound(
+                    graph=fusion.lowering.id,
+                    round=fusion.round,
+                    nodes_before=before,
+                    nodes_after=len(after),
+                    fused=tuple(fusion.fused),
+                )
             )
-        )
         return after
 
     return fuse_nodes_once
@@ -274,7 +280,7 @@ def _fuse(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> C
         _fusion(recorder, scheduler).fused.append(names)
 
     def fuse_two_nodes(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
-        fusion = safely(_fusion, recorder, self)
+        fusion = None if _asleep(recorder) else safely(_fusion, recorder, self)
         if fusion is not None:
             fusion.fusing = True
         try:
@@ -282,7 +288,7 @@ def _fuse(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> C
         finally:
             if fusion is not None:
                 fusion.fusing = False
-        safely(keep, self, node1, node2, answer)
+                safely(keep, self, node1, node2, answer)
         return answer
 
     return fuse_two_nodes
@@ -311,12 +317,15 @@ def _groups(
     original: Callable[..., None], recorder: Recorder, safely: Safely
 ) -> Callable[..., None]:
     def write(scheduler: Any) -> None:
+        if _asleep(recorder):
+            return
         fusion = _fusion(recorder, scheduler)
         lowering = fusion.lowering
         if not fusion.overruling.idle:
             fusion.overruling.finish([nest for node in scheduler.nodes for nest in _nests(node)])
         groups = tuple(group_of(node, lowering) for node in scheduler.nodes)
-        recorder.emit(FusionGroups(graph=lowering.id, groups=groups))
+        if not recorder.quiet:
+            recorder.emit(FusionGroups(graph=lowering.id, groups=groups))
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)

@@ -108,6 +108,8 @@ class Fusion:
 
     def write(self, attempt: Attempt, phase: Literal["screen", "commit"] | None = None) -> None:
         """Write the record of an attempt that is settled; `phase` where that has ended."""
+        if self.recorder.quiet:
+            return
         rule = reason = check = ""
         if not attempt.fused or attempt.cycle or attempt.said is not None or any(attempt.forced):
             rule, reason, check = explain(attempt)

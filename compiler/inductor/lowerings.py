@@ -72,7 +72,8 @@ class Lowerings:
     known: weakref.WeakKeyDictionary[object, Lowering] = field(
         default_factory=weakref.WeakKeyDictionary
     )
-    used: dict[str, int] = field(default_factory=dict)
+    used: dict[tuple[int, str], int] = field(default_factory=dict)
+    """How often an id came up since ids began to count from 0."""
 
 
 _all: weakref.WeakKeyDictionary[TraceWriter, Lowerings] = weakref.WeakKeyDictionary()
@@ -85,16 +86,21 @@ def _of(recorder: Recorder) -> Lowerings:
     return found
 
 
+def forget(recorder: Recorder) -> None:
+    """The hooks are taken away: another run of the same recording counts from the start."""
+    _all.pop(recorder.writer, None)
+
+
 def lowering_of(recorder: Recorder, graph: object) -> Lowering:
     """What is known of one `torch._inductor.graph.GraphLowering`."""
     lowerings = _of(recorder)
     found = lowerings.known.get(graph)
     if found is None:
-        found = lowerings.known[graph] = _new(lowerings, graph)
+        found = lowerings.known[graph] = _new(lowerings, graph, recorder)
     return found
 
 
-def _new(lowerings: Lowerings, graph: object) -> Lowering:
+def _new(lowerings: Lowerings, graph: object, recorder: Recorder) -> Lowering:
     parent = lowering_graph_id(
         bool(getattr(graph, "is_backward", False)), bool(getattr(graph, "is_inference", False))
     )
@@ -104,9 +110,12 @@ def _new(lowerings: Lowerings, graph: object) -> Lowering:
     inner = str(name) if name else "constants" if getattr(graph, "is_const_graph", False) else ""
     id = f"{base}/{inner}/lowered" if inner else f"{base}/lowered"
     # torch may lower several graphs of one compile (DDPOptimizer splits it): ids stay distinct
-    count = lowerings.used[id] = lowerings.used.get(id, 0) + 1
-    if count > 1:
-        id = f"{id}.{count}"
+    if not recorder.quiet:  # then it is a graph that was recorded before
+        count = lowerings.used[recorder.starts, id] = (
+            lowerings.used.get((recorder.starts, id), 0) + 1
+        )
+        if count > 1:
+            id = f"{id}.{count}"
     module = getattr(graph, "module", None)
     nodes = module.graph.nodes if module is not None else ()
     return Lowering(

@@ -90,7 +90,8 @@ class Overruling:
         self.gate.known(attempt.id)
         one, two = _operations(first), _operations(second)
         about = [override for override in self._current() if override.between(one, two)]
-        leading = next((o for o in about if o.choice == APART), about[0] if about else None)
+        about.sort(key=lambda override: (override.choice != APART, override.id != attempt.id))
+        leading = about[0] if about else None
         id = leading.id if leading is not None else attempt.id
         rule, words, check = ("", "", "") if attempt.fused else explain(attempt)
         ask = self.gate.asks and leading is None and (id, attempt.fused, rule) not in self._asked
@@ -105,12 +106,8 @@ class Overruling:
             self._keep(decided)
         if decision.id in self.gate.overrides:
             self._note(decided, attempt)
-        for other in about:
-            if leading is not None and other.choice == FUSE and leading.choice == APART:
-                refused = f"{leading.id} keeps two of their nodes apart"
-                self._ended[other.id] = Decided(
-                    self._named(other, attempt.fused), APART, refused=refused, wanted=FUSE
-                )
+        for other in about[1:]:
+            self._beside(about[0], other, attempt)
         return self._carry_out(decided, attempt)
 
     def _carry_out(self, decided: Decided, attempt: Attempt) -> bool:
@@ -121,6 +118,17 @@ class Overruling:
             attempt.veto = decided.decision.id
             attempt.fused = False
         return attempt.fused
+
+    def _beside(self, leading: Override, other: Override, attempt: Attempt) -> None:
+        """A second override about the same two groups; the first one keeps them apart."""
+        decision = self._named(other, attempt.fused)
+        if leading.choice != APART:
+            return
+        if other.choice == APART:
+            self._note(Decided(decision, APART, overridden=attempt.fused), attempt)
+        else:
+            refused = f"{leading.id} keeps two of their nodes apart"
+            self._ended[other.id] = Decided(decision, APART, refused=refused, wanted=FUSE)
 
     def _decision(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.engine.recording import current as listening
 from compiler.graphs.labels import copy_label, node_label
 from compiler.inductor.fusion_names import name_nodes
 from compiler.inductor.loops import loop_text
@@ -23,12 +24,16 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.virtualized import V
 
     original = Scheduler.fuse_nodes
-    safely = Safely(recorder, HOOK.name)
+    safely = Safely(recorder, HOOK.name, even_quiet=True)
 
     def write(nodes: Any) -> None:
+        if recorder.quiet and not listening().gate.overrides:
+            return
         lowering = lowering_of(recorder, V.graph)
         for node in nodes:
-            recorder.emit(describe(node, lowering, recorder))
+            note(node, lowering)
+            if not recorder.quiet:
+                recorder.emit(describe(node, lowering, recorder))
         name_nodes(nodes, lowering)
 
     def fuse_nodes(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
@@ -93,28 +98,33 @@ def domain_of(node: Any) -> tuple[Size, ...]:
     return tuple(flat)
 
 
-def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode:
-    """One initial scheduler node as a record."""
+def note(node: Any, lowering: Lowering) -> None:
+    """Keep what an initial scheduler node computes, for the hooks after this one."""
     name = node.get_name()
     nodes = sorted_nodes(computed_by(node), lowering)
-    origins = tuple(found.name for found in nodes)
     body = getattr(node, "_body", None)
     text = node_label(nodes)
     if hasattr(body, "root_block") and is_copy(body):
         text = copy_label(text)
-    lowering.operations[name] = origins
+    lowering.operations[name] = tuple(found.name for found in nodes)
     lowering.labels[name] = text
     realised = node.node.get_origin_node() if getattr(node, "node", None) is not None else None
     if realised is not None:
         lowering.realised[name] = realised.name
+
+
+def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode:
+    """One initial scheduler node as a record, once it is noted."""
+    name = node.get_name()
+    body = getattr(node, "_body", None)
     reads_writes = node.read_writes
     kind = kind_of(node)
     return SchedulerNode(
         graph=lowering.id,
         name=name,
         kind=kind,
-        origins=origins,
-        label=text or kind,
+        origins=lowering.operations[name],
+        label=lowering.labels[name] or kind,
         domain=domain_of(node),
         reads=tuple(dict.fromkeys(dependency.name for dependency in reads_writes.reads)),
         writes=tuple(dict.fromkeys(dependency.name for dependency in reads_writes.writes)),

@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 
 import torch
 
+from compiler.control.decisions import Decision, Gate
 from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
+from compiler.engine.recording import listening
+from compiler.engine.records.decisions import decided_record
 from compiler.pipeline import HOOKS
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper
@@ -26,6 +29,7 @@ class Recorded:
 
     lines: list[bytes] = field(default_factory=list)
     statuses: Sequence[HookStatus] = ()
+    gate: Gate = field(default_factory=Gate)
     _records: list[AnyRecord] | None = None
 
     @property
@@ -46,16 +50,24 @@ class Recorded:
 
 
 @contextlib.contextmanager
-def recording(until: Stage = "codegen", hooks: Sequence[Hook] = HOOKS) -> Iterator[Recorded]:
+def recording(
+    until: Stage = "codegen",
+    hooks: Sequence[Hook] = HOOKS,
+    overrides: dict[str, str] | None = None,
+    ask: Callable[[Decision], str] | None = None,
+) -> Iterator[Recorded]:
     """Everything compiled inside is recorded; it ends after `until`."""
     torch._dynamo.reset()
     recorded = Recorded()
-    recorder = Recorder(TraceWriter(recorded.lines.append), Settings(file="", until=until))
+    settings = Settings(file="", until=until, overrides=overrides or {})
+    recorder = Recorder(TraceWriter(recorded.lines.append), settings)
+    recorded.gate = Gate(overrides, lambda one: recorder.emit(decided_record(one)), ask)
     recorded.statuses, uninstall = install_all(
         [hook for hook in hooks if reached(hook.stage, until)], recorder
     )
     try:
-        yield recorded
+        with listening(recorder, recorded.gate):
+            yield recorded
     finally:
         uninstall()
         torch._dynamo.reset()
@@ -67,10 +79,13 @@ def record(
     until: Stage = "codegen",
     grad: bool = False,
     hooks: Sequence[Hook] = HOOKS,
+    overrides: dict[str, str] | None = None,
+    ask: Callable[[Decision], str] | None = None,
+    dynamic: bool | None = None,
 ) -> tuple[Recorded, Any]:
     """Compile and call once; (what was recorded, the output)."""
-    with recording(until, hooks) as recorded, torch.set_grad_enabled(grad):
-        output = torch.compile(function)(*inputs)
+    with recording(until, hooks, overrides, ask) as recorded, torch.set_grad_enabled(grad):
+        output = torch.compile(function, dynamic=dynamic)(*inputs)
         if grad:
             output.sum().backward()
     return recorded, output

@@ -63,6 +63,7 @@ class Accumulator:
     holder: Scope | None = None
     """The scope in which its registers start anew, if it has any."""
     guard: str = ""
+    """A condition that is true once for each element of its domain, where the loops have more."""
     tops: list[str] = field(default_factory=list)
     """Of an `exp_sum`: what each of its registers is relative to, the same in every lane."""
 
@@ -377,8 +378,7 @@ class Accumulators:
         array = accumulator.array
         old = self.values.load(array.base, array.address, scope)
         new = self.scalar.combine(accumulator.op, old, total, dtype)
-        text = self.values.store(array.base, array.address, new, scope)
-        scope.code.add(_guarded(accumulator.guard, text), statement.origins)
+        scope.code.add(self.values.store(array.base, array.address, new, scope), statement.origins)
 
     def _flush_index(self, accumulator: Accumulator, name: str, scope: Scope) -> None:
         array, indices = accumulator.array, accumulator.index_array

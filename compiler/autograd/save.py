@@ -1,0 +1,189 @@
+"""What crosses from the forward to the backward, decided: torch's min-cut, with overrides.
+
+`min_cut_rematerialization_partition` (torch/_functorch/partitioners.py) chooses; a value that an
+override names is marked with `CheckpointPolicy`, as selective activation checkpointing marks it,
+and the cut is made again. Both engines decide it here: `tcw/0/0/joint/save/relu`,
+`inductor/0/0/joint/save/relu`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils.checkpoint import CheckpointPolicy
+
+from compiler.autograd.partition import OVERRIDDEN, reasons_of
+from compiler.autograd.split import current
+from compiler.control.decisions import RECOMPUTE, SAVE, Decided, Decision, Detail, Gate
+
+Halves = tuple[fx.GraphModule, fx.GraphModule]
+
+KIND = "save"
+_MARKS = {SAVE: CheckpointPolicy.MUST_SAVE, RECOMPUTE: CheckpointPolicy.MUST_RECOMPUTE}
+_CUTS = 4
+"""A cut brings values that did not cross before, which may be overruled in turn: cuts at most."""
+
+
+class _Deciding(threading.local):
+    now = False
+
+
+_deciding = _Deciding()
+
+
+def deciding() -> bool:
+    """Whether this thread's cut is one of an engine that decides what is saved itself."""
+    return _deciding.now
+
+
+def decide_saved(
+    joint: fx.GraphModule,
+    halves: Halves | None,
+    cut: Callable[[], Halves],
+    gate: Gate,
+    graph: str,
+    engine: str,
+    keep_all: bool = True,
+) -> Halves:
+    """The halves of a joint graph after all its decisions.
+
+    `cut` splits `joint` as its nodes are marked; `halves` is what it answers before any is.
+    `graph` is the joint graph's id. `keep_all=False` keeps those decisions only that a person saw
+    or an override names.
+    """
+    outer, _deciding.now = _deciding.now, True
+    try:
+        return _decided(joint, halves or cut(), cut, gate, graph, engine, keep_all)
+    finally:
+        _deciding.now = outer
+
+
+def _decided(
+    joint: fx.GraphModule,
+    halves: Halves,
+    cut: Callable[[], Halves],
+    gate: Gate,
+    graph: str,
+    engine: str,
+    keep_all: bool,
+) -> Halves:
+    answers: dict[str, Decided] = {}
+    shown: set[str] = set()
+    failure = ""
+    for _ in range(_CUTS):
+        now = crossing(*halves)
+        nodes = {node.name: node for node in joint.graph.nodes}
+        new = [name for name in now if name in nodes and name not in answers]
+        reasons = reasons_of(current(), halves[0])
+        for name in new:
+            why, weight = reasons(name, now[name])
+            decision = _decision(nodes[name], now[name], why, weight, graph, engine, shown)
+            answers[name] = gate.answer(decision)
+        flips = {name: choice for name in new if (choice := answers[name].choice) != now[name]}
+        if not flips:
+            break
+        for name, choice in flips.items():
+            nodes[name].meta["recompute"] = _MARKS[choice]
+            nodes[name].meta[OVERRIDDEN] = choice
+        if (split := current()) is not None:
+            split.cuts.clear()
+        try:
+            halves = cut()
+        except Exception as error:  # torch cannot split it so: its own split stands
+            failure = f"torch's partitioner fails: {type(error).__name__}: {str(error)[:200]}"
+            break
+    final = crossing(*halves)
+    for name, answer in answers.items():
+        ended = _ended(answer, final.get(name, ""), failure)
+        if keep_all or name in shown or answer.decision.id in gate.overrides:
+            gate.keep(ended)
+        else:
+            gate.known(answer.decision.id)
+    return halves
+
+
+def _ended(answer: Decided, carried_out: str, failure: str) -> Decided:
+    """A decision as it went: torch's partitioner has the last word. `carried_out` is "" for what
+    does not cross any more."""
+    if not answer.overridden:
+        if answer.refused or not carried_out:
+            return answer
+        return Decided(answer.decision, carried_out)
+    if (carried_out or RECOMPUTE) == answer.choice:
+        return answer
+    why = failure or (
+        "rule min-cut: torch's partitioner keeps its own choice"
+        if carried_out
+        else "the backward does not need it any more, after the other overrides"
+    )
+    kept = carried_out or answer.decision.default
+    return Decided(answer.decision, kept, refused=why, wanted=answer.choice)
+
+
+def _decision(
+    node: fx.Node,
+    default: str,
+    why: str,
+    weight: float | None,
+    graph: str,
+    engine: str,
+    shown: set[str],
+) -> Decision:
+    illegal = forbidden(node, RECOMPUTE)
+
+    def detail() -> Detail:
+        shown.add(node.name)
+        return Detail(
+            origins=(node.name,),
+            means="kept from the forward until the backward, or computed again there",
+        )
+
+    return Decision(
+        graph=graph,
+        kind=KIND,
+        names=(node.name,),
+        default=default,
+        choices=(SAVE, RECOMPUTE),
+        rule="min-cut",
+        reason=why,
+        numbers=_numbers(node, weight),
+        forbidden={RECOMPUTE: illegal} if illegal else {},
+        detail=detail,
+        engine=engine,
+    )
+
+
+def crossing(forward: fx.GraphModule, backward: fx.GraphModule) -> dict[str, str]:
+    """Tensors that the forward computes and the backward needs: saved, or computed again."""
+    computed = {node.name for node in forward.graph.nodes if node.op == "call_function"}
+    found = {}
+    for node in backward.graph.nodes:
+        if node.name in computed and isinstance(node.meta.get("val"), torch.Tensor):
+            found[node.name] = SAVE if node.op == "placeholder" else RECOMPUTE
+    return found
+
+
+def forbidden(node: fx.Node, choice: str) -> tuple[str, str] | None:
+    """The rule that makes a choice illegal for this node, with its reason."""
+    if choice != RECOMPUTE:
+        return None
+    tags = getattr(node.target, "tags", ())
+    if torch.Tag.nondeterministic_seeded in tags:
+        return "random", f"{node.name} draws random numbers: a second draw gives others"
+    if getattr(getattr(node.target, "_schema", None), "is_mutable", False):
+        return "mutation", f"{node.name} writes to its input: it cannot run twice"
+    return None
+
+
+def _numbers(node: fx.Node, weight: float | None) -> dict[str, int | float]:
+    found: dict[str, int | float] = {}
+    value: Any = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and isinstance(value.numel(), int):
+        found["bytes"] = value.numel() * value.element_size()
+    if weight is not None:
+        found["weight"] = weight
+    return found

@@ -1,0 +1,51 @@
+"""torch's compile caches stand aside where decisions are overruled.
+
+Their keys know nothing of overrides: code that was compiled under others would be served, and ours
+would be stored for everybody. So a recording with overrides of Inductor's decisions, or one that a
+person drives, neither reads nor writes them.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from compiler.control.decisions import INDUCTOR, engine_of
+from compiler.control.hooks import Hook, Uninstall
+from compiler.control.recorder import Recorder
+
+
+def install(recorder: Recorder) -> Uninstall:
+    settings = recorder.settings
+    overruled = any(engine_of(id) == INDUCTOR for id in settings.overrides)
+    stack = ExitStack()
+    if overruled or recorder.live is not None:
+        import torch._functorch.config as functorch
+        import torch._inductor.config as inductor
+
+        stack.enter_context(inductor.patch(fx_graph_cache=False, fx_graph_remote_cache=False))
+        stack.enter_context(
+            functorch.patch(enable_autograd_cache=False, enable_remote_autograd_cache=False)
+        )
+        if settings.cached:
+            recorder.warn_once(
+                "torch's caches are not used: what they hold was compiled without these overrides"
+                if overruled
+                else "torch's caches are not used: what they serve cannot be stepped through",
+                asked=True,
+            )
+    return stack.close
+
+
+HOOK = Hook(
+    name="caches under overrides",
+    offers="no code from torch's caches where decisions are overruled",
+    needs=(
+        "torch._inductor.config:fx_graph_cache",
+        "torch._inductor.config:fx_graph_remote_cache",
+        "torch._functorch.config:enable_autograd_cache",
+        "torch._functorch.config:enable_remote_autograd_cache",
+    ),
+    install=install,
+    stage="autograd",
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+)
