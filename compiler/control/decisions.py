@@ -263,7 +263,8 @@ class Gate:
         ids = list(dict.fromkeys([*(one.decision.id for one in self.decided), *self._known]))
         for id in self.overrides:
             if id not in self._met:
-                yield id, next(iter(get_close_matches(id, ids, n=1, cutoff=0.75)), "")
+                same = [one for one in ids if engine_of(one) == engine_of(id)]
+                yield id, next(iter(get_close_matches(id, same, n=1, cutoff=0.75)), "")
 
     def keep(self, answer: Decided) -> str:
         """How a decision ended; answers the choice."""
