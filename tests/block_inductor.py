@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from compiler.trace.records import (
     Buffer,
     FusionGroup,
@@ -154,7 +156,7 @@ class Inductor:
         """Everything from the forward graph to its kernels, as `like` had it."""
         forward = f"{cid}/forward"
         lowered = f"{forward}/lowered"
-        nodes = self._nodes(self.data["lowered"][like])
+        nodes = self._from_captured(self._nodes(self.data["lowered"][like]), like)
         out.add(self._graph(forward, "forward", cid, nodes, cid, call))
         same = tuple(_from_itself(node) for node in nodes)
         out.add(self._graph(lowered, "lowered", cid, same, forward, call))
@@ -196,6 +198,17 @@ class Inductor:
                 )
             )
         return tuple(nodes)
+
+    def _from_captured(self, nodes: tuple[Node, ...], like: str) -> tuple[Node, ...]:
+        """Each input of the forward graph is that of the captured graph in the same place."""
+        rows = self.data["captured"][like.removesuffix("/forward")]
+        captured = [name for name, op, *_ in rows if op == "placeholder"]
+        inputs = [node.name for node in nodes if node.op == "placeholder"]
+        of = dict(zip(inputs, captured, strict=False)) if len(inputs) == len(captured) else {}
+        return tuple(
+            msgspec.structs.replace(node, origins=(of[node.name],)) if node.name in of else node
+            for node in nodes
+        )
 
     @staticmethod
     def _graph(

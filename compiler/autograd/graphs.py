@@ -35,7 +35,7 @@ from compiler.graphs.provenance import (
     with_inferred_lines,
 )
 from compiler.graphs.random_operations import random_operations
-from compiler.trace.records import Graph, Location
+from compiler.trace.records import Graph, Location, StageStart
 from compiler.trace.records.graph import GraphKind
 
 PARTITIONERS = {
@@ -186,6 +186,8 @@ def install(recorder: Recorder) -> Uninstall:
     aot_stage2_compile = aot_autograd.aot_stage2_compile
 
     def module_simplified(mod: Any, *args: Any, **kwargs: Any) -> Any:
+        if under_dynamo():
+            safely(recorder.emit, StageStart(stage="autograd", compile_id=current_compile_id()))
         state.captured.append(safely(describe_captured, mod) or Captured())
         state.sub_graphs = 0
         try:

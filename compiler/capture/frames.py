@@ -20,7 +20,7 @@ from compiler.capture.messages import first_line, in_short
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.trace.records import FrameEnd, FrameStart, Location
+from compiler.trace.records import FrameEnd, FrameStart, Location, StageStart
 
 FrameStatus = Literal["compiled", "empty", "skipped", "failed"]
 
@@ -122,6 +122,8 @@ def install(recorder: Recorder) -> Uninstall:
                 _end(recorder, frame, *_returned(frame, result, guarded))
                 if guarded:
                     recorder.compiled_in_call.append(frame.compile_id)
+                    if nesting() == 1:  # its code runs now
+                        recorder.emit(StageStart(stage="run", compile_id=frame.compile_id))
             return result
         finally:
             _stack.remove(frame)

@@ -13,11 +13,12 @@ from typing import Any
 
 from compiler.capture.code import function_location, instruction_location, user_name
 from compiler.capture.frames import nesting
+from compiler.capture.source_names import guard_name
 from compiler.capture.variables import fx_node, stack_value
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.trace.records import Bytecode, StackValue, Step
+from compiler.trace.records import Bytecode, NewGuard, StackValue, Step
 
 SETS_LOCALS = ("STORE_", "DELETE_", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "COPY_FREE_VARS")
 
@@ -53,6 +54,14 @@ class Stepper:
         self.attempts: list[_Attempt] = []
         """One for each nested compile, the running one last."""
         self.codes: dict[CodeType, str] = {}
+        self.installed: list[tuple[Any, NewGuard]] = []
+        """Guards since the last step, each with the set that it was added to."""
+
+    def guarded(self, guards: Any, guard: Any) -> None:
+        """Dynamo has added a guard to a set."""
+        kind = guard.create_fn_name()
+        new = NewGuard(kind=kind, name=guard_name(kind, guard.name))
+        self.installed.append((guards, new))
 
     def before(self, tx: Any) -> None:
         ip = tx.instruction_pointer
@@ -91,9 +100,19 @@ class Stepper:
                 nodes=_new_nodes(attempt, tx.output.graph),
                 renamed=renamed,
                 guards=len(tx.output.guards),
+                new_guards=self._new_guards(tx.output.guards),
             )
         )
         attempt.steps += 1
+
+    def _new_guards(self, guards: Any) -> tuple[NewGuard, ...]:
+        """Those added to the set of this attempt since the step before."""
+        if not self.installed:
+            return ()
+        mine = tuple(new for owner, new in self.installed if owner is guards)
+        nested = len(self.attempts) > 1
+        self.installed = [one for one in self.installed if nested and one[0] is not guards]
+        return mine
 
     def _attempt(self) -> _Attempt:
         """The attempt that runs now; those above it are compiles that nested in it and are over."""
@@ -202,6 +221,7 @@ def install(recorder: Recorder) -> Uninstall:
         return lambda: None
 
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+    from torch._guards import GuardsSet
 
     original = InstructionTranslatorBase.step
     stepper = Stepper(recorder)
@@ -214,13 +234,32 @@ def install(recorder: Recorder) -> Uninstall:
                 stepper.before(self)
         return original(self)
 
-    return patch(InstructionTranslatorBase, "step", step)
+    add = GuardsSet.add
+
+    @functools.wraps(add)
+    def add_guard(self: Any, guard: Any, *args: Any, **kwargs: Any) -> Any:
+        before = len(self)
+        answer = add(self, guard, *args, **kwargs)
+        if not recorder.quiet and recorder.compile_id and len(self) > before:
+            with safely:
+                stepper.guarded(self, guard)
+        return answer
+
+    return undo_all(
+        [
+            patch(InstructionTranslatorBase, "step", step),
+            patch(GuardsSet, "add", add_guard),
+        ]
+    )
 
 
 HOOK = Hook(
     name="instruction steps",
     offers="each bytecode instruction that Dynamo walks: stack, locals, nodes (--record steps)",
-    needs=("torch._dynamo.symbolic_convert:InstructionTranslatorBase.step",),
+    needs=(
+        "torch._dynamo.symbolic_convert:InstructionTranslatorBase.step",
+        "torch._guards:GuardsSet.add(guard)",
+    ),
     install=install,
     stage="capture",
     tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),

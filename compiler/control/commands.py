@@ -53,7 +53,8 @@ class Breakpoint(Part):
     """With `decision` or `rejection`: the kind of decision, `fuse`; "" for any."""
     rule: str = ""
     number_name: str = ""
-    """With `decision` or `rejection`: a number of the decision, `saved_bytes` …"""
+    """With `decision` or `rejection`: a number of the decision, `saved_bytes`, or part of its name,
+    `bytes` …"""
     at_least: float | None = None
     """… that must be at least this."""
     at_most: float | None = None

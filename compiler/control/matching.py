@@ -6,7 +6,7 @@ once per graph and breakpoint, so a recording without such breakpoints pays noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compiler.control.commands import Breakpoint
@@ -173,17 +173,18 @@ def at_place(wanted: Breakpoint, location: Location | None) -> bool:
 
 
 def _within(wanted: Breakpoint, question: Question) -> bool:
-    """Whether the number that is asked about lies within its bounds; without a name, any does."""
-    if wanted.at_least is None and wanted.at_most is None:
-        return not wanted.number_name or wanted.number_name in question.numbers
-    values: Sequence[float]
-    if wanted.number_name:
-        value = question.numbers.get(wanted.number_name)
-        values = () if value is None else (value,)
-    else:
-        values = tuple(question.numbers.values())
+    """Whether the number that is asked about is there, within its bounds; without a name any is."""
+    if not wanted.number_name and wanted.at_least is None and wanted.at_most is None:
+        return True
     return any(
         (wanted.at_least is None or value >= wanted.at_least)
         and (wanted.at_most is None or value <= wanted.at_most)
-        for value in values
+        for value in _values(wanted.number_name, question.numbers)
     )
+
+
+def _values(name: str, numbers: Mapping[str, float]) -> Sequence[float]:
+    """The number of this name; else all with it in their names: `bytes` is `saved_bytes` too."""
+    if name in numbers:
+        return (numbers[name],)
+    return tuple(value for known, value in numbers.items() if name in known)

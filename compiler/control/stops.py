@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from compiler.control.commands import Breakpoint, Mode
+from compiler.control.decisions import APART, FUSE
 from compiler.control.matching import DECISIONS, Matcher, at_place
 from compiler.control.places import Compiles, Place, Standing
 from compiler.trace.records import (
@@ -23,6 +24,7 @@ from compiler.trace.records import (
     EnginePart,
     FrameEnd,
     FrameStart,
+    FusionPair,
     Graph,
     GraphBreak,
     Location,
@@ -52,6 +54,9 @@ WORDS: dict[Mode, str] = {
 }
 """Each mode in words, as `Waiting.why` has it."""
 
+_INDUCTORS = "inductor/"
+"""What the ids of Inductor's decisions begin with."""
+
 _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompile, Decided)
 """Records at which a compile that was told to pause stands still."""
 
@@ -71,6 +76,26 @@ class Question(Protocol):
     def rule(self) -> str: ...
     @property
     def numbers(self) -> Mapping[str, float]: ...
+
+
+class _Pair:
+    """A pair that Inductor weighed, as the decision that it is."""
+
+    kind = FUSE
+
+    def __init__(self, pair: FusionPair) -> None:
+        self.id = pair.id
+        self.graph = pair.graph.removesuffix("/lowered")
+        self.default = FUSE if pair.fused else APART
+        self.rule = pair.rule or (pair.kind if pair.fused else "")
+        shared = pair.shared_bytes
+        self.numbers: Mapping[str, float] = {} if shared is None else {"shared_bytes": shared}
+        self.key = _key(self)
+
+
+def _key(question: Question) -> tuple[str, str]:
+    """What is the same of a decision that comes again in a later round."""
+    return question.id, question.rule if question.default == APART else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +128,8 @@ class Stops:
         self._announced: set[str] = set()
         """Ids of decisions that were met before their answer, which comes later: at once, or when
         the engine knows how it ended."""
+        self._weighed: set[tuple[str, str]] = set()
+        """Inductor's pairs: id, and the rule that keeps them apart or ""."""
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
@@ -124,7 +151,7 @@ class Stops:
 
     def after(self, record: Record) -> Stop | None:
         """Why to stop after this record; None to go on."""
-        if isinstance(record, Run):
+        if isinstance(record, Run | EnginePart):
             self._start_over()
             return None
         if isinstance(record, Asked):
@@ -135,6 +162,13 @@ class Stops:
                 self._announced.remove(record.id)
                 return None
             stop = self._at_decision(record)
+        elif isinstance(record, FusionPair) and record.id.startswith(_INDUCTORS):
+            # tcw has a `Decided` for each; of Inductor's only those that a person was shown
+            pair = _Pair(record)
+            if record.within or pair.key in self._weighed:
+                return None
+            self._weighed.add(pair.key)
+            stop = self._at_decision(pair)
         else:
             stop = self._at_breakpoint(record, entered) or self._by_mode(record, ended)
         if stop is None and self._paused and isinstance(record, _PLACES):
@@ -147,6 +181,7 @@ class Stops:
         The place is that of the decision's graph from here on.
         """
         self._announced.add(question.id)
+        self._weighed.add(_key(question))
         self.place.graph, self.place.location = question.graph, None
         stop = self._at_decision(question)
         if stop is None and self._paused:
@@ -158,12 +193,13 @@ class Stops:
         return self._matcher.location(question)
 
     def _start_over(self) -> None:
-        """Another run: nothing of the one before is seen any more."""
+        """Another run, or another engine: ids count from the start, and all is met anew."""
         self.place = Place()
         self._compiles = Compiles()
         self._matcher = Matcher()
         self._from = None
         self._announced.clear()
+        self._weighed.clear()
 
     def _follow(self, record: Record) -> tuple[bool, Standing | None]:
         """Keep track of where it is. Answers whether Dynamo came to another line, and the
@@ -180,7 +216,7 @@ class Stops:
             if left is not None and left.compile_id == record.compile_id:
                 self._from = None
                 return False, left
-        elif isinstance(record, CallStart | EnginePart):
+        elif isinstance(record, CallStart):
             self._compiles.forget()
             self._from = None
         return False, None

@@ -16,6 +16,7 @@ from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up, strict
+from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import comments, constants, devices, donated, outputs_of_the_user
 from compiler.engine.products import products
 from compiler.engine.recording import current, watched
@@ -77,6 +78,7 @@ def _compiled(
     def goes_on(stage: Stage) -> None:
         if not reached(stage, until):
             raise Ended
+        records.enters(stage)
 
     goes_on("lowering")
     found = devices(module)
@@ -107,7 +109,8 @@ def _compiled(
         with dynamo_timed("tcw.codegen"):
             isa = detect()
             lines = comments(module) if recorder is not None else {}
-            code = unit(planned, fusion.program, Vocabulary(isa), lines)
+            ask = asking(gate, graph)
+            code = unit(planned, fusion.program, Vocabulary(isa), lines, ask)
             artifact = assemble(planned, fusion.program, code.kernels, code.code, isa)
         records.generated(planned, code, artifact)
         goes_on("build")

@@ -19,6 +19,7 @@ from compiler.inductor import (
     phases,
     scheduler_nodes,
     shadow,
+    stage_starts,
     until,
 )
 
@@ -39,4 +40,5 @@ HOOKS: tuple[Hook, ...] = (
     cached.HOOK,
     kernel_builds.HOOK,
     shadow.HOOK,
+    stage_starts.HOOK,
 )

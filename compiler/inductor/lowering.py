@@ -19,7 +19,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
 from compiler.graphs.provenance import Made, kept_lines, made_in, replaced_names, replaced_node
-from compiler.inductor.lowerings import Lowering, lowering_of
+from compiler.inductor.lowerings import Lowering, forget, lowering_of
 from compiler.trace.records import Graph, Location, Lowered, Node
 
 _MAX_NAMES = 8
@@ -36,7 +36,7 @@ def install(recorder: Recorder) -> Uninstall:
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
     ]
 
-    return undo_all(undo)
+    return undo_all([lambda: forget(recorder), *undo])
 
 
 _PASSES = ("_recursive_joint_graph_passes", "_recursive_post_grad_passes")

@@ -86,6 +86,11 @@ def _of(recorder: Recorder) -> Lowerings:
     return found
 
 
+def forget(recorder: Recorder) -> None:
+    """The hooks are taken away: another run of the same recording counts from the start."""
+    _all.pop(recorder.writer, None)
+
+
 def lowering_of(recorder: Recorder, graph: object) -> Lowering:
     """What is known of one `torch._inductor.graph.GraphLowering`."""
     lowerings = _of(recorder)

@@ -122,9 +122,13 @@ class Passes:
         self._running.passes.append(started)
         return started
 
+    def _now(self) -> float:
+        """A clock that stands still while a person is waited for."""
+        return time.perf_counter() - self.recorder.aside_seconds
+
     def _begin(self, module: fx.GraphModule) -> tuple[Snapshot, float]:
         """What a pass finds; what the pass around it has changed so far is recorded first."""
-        now = time.perf_counter()
+        now = self._now()
         found = snapshot(module.graph)
         if self._running.passes and self._running.passes[-1].module is module:
             self._changed(self._running.passes[-1], found, now)
@@ -138,7 +142,7 @@ class Passes:
         if ended not in running:
             return
         del running[running.index(ended) + 1 :]
-        now = time.perf_counter()
+        now = self._now()
         after = snapshot(ended.module.graph)
         self._changed(ended, after, now)
         running.pop()

@@ -34,6 +34,8 @@ class _Open:
     torch_start_ns: int
     cpu: float = 0.0
     """CPU seconds at its start."""
+    aside: float = 0.0
+    """`Recorder.aside_seconds` at its start."""
     last_end: float = 0.0
     """End of the last child: the phase cannot end before it."""
 
@@ -62,7 +64,8 @@ class Phases:
         # torch forgets phases when a compile starts over; phases from before our hook are unknown
         del stack[depth:]
         parent = stack[-1] if stack else None
-        start = self._seconds(wall_ns)
+        aside = self.recorder.aside_seconds
+        start = self._seconds(wall_ns) - aside
         if parent is not None:
             start = max(start, parent.start)  # the wall clock may be set back
         stack.append(
@@ -73,7 +76,8 @@ class Phases:
                 start=start,
                 parent=parent.id if parent else None,
                 torch_start_ns=wall_ns,
-                cpu=cpu_seconds(),
+                cpu=cpu_seconds() - self.recorder.aside_cpu_seconds,
+                aside=aside,
             )
         )
 
@@ -87,7 +91,8 @@ class Phases:
             return
         phase = stack[index]
         del stack[index:]
-        end = max(phase.start + (wall_ns - start_ns) / 1e9, phase.last_end)
+        aside = self.recorder.aside_seconds - phase.aside
+        end = max(phase.start + (wall_ns - start_ns) / 1e9 - aside, phase.start, phase.last_end)
         if stack:
             stack[-1].last_end = max(stack[-1].last_end, end)
         self.recorder.emit(
@@ -100,7 +105,7 @@ class Phases:
                 compile_id=phase.compile_id,
                 call=self.recorder.call,
                 thread=threading.get_ident(),
-                cpu_seconds=max(0.0, cpu_seconds() - phase.cpu),
+                cpu_seconds=max(0.0, cpu_seconds() - self.recorder.aside_cpu_seconds - phase.cpu),
             )
         )
 

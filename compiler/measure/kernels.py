@@ -35,8 +35,8 @@ class CompiledGraph(Protocol):
         """Names of the functions that it calls, library calls left out."""
         ...
 
-    def code(self, kernel: str) -> str:
-        """A kernel's code without its name and comments; "" where that is not known."""
+    def text(self, kernel: str) -> str:
+        """A kernel's text, as `Kernel.text` is of a recording; "" where that is not known."""
         ...
 
     def run(self, arguments: list[Any]) -> Any:
@@ -59,6 +59,8 @@ class Replay:
     run: Step
     restored: list[Shadow]
     """What a second run would find otherwise than the first."""
+    shadows: Shadows
+    """All memory that it works on: steps may know no more than addresses in it."""
 
     def prepare(self) -> Prepared:
         """Put back what the last run changed, if that matters: not part of the time."""
@@ -80,7 +82,7 @@ def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     if not steps:
         raise NotAlone("the call did not run them")
     run = graph.together(steps)
-    return Replay(run, _not_repeatable(run, shadows))
+    return Replay(run, _not_repeatable(run, shadows), shadows)
 
 
 def _not_repeatable(run: Step, shadows: Shadows) -> list[Shadow]:

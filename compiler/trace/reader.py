@@ -13,6 +13,9 @@ import msgspec
 
 from compiler.trace.records import SCHEMA_VERSION, AnyRecord, End, Start
 
+CHUNK = 4 << 20
+"""Bytes that are read at once: a trace is never in memory a second time, as bytes."""
+
 
 class TraceError(Exception):
     """The file is no trace, or of a schema that this version cannot read."""
@@ -97,8 +100,9 @@ class FileFollower:
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
 
-    def read(self) -> bytes:
-        return self._file.read()
+    def read(self, size: int = -1) -> bytes:
+        """The next `size` bytes at most; all that there are for -1."""
+        return self._file.read(size)
 
     def close(self) -> None:
         self._file.close()
@@ -115,7 +119,7 @@ class Trace:
     @property
     def complete(self) -> bool:
         """Whether the recording was ended by its writer."""
-        return any(isinstance(record, End) for record in reversed(self.records[-16:]))
+        return any(isinstance(record, End) for record in reversed(self.records))
 
 
 def read_trace(path: Path) -> Trace:
@@ -125,7 +129,10 @@ def read_trace(path: Path) -> Trace:
     where it cannot be read.
     """
     decoder = TraceDecoder()
-    records = decoder.feed(path.read_bytes())
+    records: list[AnyRecord] = []
+    with path.open("rb") as file:
+        while data := file.read(CHUNK):
+            records.extend(decoder.feed(data))
     if decoder.start is None and not records:
         name = os.fspath(path)
         raise TraceError(f"{name} is not a tcw trace: no line of it is a record")

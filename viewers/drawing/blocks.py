@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
@@ -23,6 +23,8 @@ MOST = 300
 """Blocks from which on a graph is folded by module."""
 CHUNKS = 150
 """Pieces of a graph that is too large and has no modules."""
+ALL = 20_000
+"""Blocks that are drawn at once where the reader asks for all."""
 SCALES = ("groups", "ops", "shapes")
 
 Kind = Literal["input", "weight", "group", "call", "op", "module"]
@@ -47,7 +49,7 @@ class Block:
     """Scheduler nodes of a fusion group."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Diagram:
     """What is drawn of a graph: blocks in topological order, and the edges between them."""
 
@@ -75,6 +77,15 @@ class Diagram:
         for number, block in enumerate(self.blocks):
             if block.kernel:
                 found.setdefault(block.kernel, []).append(number)
+        return found
+
+    @cached_property
+    def users(self) -> dict[str, list[int]]:
+        """Name of a node -> the nodes that read it."""
+        found: dict[str, list[int]] = {}
+        for index, node in enumerate(self.graph.nodes):
+            for name in node.inputs:
+                found.setdefault(name, []).append(index)
         return found
 
     @cached_property
@@ -145,17 +156,31 @@ class _Piece:
     fold: str = ""
 
 
+def all_key(graph: Graph) -> str:
+    """In a view's `unfolded`: the graph is not folded by module."""
+    return f"{graph.id}:draw:all"
+
+
 def diagram(view: View) -> Diagram | None:
     """The graph that is looked at, as the view wants it drawn; None where there is no graph."""
     graph = view.graph()
     if graph is None:
         return None
     folds = frozenset(key for key in view.unfolded if key.startswith(f"{graph.id}:draw:"))
-    key = ("diagram", graph.id, view.scale, view.weights, folds)
-    known = view.facts.kept.get(key)
-    if not isinstance(known, Diagram):
-        known = view.facts.kept[key] = _Maker(view, graph, folds).diagram()
+    made = len(view.facts.kernels_of.get(graph.compile_id, ()))
+    made += len(view.recording.all(FusionGroups))
+    key = (id(graph), view.scale, view.weights, view.predicted, folds, made)
+    known = _kept.pop(key, None) or _Maker(view, graph, folds).diagram()
+    _kept[key] = known
+    while len(_kept) > KEPT:
+        del _kept[next(iter(_kept))]
     return known
+
+
+KEPT = 12
+_kept: dict[tuple[object, ...], Diagram] = {}
+"""The last diagrams, which hold their graphs: a trace that grows, or a reader who goes back and
+forth in time, draws the same graph again and again."""
 
 
 class _Maker:
@@ -200,9 +225,11 @@ class _Maker:
     def _pieces(self) -> list[_Piece]:
         """The nodes, each in one piece; those that are drawn as lines only are in none."""
         drawn = [i for i in range(len(self.graph.nodes)) if not self.dissolved[i]]
-        pieces = self._of(drawn, "")
-        if len(pieces) <= MOST:
-            return pieces
+        most = ALL if all_key(self.graph) in self.unfolded else MOST
+        if len(drawn) <= most or self.group_of:
+            pieces = self._of(drawn, "")
+            if len(pieces) <= most:
+                return pieces
         return self._folded(drawn, 0, "")
 
     def _folded(self, drawn: Sequence[int], depth: int, inside: str) -> list[_Piece]:
@@ -221,8 +248,7 @@ class _Maker:
                 pieces.append(_Piece(key, run, None, module, key))
             else:
                 opened = self._of(run, key)
-                deeper = _runs(self.graph, run, depth + 1)
-                if len(opened) > MOST and len(deeper) > 1:
+                if len(opened) > MOST:
                     opened = self._folded(run, depth + 1, key)
                 pieces.extend(opened)
         return pieces
@@ -318,27 +344,53 @@ class _Maker:
         group, kernel = piece.group, piece.group.kernel
         name = kernel.id if kernel else ""
         call = kernel is not None and kernel.language == "aten"
-        words = f"{name} {kernel_label(kernel)}" if kernel else short_label(group.label)
-        hue = -1 if call else self._hue(name or group.name, words)
+        whole = replace(group, alone=True)
+        hue = -1 if call else self._hue(name or group.name, self._group_words(whole))
         if self.scale or piece.key.startswith(f"{self.graph.id}:draw:node:"):
             one = self._single(piece, nodes[0], indices)
-            kind: Kind = "call" if call and nodes[0].name == _last(nodes).name else "op"
+            kind: Kind = "call" if call and not is_view(nodes[0]) else "op"
             return Block(
                 one.key, one.title, one.lines, indices, kind, hue, name, piece.fold, group.nodes
             )
         if call:
             return self._call(piece, nodes, indices, name)
-        label = kernel_label(kernel) if kernel and group.alone else short_label(group.label)
-        title = f"{name} {label}".strip()
+        title = self._group_words(group)
         fold = piece.fold if len(nodes) > 1 else ""
         return Block(
             piece.key, title, _operations(nodes, 3), indices, "group", hue, name, fold, group.nodes
         )
 
+    def _group_words(self, group: _Group) -> str:
+        """`k4 softmax`. Where too many operations are listed: those of the user's program."""
+        kernel = group.kernel
+        label = kernel_label(kernel) if kernel and group.alone else short_label(group.label)
+        if label.endswith("…"):
+            known = self.view.facts.operations
+            records = (known.get((self.graph.id, operation)) for operation in group.nodes)
+            names = [origin for record in records if record for origin in record.origins]
+            nodes = self.view.facts.nodes(self.graph.id)
+            label = self._purpose([nodes[name] for name in names if name in nodes]) or label
+        return f"{kernel.id if kernel else ''} {label}".strip()
+
+    def _purpose(self, nodes: Sequence[Node]) -> str:
+        """The captured operations that nodes come from; "" where the trace does not say."""
+        graph, names = self.graph, dict.fromkeys(n.name for n in nodes if not is_view(n))
+        while graph.kind != "captured":
+            known = self.view.facts.nodes(graph.id)
+            origins = (known[name].origins for name in names if name in known)
+            names = dict.fromkeys(name for group in origins for name in group)
+            parent = self.view.recording.graphs.get(graph.parent)
+            if parent is None or parent is graph:
+                return ""
+            graph = parent
+        known = self.view.facts.nodes(graph.id)
+        targets = (short_target(known[name].target) for name in names if name in known)
+        return short_label(", ".join(dict.fromkeys(targets)))
+
     def _call(
         self, piece: _Piece, nodes: list[Node], indices: tuple[int, ...], kernel: str
     ) -> Block:
-        main = _last([n for n in nodes if not is_view(n)] or nodes)
+        main = ([n for n in nodes if not is_view(n)] or nodes)[-1]
         words = short_target(main.target)
         of = main.module.rpartition(".")[2]
         recorded = piece.group.kernel.label if piece.group and piece.group.kernel else ""
@@ -367,10 +419,6 @@ class _Maker:
             lines = (value or several or "no shape recorded",)
         kind = "op"
         return Block(piece.key, title, lines, indices, kind, fold=piece.fold)
-
-
-def _last(nodes: Sequence[Node]) -> Node:
-    return nodes[-1]
 
 
 def _operations(nodes: Iterable[Node], most: int) -> tuple[str, ...]:
@@ -469,25 +517,38 @@ def _group_of(view: View, graph: Graph, groups: list[_Group]) -> dict[str, _Grou
 
 
 def _runs(graph: Graph, nodes: Sequence[int], depth: int) -> list[tuple[str, list[int]]]:
-    """Runs of nodes of one module, no more than can be drawn."""
+    """Runs of nodes of one module, as deep in the tree of modules as can be drawn; neighbours stand
+    together where even the outermost modules are too many."""
+    runs: list[tuple[str, list[int]]] = []
     for levels in range(4 + depth, -1, -1):
-        runs: list[tuple[str, list[int]]] = []
+        runs = []
         for index in nodes:
             module = _owner(graph.nodes[index].module, max(levels, 1) if depth else levels)
             if not runs or runs[-1][0] != module:
                 runs.append((module, []))
             runs[-1][1].append(index)
-        if len(runs) <= MOST:
+            if len(runs) > MOST and levels:
+                break
+        else:
             break
     if len(runs) > 1 and any(module for module, _ in runs):
-        return [(module or "the model itself", run) for module, run in runs]
-    size = -(-len(nodes) // CHUNKS)
-    if size < 2:
-        return [(f"op {i}", [i]) for i in nodes]
+        named = [(module or "the model itself", run) for module, run in runs]
+        return named if len(named) <= MOST else _joined(named)
+    size = max(2, -(-len(nodes) // CHUNKS))
     chunks = [list(nodes[at : at + size]) for at in range(0, len(nodes), size)]
     return [(f"ops {at * size + 1}–{at * size + len(c)}", c) for at, c in enumerate(chunks)]
 
 
+def _joined(runs: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+    size = -(-len(runs) // CHUNKS)
+    found = []
+    for at in range(0, len(runs), size):
+        part = runs[at : at + size]
+        found.append((f"{part[0][0]} – {part[-1][0]}", [index for _, run in part for index in run]))
+    return found
+
+
+@lru_cache(maxsize=4096)
 def _owner(module: str, levels: int) -> str:
     """`layers.0.attention.q`: with 0 levels `layers.0`, the numbered block; with 1 one more …"""
     parts = module.split(".")

@@ -198,7 +198,7 @@ def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge], own: bool =
             if node >= count:
                 return None
             start = centres[node] - widths[node] // 2
-            inside = range(start + 1, start + widths[node] - 1)
+            inside = range(start, start + widths[node])
             free = (column for column in inside if column not in taken)
             return min(free, key=lambda column: abs(column - centres[node]), default=None)
 

@@ -72,7 +72,10 @@ def _above(net: Net, index: int, nets: list[Net], feet: dict[int, int]) -> set[i
     found = set()
     for node, column in net.ends:
         other = feet.get(column)
-        if other is not None and other != index and (node, column) not in nets[other].ends:
+        if other is None or other == index:
+            continue
+        low, high = nets[other].span
+        if low < high or (node, column) not in nets[other].ends:
             found.add(other)
     return found
 

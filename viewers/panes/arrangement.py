@@ -8,9 +8,12 @@ from functools import partial
 
 from viewers.panes import (
     autograd,
+    breakpoints,
     breaks,
     bytecode,
     cache,
+    changes,
+    decided,
     engines,
     findings,
     fusion,
@@ -22,13 +25,18 @@ from viewers.panes import (
     memory,
     nests,
     node,
+    notes,
     output,
+    overrides,
     overview,
     pair_loops,
     picture,
     recompiles,
+    score,
+    settings,
     source,
     stack,
+    what_if,
 )
 from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
@@ -76,6 +84,12 @@ PANES: dict[str, Pane] = {
     "memory": memory.content,
     "autograd": autograd.content,
     "output": output.content,
+    "score": score.content,
+    "notes": notes.content,
+    "breakpoints": breakpoints.content,
+    "overrides": overrides.content,
+    "settings": settings.content,
+    "decisions": decided.content,
     "source-step": source.stepped,
     "bytecode": bytecode.content,
     "stack": stack.content,
@@ -83,6 +97,9 @@ PANES: dict[str, Pane] = {
     "frame": locals_.frame,
     "growing": growing.graph,
     "growing-guards": growing.guards,
+    "what-if": what_if.verdict,
+    "diff": changes.diff,
+    "changed": changes.changed,
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
@@ -170,6 +187,18 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("fusion"),), 7),
         ),
     ),
+    "predict": Arrangement(
+        _columns((1, "loops-a"), (1, "loops-b")),
+        top=Slot("source", lines=6),
+        narrow=(Slot("loops-a"), Slot("loops-b")),
+        focus="loops-a",
+    ),
+    "score": Arrangement(
+        _columns((3, "score"), (2, "source")), narrow=(Slot("score"),), focus="score"
+    ),
+    "notes": Arrangement(
+        _columns((3, "notes"), (2, "source")), narrow=(Slot("notes"),), focus="notes"
+    ),
     "kernels": Arrangement(
         _columns((2, "kernels"), (3, "kernel")),
         narrow=(Slot("kernels"), Slot("kernel")),
@@ -196,6 +225,12 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("growing-guards"),), 4),
         ),
     ),
+    "what-if": Arrangement(
+        _columns((7, "diff"), (4, "changed")),
+        top=Slot("what-if", 0),
+        narrow=(Slot("what-if", 0), Slot("diff", 3), Slot("changed", 2)),
+        focus="diff",
+    ),
     "engines": Arrangement(
         (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),
         narrow=(Slot("engines"), Slot("engine-b")),
@@ -203,7 +238,58 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
     ),
     "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
+    "start": Arrangement(
+        (Column((Slot("source"),), 3), Column((Slot("settings", 5), Slot("breakpoints", 2)), 2)),
+        narrow=(Slot("source"),),
+        focus="source",
+    ),
+    "settings": Arrangement(
+        _columns((2, "settings"), (3, "overview")), narrow=(Slot("settings"),), focus="settings"
+    ),
+    "decision": Arrangement(
+        (Column((Slot("source"),)), Column((Slot("decisions"), Slot("graph")))),
+        narrow=(Slot("source"), Slot("decisions")),
+        focus="decisions",
+        wide=_columns((3, "source"), (3, "graph"), (4, "decisions")),
+    ),
+    "breakpoints": Arrangement(
+        _columns((3, "breakpoints"), (2, "source")),
+        narrow=(Slot("breakpoints"),),
+        focus="breakpoints",
+    ),
+    "overrides": Arrangement(
+        _columns((3, "overrides"), (2, "fusion")), narrow=(Slot("overrides"),), focus="overrides"
+    ),
 }
+
+PRESENTED: dict[str, tuple[str, ...]] = {
+    "overview": ("overview", "findings"),
+    "source": ("graph", "kernel"),
+    "steps": ("bytecode", "growing"),
+    "break": ("break", "sides"),
+    "fusion": ("loops-a", "loops-b"),
+    "recompiles": ("cache", "causes"),
+}
+"""Arrangement -> the panes that an audience sees of it."""
+
+
+def presented(name: str) -> Arrangement:
+    """The arrangement for an audience: a few lines of source above two panes at most."""
+    arrangement = ARRANGEMENTS[name]
+    slots = [slot for column in arrangement.columns for slot in column.slots]
+    if arrangement.top is not None:
+        slots.insert(0, arrangement.top)
+    sources = [slot.pane for slot in slots if slot.pane.startswith("source")]
+    others = [slot.pane for slot in slots if not slot.pane.startswith("source")]
+    panes = PRESENTED.get(name, tuple(others[:2])) or tuple(sources)
+    shown = sources[:1] or (["source"] if name == "fusion" else [])
+    return Arrangement(
+        _columns(*((1, pane) for pane in panes)),
+        top=Slot(shown[0], lines=6) if shown and panes[0] != shown[0] else None,
+        narrow=tuple(Slot(pane) for pane in panes),
+        focus=panes[0],
+    )
+
 
 STAGES = {
     "capture": "source",

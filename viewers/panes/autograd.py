@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from compiler.control.decisions import RECOMPUTE, SAVE
 from compiler.trace import refs
-from compiler.trace.records import Partition, SavedValue
+from compiler.trace.records import Asked, Decided, Partition, SavedValue
 from compiler.trace.refs import Ref
+from viewers.panes.fusion import asked_about, waiting_id
 from viewers.panes.names import line_text
-from viewers.panes.rows import Content, Role, Row, empty, pad, pad_left, text, wrap
+from viewers.panes.rows import Content, Role, Row, Span, empty, pad, pad_left, text, wrap
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.words import bytes_text, plural, shape_text
 
 ROLES: dict[str, Role] = {"saved": "hot", "recomputed": "accent", "input": "dim"}
 """What costs memory first, then what costs time, then what is there anyway."""
+CHOICES = {SAVE: "saved", RECOMPUTE: "recomputed"}
 
 
 def split_of(view: View) -> Partition | None:
     """How the joint graph of this compile was cut; None where it has no backward."""
     found = reversed(view.recording.all(Partition))
     return next((split for split in found if split.compile_id == view.compile_id), None)
+
+
+def save_decisions(view: View) -> dict[str, Decided]:
+    """Node -> the last answer to whether it is saved or computed again, of this compile."""
+    joint = f"{view.compile_id}/joint"
+    found = (one for one in view.recording.all(Decided) if one.kind == SAVE)
+    return {one.id.rpartition("/")[2]: one for one in found if one.graph == joint}
+
+
+def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Decided]) -> str:
+    """The decision behind a value: as it was recorded, else as an override names it."""
+    if value.choice == "input":
+        return ""
+    if value.node in decided:
+        return decided[value.node].id
+    start = view.recording.start
+    engine = view.engine or (start.settings.engine if start is not None else "")
+    return f"{engine}/{split.joint}/{SAVE}/{value.node}" if engine else ""
 
 
 def _sorted(split: Partition) -> list[SavedValue]:
@@ -37,12 +58,14 @@ def reason(view: View, width: int) -> list[Row]:
     """The value that is selected, and in full why it is kept or computed again."""
     split = split_of(view)
     values = split.values if split is not None else ()
+    decided = save_decisions(view)
     for value in values:
         if split is not None and refs.node(split.forward, value.node) == view.ref:
             title = f"{value.node}   {value.choice}   {bytes_text(value.bytes)}"
             lines = wrap(value.reason, width - 2)[:2]
+            id = text(_id(view, split, value, decided), "dim")
             return [
-                Row(body=(text(title, "strong"),), heading=True),
+                Row(body=(text(title, "strong"),), right=(id, (" ", "text")), heading=True),
                 *(Row(body=((line, "dim"),)) for line in [*lines, *[""] * (2 - len(lines))]),
             ]
     return []
@@ -52,28 +75,87 @@ def content(view: View, width: int) -> Content:
     split = split_of(view)
     name = view.compile_id
     if split is None:
-        why = f"{name or 'this recording'} has no backward"
-        return Content("autograd", name, rows=empty(width, why, view.not_reached("autograd")))
-    values = _sorted(split)
+        return _deciding(view, width)
+    values, decided = _sorted(split), save_decisions(view)
     column = max([8, *(len(value.node) for value in values)]) + 1
-    rows = [_value(split, value, min(column, 24), width >= 84) for value in values]
+    rows = [_value(view, split, value, decided, min(column, 24), width >= 84) for value in values]
     saved = sum(value.choice == "saved" for value in values)
     words = f"{saved} saved, {bytes_text(split.saved_bytes)} · "
     words += f"{plural(split.recomputed, 'operation')} run again"
     return Content("autograd", name, ((words, "dim"),), rows)
 
 
-def _value(split: Partition, value: SavedValue, column: int, wide: bool) -> Row:
+def _value(
+    view: View,
+    split: Partition,
+    value: SavedValue,
+    decided: dict[str, Decided],
+    column: int,
+    wide: bool,
+) -> Row:
     shape = shape_text(value.tensor.shape) if value.tensor else ""
+    answer = decided.get(value.node)
+    id = _id(view, split, value, decided)
     return Row(
-        gutter=((line_text(value.location), "faint"),),
+        gutter=((line_text(value.location), "faint"), _mark(answer)),
         body=(
             text(pad(cut(value.node, column - 1), column)),
             text(pad(value.choice, 11), ROLES[value.choice]),
             (pad_left(bytes_text(value.bytes), 9), "dim"),
             text("  " + (pad(shape, 14) if wide else ""), "faint"),
-            text(value.reason, "dim"),
+            *_why(answer, value.reason),
         ),
         ref=refs.node(split.forward, value.node),
         key=f"saved:{value.node}",
+        copies=id,
+        decision=id,
+    )
+
+
+def _mark(answer: Decided | None) -> Span:
+    changed = answer is not None and (answer.overridden or answer.refused)
+    return ("* ", "warn") if changed else ("  ", "text")
+
+
+def _why(answer: Decided | None, reason: str) -> tuple[Span, ...]:
+    if answer is not None and answer.refused:
+        return (text(f"{answer.wanted} refused: {answer.refused}", "warn"),)
+    if answer is not None and answer.overridden:
+        return (("your choice  ", "warn"), text(reason, "dim"))
+    return (text(reason, "dim"),)
+
+
+def _deciding(view: View, width: int) -> Content:
+    """What is decided so far, before the joint graph is cut."""
+    name, decided = view.compile_id, save_decisions(view)
+    asked = asked_about(view, waiting_id(view))
+    if asked is not None and asked.kind != SAVE:
+        asked = None
+    if not decided and asked is None:
+        why = f"{name or 'this recording'} has no backward"
+        return Content("autograd", name, rows=empty(width, why, view.not_reached("autograd")))
+    told: list[Decided | Asked] = [*decided.values(), *([asked] if asked is not None else [])]
+    rows = [_decided(one, width) for one in told]
+    words = f"{plural(len(decided), 'value')} decided, the graph is not cut yet"
+    start = f"decision:{asked.id}" if asked is not None else ""
+    return Content("autograd", name, ((words, "dim"),), rows, start, tracks=True)
+
+
+def _decided(one: Decided | Asked, width: int) -> Row:
+    node = one.id.rpartition("/")[2]
+    size = one.numbers.get("bytes")
+    choice = CHOICES.get(one.choice, one.choice) if isinstance(one, Decided) else "?"
+    mark: Span = _mark(one) if isinstance(one, Decided) else ("◆ ", "accent")
+    place = one.location if isinstance(one, Asked) else None
+    return Row(
+        gutter=((line_text(place), "faint"), mark),
+        body=(
+            text(pad(cut(node, 23), 24), "strong" if choice == "?" else "text"),
+            text(pad(choice, 11), ROLES.get(choice, "accent")),
+            (pad_left(bytes_text(int(size)) if size is not None else "", 9), "dim"),
+            text("  " + (one.reason or one.rule), "dim"),
+        ),
+        key=f"decision:{one.id}",
+        copies=one.id,
+        decision=one.id,
     )

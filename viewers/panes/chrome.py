@@ -1,22 +1,23 @@
-"""What stands around the panes: header, timeline, selection bar."""
+"""What stands around the panes: header and selection bar."""
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from compiler.trace import refs
-from compiler.trace.records import Location, Progress
+from compiler.trace.records import Location, Progress, Step
 from viewers.labels import kernel_label
+from viewers.panes import decision_bar
 from viewers.panes.rows import BLANK, Line, Role, Row, Span, text, width_of
 from viewers.panes.view import LANGUAGES, View
-from viewers.summary import Piece
-from viewers.words import plural, ratio_text, seconds_text
+from viewers.plain import plain
+from viewers.words import number, plural, ratio_text, seconds_text
 
-State = Literal["opening", "running", "finished", "incomplete", "failed", "replay"]
+State = Literal["opening", "running", "waiting", "finished", "incomplete", "failed", "replay"]
 STATES: dict[State, tuple[str, Role]] = {
     "opening": ("◌ opening", "dim"),
     "running": ("▸ running", "accent"),
+    "waiting": (" ◆ waiting ", "turn"),
     "finished": ("■ finished", "dim"),
     "incomplete": ("◌ incomplete", "warn"),
     "failed": ("✗ failed", "bad"),
@@ -24,8 +25,13 @@ STATES: dict[State, tuple[str, Role]] = {
 }
 
 
-def header(view: View, state: State, width: int, file: str = "") -> Line:
-    """One line. On a narrow screen settings go first, then counts; the state never goes."""
+def header(
+    view: View, state: State, width: int, file: str = "", seconds: float | None = None
+) -> Line:
+    """One line. On a narrow screen settings go first, then counts; the state never goes.
+
+    `seconds`: since a driven compile began; None for the time of the last record.
+    """
     recording = view.recording
     start = recording.start
     name = view.facts.names.short(start.settings.file) if start else file
@@ -42,10 +48,12 @@ def header(view: View, state: State, width: int, file: str = "") -> Line:
     if state == "running":
         progress = recording.last(Progress)
         if progress is not None:
-            seconds = recording.records[-1].at
+            seconds = seconds if seconds is not None else recording.records[-1].at
             activity = f" {progress.stage} {seconds_text(seconds)}"
             ending.append(text(activity, "dim"))
-    counts = _counts(view) if recording.records else []
+    where = standing_at(view)
+    counts = _counts(view) if recording.records and not where else []
+    counts += [*_driven_counts(view), (where + "   " if where else "", "dim")]
     for parts in ([*settings], [*counts, ("   ", "dim")]), ([], counts), ([], []):
         middle, badges = parts
         used = width_of((*left, *middle, *badges, *ending)) + 4
@@ -53,6 +61,33 @@ def header(view: View, state: State, width: int, file: str = "") -> Line:
             gap = max(1, width - 2 - width_of((*left, *middle, *badges, *ending)))
             return ((" ", "text"), *left, *middle, (" " * gap, "text"), *badges, *ending)
     return tuple(left)
+
+
+def standing_at(view: View) -> str:
+    """`step 157`, `decision 4`: what the compile stands still at; "" where it does not."""
+    waiting = view.waiting
+    if waiting is None or waiting.kind == "end":
+        return ""
+    if waiting.decision:
+        return f"decision {decision_bar.count(view)}"
+    step = view.recording.last(Step)
+    if waiting.kind == "step" and step is not None:
+        return f"step {number(step.step + 1)}"
+    if waiting.kind in ("graph", "pass"):
+        return plain(f"{waiting.kind} {waiting.graph or waiting.compile_id}".strip())
+    if waiting.kind == "breakpoint":
+        return f"breakpoint {waiting.breakpoint}"
+    return plain(waiting.stage if waiting.kind == "stage" else waiting.why or waiting.kind)
+
+
+def _driven_counts(view: View) -> list[Span]:
+    spans: list[Span] = []
+    runs = [number for _, number in view.track.runs]
+    if len(runs) > 1 and view.run in runs:
+        spans.append((f"run {runs.index(view.run) + 1} of {len(runs)}   ", "dim"))
+    if view.overrides:
+        spans += [("* ", "accent"), (plural(len(view.overrides), "override") + "   ", "dim")]
+    return spans
 
 
 def _counts(view: View) -> list[Span]:
@@ -71,62 +106,6 @@ def _counts(view: View) -> list[Span]:
         note = " in noise " if speed.in_noise else " "
         spans += [(" " + ratio_text(speed.speedup), won), (note, "dim")]
     return [*spans, (" ", "dim")] if spans else []
-
-
-def timeline(view: View, width: int, reserved: int = 0) -> tuple[Line, Line]:
-    """Two lines: a segment per compile, and names below. Widths grow with the root of the time.
-
-    `reserved`: cells at the right of the names that something else needs.
-    """
-    pieces, sizes, current = _segments(view, width)
-    if not pieces:
-        return ((" " + "─" * (width - 2), "faint"),), ((" no compile yet", "faint"),)
-    above: list[Span] = [(" ", "text")]
-    below: list[Span] = [(" ", "text")]
-    free = 0
-    for index, (piece, size) in enumerate(zip(pieces, sizes, strict=True)):
-        here = index == current
-        stroke = "━" if index < current else "─"
-        role: Role = "dim" if index <= current else "faint"
-        first: Span = ("▼", "accent") if here else ("↻", "warn") if piece.recompiles else ("", role)
-        last: Span = ("✗", "bad") if piece.cuts else ("", role)
-        body = max(0, size - len(first[0]) - len(last[0]))
-        above += [first, (stroke * body, role), last, (" ", "text")]
-        words = f"{piece.compile_id} {_resumes(piece.resumes_at) or piece.function}"
-        start = sum(sizes[:index]) + index
-        if start >= free:
-            for shown in (words, piece.compile_id, ""):
-                fits = start + len(shown) + reserved < width - 1
-                if fits and (len(shown) <= size or (here and shown)):
-                    break
-            if shown:
-                below.append((" " * (start - free), "text"))
-                below.append(text(shown, "accent" if here else "dim"))
-                free = start + len(shown) + 1
-                below.append((" ", "text"))
-    return tuple(above), tuple(below)
-
-
-def _segments(view: View, width: int) -> tuple[list[Piece], list[int], int]:
-    """The compiles that have room, the cells of each (a blank follows), and the present one.
-
-    Where there are too many, those around the present one are shown.
-    """
-    pieces = list(view.facts.pieces.values())
-    current = next((i for i, p in enumerate(pieces) if p.compile_id == view.compile_id), 0)
-    room = width - 2
-    most = max(1, room // 3)
-    if len(pieces) > most:
-        first = max(0, min(current - most // 2, len(pieces) - most))
-        pieces, current = pieces[first : first + most], current - first
-    weights = [math.sqrt(max(piece.seconds or 0.05, 0.05)) for piece in pieces]
-    total = sum(weights) or 1.0
-    spare = room - 3 * len(pieces)
-    return pieces, [2 + int(spare * weight / total) for weight in weights], current
-
-
-def _resumes(line: int | None) -> str:
-    return f"⤷{line}" if line else ""
 
 
 def selection(view: View, width: int) -> list[Row]:
@@ -218,14 +197,3 @@ def _inferred(view: View) -> Row:
 
 def _line(location: Location | None) -> int:
     return location.line if location else 0
-
-
-def at(view: View, width: int, x: int) -> str:
-    """The compile whose segment of the timeline is at cell `x`."""
-    edge = 1
-    pieces, sizes, _ = _segments(view, width)
-    for piece, size in zip(pieces, sizes, strict=True):
-        edge += size + 1
-        if x < edge:
-            return piece.compile_id
-    return ""

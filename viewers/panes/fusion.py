@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.control.decisions import FUSE
 from compiler.trace import refs
-from compiler.trace.records import Asked, Decided, SchedulerNode, Waiting
+from compiler.trace.records import Asked, Decided, Resumed, Run, SchedulerNode, Waiting
 from compiler.trace.refs import Ref
 from viewers.panes.names import operations_text
 from viewers.panes.nests import computes
@@ -25,7 +25,14 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Pair, rule_words
-from viewers.summary.fusion import is_over, pair_of_asked, pair_of_decided, saved_bytes, standing
+from viewers.summary.fusion import (
+    is_over,
+    pair_asked,
+    pair_of_asked,
+    pair_of_decided,
+    saved_bytes,
+    standing,
+)
 from viewers.words import bytes_text, number, plural
 
 FEW = 4
@@ -40,18 +47,22 @@ GLYPHS: dict[str, tuple[str, Role]] = {
 _ORDER = {verdict: place for place, verdict in enumerate(GLYPHS)}
 
 
-def waiting_decision(view: View) -> Asked | None:
-    """The decision on a pair that waits for an answer, at the reader's place in time."""
+def waiting_id(view: View) -> str:
+    """The decision that waits for an answer, at the reader's place in time; "" for none."""
     waiting = view.recording.last(Waiting)
-    if waiting is None or not waiting.decision:
-        return None
-    for record in reversed(view.recording.records):
-        if record is waiting:
-            asked = asked_about(view, waiting.decision)
-            return asked if asked is not None and asked.kind == FUSE else None
-        if type(record).__name__ in ("Resumed", "Run"):
-            break
-    return None
+    if waiting is not None and waiting.decision:
+        for record in reversed(view.recording.records):
+            if record is waiting:
+                return waiting.decision
+            if isinstance(record, (Resumed, Run)):
+                break
+    return ""
+
+
+def waiting_decision(view: View) -> Asked | None:
+    """The same, where it is on a pair, with what there is to know of it."""
+    asked = asked_about(view, waiting_id(view))
+    return asked if asked is not None and asked.kind == FUSE else None
 
 
 def asked_about(view: View, id: str) -> Asked | None:
@@ -63,6 +74,8 @@ def asked_about(view: View, id: str) -> Asked | None:
 def graph_of(view: View) -> str:
     """The graph whose decisions are shown: that of the decision that waits, else the forward."""
     asked = waiting_decision(view)
+    if view.question is not None:
+        return _lowered(view, view.question.graph)
     return _lowered(view, asked.graph) if asked is not None else view.loop_graph()
 
 
@@ -96,6 +109,9 @@ def pairs_of(view: View) -> list[Pair]:
     asked = waiting_decision(view)
     if asked is not None:
         found[asked.id] = pair_of_asked(asked, graph, found.get(asked.id))
+    question = view.question
+    if question is not None and question.id not in found:
+        found[question.id] = pair_asked(question.id, graph, question.first, question.second)
     pairs = [pair for pair in found.values() if _passes(view, pair)]
     if view.order != "time":
         pairs.sort(key=lambda pair: -(saved_bytes(pair) or 0))
@@ -240,6 +256,7 @@ def _row(
         key=f"pair:{pair.id}",
         opens=f"pair:{pair.id}",
         copies=pair.id,
+        decision=pair.id,
     )
 
 

@@ -9,7 +9,6 @@ from viewers.panes.rows import Content, Line, Role, Row, Rows, empty, pad, text
 from viewers.panes.stepping import none_recorded, state_of
 from viewers.panes.view import View
 from viewers.places import cut, keep_end
-from viewers.summary.guards import condition_value
 from viewers.summary.steps import StepState
 from viewers.words import listed, plural, tensor_text
 
@@ -103,18 +102,19 @@ def guard_rows(view: View, state: StepState, width: int) -> list[Row]:
     column = min(max(len(guard.name) for guard in known) + 2, max(12, width // 2))
     fresh = len(getattr(state.step, "new_guards", ()))
     for place, guard in enumerate(reversed(known)):
-        value = condition_value(guard)
-        shown = keep_end(guard.name or guard.source or guard.kind.lower(), column - 2)
+        where = guard.by.location
+        kind = guard.kind.lower().replace("_", " ")
+        shown = keep_end(guard.name or "global state", column - 2)
         rows.append(
             Row(
-                gutter=((line_text(guard.location), "faint"),),
+                gutter=((line_text(where), "faint"),),
                 body=(
                     text(pad(shown, column), "strong" if place < fresh else "text"),
-                    text(value or guard.kind.lower(), "accent" if value else "dim"),
+                    text(kind, "dim"),
                 ),
-                ref=refs.source(guard.location.file, guard.location.line) if guard.location else "",
+                ref=refs.source(where.file, where.line),
                 key=f"guard:{len(known) - place}",
-                copies="\n".join(guard.code),
+                copies=guard.name,
             )
         )
     return rows

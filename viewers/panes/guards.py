@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compiler.trace import refs
 from compiler.trace.records import Guard, Guards
+from viewers.panes import growing
 from viewers.panes.rows import Content, Row, empty, pad, text
+from viewers.panes.stepping import state_of
 from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.summary.guards import Condition, KindGroup, condition_value, guard_groups
@@ -21,6 +25,9 @@ def content(view: View, width: int) -> Content:
         (one for one in reversed(view.recording.all(Guards)) if one.compile_id == name), None
     )
     if record is None:
+        state = state_of(view)
+        if state is not None and state.step.compile_id == name:
+            return replace(growing.guards(view, width), subject=name)
         return Content("guards", name, rows=empty(width, f"no guards of {name} were recorded"))
     groups = guard_groups(view.recording, record)
     longest = max((len(one.name) for one in groups.conditions), default=0)

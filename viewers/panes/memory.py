@@ -1,4 +1,7 @@
-"""The memory plan of one graph: a bar per buffer over the steps, and how much is live."""
+"""The memory plan of one graph: a bar per buffer over the steps, and how much is live.
+
+A row is a place in memory: a buffer that takes over another's is drawn behind it, in the same row.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Buffer, MemoryPlan
+from compiler.trace.records import Buffer, Decided, MemoryPlan
 from viewers.labels import kernel_label, short_label
 from viewers.panes.rows import (
     BLANK,
@@ -25,45 +28,187 @@ from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary import peak_words, reuse_of, reuse_words
-from viewers.words import bytes_text, plural
+from viewers.summary.lifetimes import Place, alive, places, reuse_decisions
+from viewers.words import bytes_text, number, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
 LEVELS = " ▁▂▃▄▅▆▇█"
-NAME, SIZE, TAIL = 12, 8, 24
+NAME, SIZE = 12, 8
+NOTE, KIND, LABEL = 13, 8, 14
+NARROWEST, WIDEST = 4, 8
+"""Cells of a step."""
 NAMED = 5
 """Cells of a step from which on it is named by what runs, not by its kernel's id."""
+LIVE_LINES = 4
+
+
+def plan_of(view: View) -> MemoryPlan | None:
+    """The last plan of the graph that is shown."""
+    graph = view.loop_graph()
+    return next((p for p in reversed(view.recording.all(MemoryPlan)) if p.graph == graph), None)
 
 
 def content(view: View, width: int) -> Content:
-    graph = view.loop_graph()
-    plan = next((p for p in reversed(view.recording.all(MemoryPlan)) if p.graph == graph), None)
+    graph, plan = view.loop_graph(), plan_of(view)
     subject = graph.removesuffix("/lowered") or view.compile_id
     if plan is None:
         why = f"no memory plan of {subject or 'this recording'} was recorded"
         return Content("memory", subject, rows=empty(width, why, view.not_reached("memory")))
-    steps = len(plan.steps) or 1
-    room = width - NAME - SIZE - TAIL - 2
-    cell = max(1, min(8, room // steps))
-    shown = min(steps, room // cell)
-    buffers = sorted(plan.buffers, key=_order(view))
-    largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
-    inputs = [buffer for buffer in buffers if buffer.kind == "input"]
+    chart = _Chart(view, plan, width)
     names = [_step_name(view, step) for step in plan.steps]
-    live = _alive(plan)
-    rows = [*_peak(plan, live, names, width), BLANK, _head(names, cell, shown)]
+    live = alive(plan)
+    rows = [*_peak(plan, live, names, width), BLANK, chart.head(names)]
+    inputs = [buffer for buffer in plan.buffers if buffer.kind == "input"]
+    for place in sorted(places(plan), key=_order(view)):
+        rows.extend(chart.place(place))
+    rows += [BLANK, *chart.live(live)]
     if inputs:
         key = f"{graph}:inputs"
         opened = key in view.unfolded
-        rows.append(_inputs(inputs, key, opened))
-        rows.extend(_buffer(buffer, largest, cell, shown) for buffer in inputs if opened)
-    own = (buffer for buffer in buffers if buffer.kind != "input")
-    rows.extend(_buffer(buffer, largest, cell, shown) for buffer in own)
-    rows += [BLANK, *_live(live, cell, shown)]
+        rows += [BLANK, _inputs(inputs, key, opened)]
+        for buffer in inputs if opened else ():
+            rows.append(chart.row(Place((buffer,)), ""))
     words: list[Span] = [("■ ", "hot"), ("kept for backward or output  ", "dim")]
     words += [("■ ", "accent"), ("takes over another's memory", "dim")]
-    if shown < steps:
-        words.append((f"  steps 1–{shown} of {steps}", "warn"))
+    if chart.cells > chart.room:
+        words.append(("  h l scroll", "dim"))
     return Content("memory", subject, tuple(words), rows)
+
+
+def _order(view: View) -> Callable[[Place], tuple[int, int]]:
+    if view.order == "size":
+        return lambda place: (-(place.bytes or 0), place.first)
+    if view.order == "life":
+        return lambda place: (place.first - place.last, place.first)
+    return lambda place: (place.first, place.last)
+
+
+class _Chart:
+    """The rows that have bars, all with the same steps."""
+
+    def __init__(self, view: View, plan: MemoryPlan, width: int) -> None:
+        steps = len(plan.steps) or 1
+        self.view = view
+        self.plan = plan
+        self.steps = steps
+        self.wide = width >= 90
+        tail = NOTE + KIND + (LABEL + 1 if self.wide else 0)
+        self.room = max(NARROWEST, width - NAME - SIZE - tail - 4)
+        self.cell = max(NARROWEST, min(WIDEST, self.room // steps))
+        self.cells = self.cell * steps
+        self.largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
+        self.decided = reuse_decisions(view.recording, plan.graph)
+
+    def head(self, names: list[str]) -> Row:
+        spans: list[Span] = []
+        for name in names:
+            kernel, _, label = name.partition(" ")
+            words = plain(label if label and self.cell >= NAMED else kernel)
+            spans.append((pad(cut(words, self.cell - 1), self.cell), "dim"))
+        gutter = (pad(" buffer", NAME + 1), "dim"), (pad_left("size ", SIZE + 1), "dim")
+        return Row(gutter=gutter, body=tuple(spans))  # type: ignore[arg-type]
+
+    def place(self, place: Place) -> list[Row]:
+        """A row; of a place that several took over, one for each below it when it is unfolded."""
+        key = f"{self.plan.graph}:place:{place.buffers[0].name}"
+        if len(place.buffers) < 3:
+            return [self.row(place, "")]
+        opened = key in self.view.unfolded
+        rows = [self.row(place, key)]
+        if opened:
+            rows += [self.row(Place((buffer,)), "", True) for buffer in place.buffers[1:]]
+        return rows
+
+    def row(self, place: Place, folds: str, inside: bool = False) -> Row:
+        first = place.buffers[0]
+        mark = "  " if inside else " "
+        if folds:
+            mark = "▾" if folds in self.view.unfolded else "▸"
+        name = mark + keep_end(plain(first.name), NAME - 2)
+        size = bytes_text(place.bytes) if place.bytes is not None else "?"
+        subject = place.buffers[1] if len(place.buffers) == 2 else first
+        decided = self.decided.get(place.buffers[1].name if folds else subject.name)
+        return Row(
+            gutter=(
+                (pad(name, NAME + 1), "text"),
+                (pad_left(size, SIZE) + " ", "dim"),
+            ),
+            body=self._bars(place),
+            right=(*self._note(place), (" ", "text")),
+            key=f"buffer:{subject.name}",
+            copies=decided.id if decided is not None else first.name,
+            opens=f"fold:{folds}" if folds else "",
+            decision=decided.id if decided is not None else "",
+        )
+
+    def _bars(self, place: Place) -> Line:
+        """The lives one after the other: a taker begins where the buffer before it ends."""
+        spans: list[Span] = []
+        at = 0
+        for index, buffer in enumerate(place.buffers):
+            after = place.buffers[index + 1] if index + 1 < len(place.buffers) else None
+            end = min(buffer.last + 1, self.steps)
+            if after is not None:
+                end = min(end, max(after.first, buffer.first))
+            start = max(at, buffer.first)
+            spans.append((" " * ((start - at) * self.cell), "text"))
+            size = max(0, end - start) * self.cell
+            gap = 1 if size and self.cell > 1 else 0
+            spans += [
+                (self._glyph(buffer) * (size - gap), _role(buffer, index)),
+                (" " * gap, "text"),
+            ]
+            at = max(start, end)
+        spans.append((" " * max(0, (self.steps - at) * self.cell), "text"))
+        return tuple(spans)
+
+    def _glyph(self, buffer: Buffer) -> str:
+        """The height is the size's class: eighths of the root of its part of the largest."""
+        if buffer.bytes is None:
+            return "?"
+        part: float = (buffer.bytes / self.largest) ** 0.5
+        return LEVELS[max(1, min(8, round(8 * part)))]
+
+    def _note(self, place: Place) -> Line:
+        """`→ buf18`, `saved`; and what it holds, where there is room."""
+        first, last = place.buffers[0], place.buffers[-1]
+        kind = last.kind if last.kind != "temporary" else ""
+        tone: Role = "hot" if last.kind in ROLES else "faint"
+        if len(place.buffers) > 1:
+            more = f" +{len(place.buffers) - 2}" if len(place.buffers) > 2 else ""
+            reuse = cut(f"→ {place.buffers[1].name}", NOTE - len(more)) + more
+        else:
+            reuse = f"← {first.reuses}" if first.reuses else ""
+        spans: list[Span] = [text(pad(cut(reuse, NOTE), NOTE), "accent")] if reuse else []
+        spans.append((pad(kind, KIND if reuse else NOTE + KIND), tone))
+        if self.wide:
+            spans.append((pad(cut(plain(short_label(last.label)), LABEL), LABEL + 1), "faint"))
+        return tuple(spans)
+
+    def live(self, live: list[int]) -> list[Row]:
+        """A chart of what is alive."""
+        most = max(live) or 1
+        rows = []
+        for level in range(LIVE_LINES, 0, -1):
+            spans: list[Span] = []
+            for step in range(self.steps):
+                filled = live[step] / most * 8 * LIVE_LINES - 8 * (level - 1)
+                glyph = LEVELS[max(0, min(8, round(filled)))]
+                role: Role = "bar-warn" if live[step] == most else "bar"
+                spans += [(glyph * (self.cell - 1), role), (" ", "text")]
+            name = " live" if level == LIVE_LINES else ""
+            gutter: Line = (
+                (pad(name, NAME + 1), "dim"),
+                (pad_left(bytes_text(int(most * level / LIVE_LINES)), SIZE) + " ", "dim"),
+            )
+            right: Line = (("peak ", "warn"),) if level == LIVE_LINES else ()
+            rows.append(Row(gutter=gutter, body=tuple(spans), right=right))
+        return rows
+
+
+def _role(buffer: Buffer, index: int) -> Role:
+    taken = index or buffer.reuses
+    return ROLES.get(buffer.kind, "bar-accent" if taken else "bar")
 
 
 def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
@@ -74,74 +219,13 @@ def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
     words = (
         f" {'▾' if opened else '▸'} {plural(len(inputs), 'input')}, {total}, owned by the caller"
     )
-    return Row(body=((words, "faint"),), key=f"fold:{key}", opens=f"fold:{key}")
-
-
-def _order(view: View) -> Callable[[Buffer], tuple[int, int]]:
-    if view.order == "size":
-        return lambda buffer: (-(buffer.bytes or 0), buffer.first)
-    if view.order == "life":
-        return lambda buffer: (buffer.first - buffer.last, buffer.first)
-    return lambda buffer: (buffer.first, buffer.last)
+    return Row(gutter=((words, "faint"),), key=f"fold:{key}", opens=f"fold:{key}")
 
 
 def _step_name(view: View, step: str) -> str:
     """`k2 mul, softmax` -> `k2 softmax`."""
     kernel = view.recording.kernels.get(step.partition(" ")[0])
     return f"{kernel.id} {kernel_label(kernel)}" if kernel else step
-
-
-def _head(names: list[str], cell: int, shown: int) -> Row:
-    spans: list[Span] = [(pad(" buffer", NAME + 1), "dim"), (pad_left("size ", SIZE + 1), "dim")]
-    for name in names[:shown]:
-        kernel, _, label = name.partition(" ")
-        words = plain(label if label and cell >= NAMED else kernel)
-        spans.append((pad(cut(words, cell - 1), cell), "dim"))
-    return Row(body=tuple(spans))
-
-
-def _buffer(buffer: Buffer, largest: int, cell: int, shown: int) -> Row:
-    """The height of the bar is the size's class: eighths of the largest, at least one."""
-    part = (buffer.bytes or 0) / largest
-    glyph = "?" if buffer.bytes is None else LEVELS[max(1, min(8, round(8 * part)))]
-    role = ROLES.get(buffer.kind, "bar")
-    if buffer.reuses and buffer.kind == "temporary":
-        role = "bar-accent"
-    last = min(buffer.last, shown - 1)
-    size = max(0, (last - buffer.first + 1) * cell - (1 if cell > 1 else 0))
-    note = f"← {buffer.reuses}" if buffer.reuses else buffer.kind
-    tone: Role = "accent" if buffer.reuses else "hot" if buffer.kind in ROLES else "faint"
-    return Row(
-        body=(
-            text(pad(" " + keep_end(buffer.name, NAME - 1), NAME + 1)),
-            (
-                pad_left(bytes_text(buffer.bytes) if buffer.bytes is not None else "?", SIZE) + " ",
-                "dim",
-            ),
-            (" " * (buffer.first * cell), "text"),
-            (glyph * size, role),
-            (" " * max(0, (shown - last - 1) * cell + 1), "text"),
-            text(f"{note}  " if buffer.kind != "temporary" or buffer.reuses else "", tone),
-        ),
-        right=(text(cut(plain(short_label(buffer.label)), 12), "faint"), (" ", "text")),
-        key=f"buffer:{buffer.name}",
-        copies=buffer.name,
-    )
-
-
-def _alive(plan: MemoryPlan) -> list[int]:
-    """Bytes alive at each step; a buffer whose memory is taken over counts until it is."""
-    live = [0] * max(1, len(plan.steps))
-    for buffer in plan.buffers:
-        if buffer.kind == "input":
-            continue
-        for step in range(buffer.first, min(buffer.last + 1, len(live))):
-            live[step] += buffer.bytes or 0
-    for buffer in plan.buffers:
-        taken = next((b for b in plan.buffers if b.name == buffer.reuses), None)
-        if taken is not None and taken.last >= buffer.first:
-            live[buffer.first] -= taken.bytes or 0
-    return live
 
 
 def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:
@@ -154,26 +238,76 @@ def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> li
     rest = wrap(f"as planned   most alive at {at}{note}", width - cell_len(peak) - 5)
     first: Line = ((" ", "text"), (peak, "strong"), ("   " + rest[0], "dim"))
     return [
-        Row(body=first),
-        *(Row(body=((f" {line}", "dim"),)) for line in [*rest[1:], reuse_words(reuse)]),
+        Row(gutter=first),
+        *(Row(gutter=((f" {line}", "dim"),)) for line in [*rest[1:], reuse_words(reuse)]),
     ]
 
 
-def _live(live: list[int], cell: int, shown: int) -> list[Row]:
-    """A chart of what is alive, three lines high."""
-    most = max(live) or 1
-    rows = []
-    for level in (3, 2, 1):
-        spans: list[Span] = []
-        for step in range(shown):
-            filled = live[step] / most * 24 - 8 * (level - 1)
-            glyph = LEVELS[max(0, min(8, round(filled)))]
-            role: Role = "bar-warn" if live[step] == most else "bar"
-            spans += [(glyph * max(1, cell - 1), role), (" " * (1 if cell > 1 else 0), "text")]
-        name = " live" if level == 3 else ""
-        lead: Line = (
-            (pad(name, NAME + 1), "dim"),
-            (pad_left(bytes_text(int(most * level / 3)), SIZE) + " ", "dim"),
+def verdict(view: View, width: int) -> list[Row]:
+    """The bar below: what the plan decided on the buffer that is looked at, and why."""
+    plan = plan_of(view)
+    buffer = next((b for b in plan.buffers if b.name == view.buffer), None) if plan else None
+    if plan is None or buffer is None:
+        return []
+    decisions = reuse_decisions(view.recording, plan.graph)
+    if not buffer.reuses and buffer.name not in decisions:
+        buffer = next((b for b in plan.buffers if b.reuses == view.buffer), buffer)
+    decided = decisions.get(buffer.name)
+    before = next((b for b in plan.buffers if b.name == buffer.reuses), None)
+    if before is not None:
+        title = f"{buffer.name} takes the memory of {before.name}"
+    elif decided is not None:
+        title = f"{buffer.name} has memory of its own"
+    else:
+        title = f"{buffer.name}   {bytes_text(buffer.bytes)}   {buffer.kind}"
+    id = decided.id if decided is not None else ""
+    return [
+        Row(body=(text(title, "title"),), right=(text(id, "dim"), (" ", "text")), heading=True),
+        Row(body=_rule(view, plan, buffer, before, decided)),
+        Row(body=_saves(view, plan, buffer, before)),
+    ]
+
+
+def _rule(
+    view: View, plan: MemoryPlan, buffer: Buffer, before: Buffer | None, decided: Decided | None
+) -> Line:
+    if decided is not None and (decided.reason or decided.rule):
+        good = decided.choice != "own"
+        mark: Span = ("✓ ", "good") if good else ("✗ ", "bad")
+        said = f"{decided.rule}   {decided.reason}" if decided.rule else decided.reason
+        yours: Span = ("   your choice", "warn") if decided.overridden else ("", "text")
+        return (("rule     ", "dim"), mark, text(said), yours)
+    if before is None:
+        lives = f"{_step(view, plan, buffer.first)} to {_step(view, plan, buffer.last)}"
+        return (("lives    ", "dim"), text(f"from {lives}"))
+    same = before.bytes == buffer.bytes
+    sizes = f"{'same size' if same else 'at most the size'} {bytes_text(before.bytes)}"
+    written = "written while it is read, at" if buffer.inplace else "ended before"
+    words = f"{before.name} {written} {_step(view, plan, buffer.first)}"
+    return (("rule     ", "dim"), ("✓ ", "good"), text(f"{sizes}   "), ("✓ ", "good"), text(words))
+
+
+def _saves(view: View, plan: MemoryPlan, buffer: Buffer, before: Buffer | None) -> Line:
+    if before is None:
+        return (
+            ("size     ", "dim"),
+            text(bytes_text(buffer.bytes)),
+            text(f"   {buffer.label}", "dim"),
         )
-        rows.append(Row(body=(*lead, *spans)))
-    return rows
+    live = alive(plan)
+    at = _step(view, plan, live.index(max(live)))
+    spans: list[Span] = [
+        ("saves    ", "dim"),
+        text(f"one allocation of {bytes_text(buffer.bytes)}"),
+    ]
+    if plan.peak_bytes is not None:
+        spans += [("; the plan's peak is ", "text"), (bytes_text(plan.peak_bytes), "strong")]
+        spans.append(text(f" at {at}", "dim"))
+    if plan.without_reuse_bytes is not None and plan.without_reuse_bytes != plan.peak_bytes:
+        spans.append((f", {bytes_text(plan.without_reuse_bytes)} without any reuse", "dim"))
+    return tuple(spans)
+
+
+def _step(view: View, plan: MemoryPlan, step: int) -> str:
+    name = _step_name(view, plan.steps[step]) if step < len(plan.steps) else ""
+    return name or f"step {number(step)}"

@@ -6,7 +6,7 @@ from compiler.trace.records import MemoryPlan, Node
 from viewers.drawing.blocks import Block, Diagram, diagram, input_name
 from viewers.drawing.colours import fill_of
 from viewers.labels import kernel_label
-from viewers.panes.names import is_view, operations_text
+from viewers.panes.names import is_view, operations_text, short_target
 from viewers.panes.rows import BLANK, Content, Line, Row, empty, pad, text, wrap
 from viewers.panes.view import View
 from viewers.places import cut
@@ -76,7 +76,7 @@ def _lines(view: View, drawn: Diagram, block: Block) -> list[Row]:
         count = {"input": "an input", "weight": "a weight"}[block.kind]
     where = f", lines {numbers_text(lines)}" if len(set(lines)) > 1 else ""
     where = where or (f", line {lines[0]}" if lines else "")
-    rows = [Row(body=((f" {count}{where}{' (some inferred)' if inferred else ''}", "dim"),))]
+    rows = [Row(body=((f" {count}{where}{' ≈' if inferred else ''}", "dim"),))]
     if block.kind == "op" and nodes[0].value is not None:
         rows.append(Row(body=((" ", "text"), text(tensor_text(nodes[0].value), "dim"))))
     if block.kernel and block.kind == "op":
@@ -99,7 +99,7 @@ def _values(label: str, values: list[tuple[str, int | None, str]], width: int) -
     column = max(len(name) for name in names) + 2
     rows = []
     for at, (name, (_, size, note)) in enumerate(zip(names, values, strict=False)):
-        words = bytes_text(size) if size is not None else "size symbolic"
+        words = bytes_text(size)
         rows.append(_fact("" if at else label, pad(name, column) + words, note))
     if len(values) > MOST:
         known = [size for _, size, _ in values if size is not None]
@@ -143,30 +143,36 @@ def _name(view: View, drawn: Diagram, node: Node) -> str:
 
 def _written(view: View, drawn: Diagram, block: Block) -> list[tuple[str, int | None, str]]:
     """What is read outside, or returned."""
-    own = {drawn.graph.nodes[index].name for index in block.nodes}
+    nodes = [drawn.graph.nodes[index] for index in block.nodes]
+    own = {node.name for node in nodes}
     outside: set[str] = set()
     returned: set[str] = set()
-    looked: dict[str, str] = {name: name for name in own}
-    for node in drawn.graph.nodes:
-        if node.name in own:
-            continue
-        for name in node.inputs:
-            of = looked.get(name)
-            if of is None:
-                continue
-            if node.op == "output":
-                returned.add(of)
-            elif is_view(node) and node.name not in drawn.of_node:
-                looked[node.name] = of
-            else:
-                outside.add(of)
-    nodes = [drawn.graph.nodes[index] for index in block.nodes]
+    values: list[Node] = []
+    for node in nodes:
+        users = [drawn.graph.nodes[index] for index in drawn.users.get(node.name, ())]
+        parts = [user for user in users if short_target(user.target) == "getitem"]
+        values += parts if parts and len(parts) == len(users) else [node]
+    for node in values:
+        waiting, seen = [node.name], {node.name}
+        while waiting:
+            for index in drawn.users.get(waiting.pop(), ()):
+                user = drawn.graph.nodes[index]
+                if user.op == "output":
+                    returned.add(node.name)
+                elif user.name in own or user.name in seen:
+                    continue
+                elif is_view(user) and user.name not in drawn.of_node:
+                    waiting.append(user.name)
+                else:
+                    outside.add(node.name)
+                seen.add(user.name)
     if block.kind in ("input", "weight"):
         return [(_name(view, drawn, n), _size(n), "") for n in nodes]
     return [
-        (node.name, _size(node), "returned or kept" if node.name in returned else "")
-        for node in nodes
-        if node.name in outside | returned and not (is_view(node) and len(nodes) > 1)
+        (node.name, _size(node), "returned" if node.name in returned else "")
+        for node in values
+        if node.name in outside | returned
+        and (len(nodes) == 1 or not is_view(node) or node not in nodes)
     ]
 
 

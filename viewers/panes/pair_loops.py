@@ -38,7 +38,8 @@ def loops(view: View, width: int, side: str) -> Content:
         why = f"no scheduler node of {operations_text(name)} was recorded"
         return Content(side, rows=empty(width, why))
     shared = _buffers(nodes) & _buffers(nodes_of(view, pair.graph, other))
-    rows = [BLANK, *nests(view, nodes, shared), *traffic(nodes, shared), BLANK]
+    above = [] if view.presenting else [BLANK]
+    rows = [*above, *nests(view, nodes, shared), *traffic(nodes, shared), BLANK]
     subject = label_of(view, pair.graph, name)
     return Content(side, subject, ((operations_text(name), "dim"),), rows, still=True)
 

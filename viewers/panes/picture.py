@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rich.cells import cell_len
 
+from compiler.trace import refs
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
-from viewers.drawing.blocks import SCALES, Block, Diagram, diagram
+from viewers.drawing.blocks import KEPT, SCALES, Block, Diagram, diagram
 from viewers.drawing.layout import Layout, lay_out
 from viewers.panes import graph
-from viewers.panes.rows import Content, Row, Rows, pad, text
+from viewers.panes.rows import Content, Line, Row, Rows, pad, text
 from viewers.panes.view import View, variant_of
 from viewers.places import cut
 from viewers.plain import plain
@@ -28,20 +31,18 @@ class Picture(Content):
     words: list[tuple[str, ...]]
     """Of each block: its lines, plain and as wide as the block."""
 
-    @property
-    def sizes(self) -> list[tuple[int, int]]:
-        """Of each block: cells across, rows."""
-        return [(cell_len(lines[0]), len(lines)) for lines in self.words]
-
     def lay_out(self) -> Layout:
-        return lay_out(self.sizes, self.diagram.edges)
+        return lay_out(sizes_of(self.words), self.diagram.edges)
 
     def lit(self, lit: dict[Ref, Quality]) -> dict[int, Quality]:
-        """Which blocks hold counterparts."""
+        """Which blocks hold counterparts: by their nodes, since of a kernel that is one perhaps
+        only a part is."""
         found: dict[int, Quality] = {}
+        prefix = refs.node(self.diagram.graph.id, "")
         for ref, quality in lit.items():
-            for number in self.diagram.blocks_of(ref):
-                if found.get(number) != "exact":
+            if ref.startswith(prefix):
+                number = self.diagram.of_node.get(ref[len(prefix) :])
+                if number is not None and found.get(number) != "exact":
                     found[number] = quality
         return found
 
@@ -64,10 +65,11 @@ def content(view: View, width: int) -> Content:
     drawn = None if view.listed else diagram(view)
     if drawn is None or not drawn.blocks:
         return graph.content(view, width)
-    key = ("picture", drawn.graph.id, id(drawn))
-    known = view.facts.kept.get(key)
-    if isinstance(known, Picture) and known.diagram is drawn:
-        return known
+    return _picture(drawn)
+
+
+@lru_cache(maxsize=KEPT)
+def _picture(drawn: Diagram) -> Picture:
     blocks = drawn.blocks
 
     def make(index: int) -> Row:
@@ -80,18 +82,16 @@ def content(view: View, width: int) -> Content:
             copies=_copied(drawn, block),
         )
 
-    right = ((f"{SCALES[view.scale]} · zoom {view.scale + 1} of {len(SCALES)}", "dim"),)
-    made = Picture(
+    zoom: Line = ((f"{SCALES[drawn.scale]} · zoom {drawn.scale + 1} of {len(SCALES)}", "dim"),)
+    return Picture(
         "graph",
         f"{drawn.graph.compile_id} {variant_of(drawn.graph)}",
-        right,  # type: ignore[arg-type]
+        zoom,
         Rows(len(blocks), make, [""] * len(blocks)),
         f"block:{blocks[0].key}",
         diagram=drawn,
         words=[words_of(block) for block in blocks],
     )
-    view.facts.kept[key] = made
-    return made
 
 
 def _copied(drawn: Diagram, block: Block) -> str:
@@ -105,3 +105,8 @@ def words_of(block: Block) -> tuple[str, ...]:
     lines = [cut(line, WIDEST - 2) for line in said]
     width = max(3, *(cell_len(line) for line in lines))
     return tuple(" " + pad(line, width) + " " for line in lines)
+
+
+def sizes_of(words: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+    """Of each block: cells across, rows."""
+    return [(cell_len(lines[0]), len(lines)) for lines in words]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, overload
 
@@ -16,10 +16,12 @@ Role = Literal[
     "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
     "keyword", "string", "number", "comment",
     "bad-range", "here", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+    "turn", "button", "off",
     "fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-5", "fill-call",
 ]  # fmt: skip
 """What a span means. `bad-range`, `here` (what runs now) and `hit` tint the background, `shared` is
-a buffer of two loop nests, `fill-…` is the background of a group in the picture of a graph."""
+a buffer of two loop nests, `fill-…` is the background of a group in the picture of a graph. `turn`
+is filled: it is the reader's turn; `button` can be pressed, `off` not now."""
 
 Span = tuple[str, Role]
 Line = tuple[Span, ...]
@@ -43,6 +45,11 @@ class Row:
     copies: str = ""
     """What `y` copies; "" for the row's text."""
     heading: bool = False
+    tint: Literal["", "added", "removed"] = ""
+    """Background of the body, where the reader's own tints leave it free: a line of a difference.
+    Its gutter says the same by a sign."""
+    decision: str = ""
+    """Id of the decision that can be taken otherwise here; "" for none."""
 
     @property
     def text(self) -> str:
@@ -104,6 +111,12 @@ class Content:
         if isinstance(self.rows, Rows):
             return self.rows.refs
         return [row.ref for row in self.rows]
+
+
+def without_ids(content: Content) -> Content:
+    """For an audience: what a pane is about stands at the right, in place of names and counts."""
+    right: Line = ((content.subject, "dim"),) if content.subject else content.right
+    return replace(content, subject="", right=right)
 
 
 def text(words: str, role: Role = "text") -> Span:

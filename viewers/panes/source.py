@@ -71,7 +71,7 @@ def stepped(view: View, width: int) -> Content:
         return content(view, width)
     place = state.step.location
     lines = view.recording.source(place.file) or view.facts.whole.source(place.file)
-    name = view.facts.names.short(place.file)
+    name = plain(view.facts.names.short(place.file))
     chain = plain(state.chain)
     words = "  ·  ".join(part for part in (chain, attempt_words(view, state)) if part)
     right: Line = ((words, "dim"),)

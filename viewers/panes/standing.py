@@ -6,7 +6,6 @@ from compiler.trace import refs
 from compiler.trace.records import (
     Failure,
     FrameStart,
-    Graph,
     GraphBreak,
     Guards,
     Kernel,
@@ -16,9 +15,7 @@ from compiler.trace.records import (
     Record,
 )
 from viewers.panes import autograd, breaks, fusion, recompiles
-from viewers.panes.rows import Line, Span
 from viewers.panes.view import View
-from viewers.words import number, plural
 
 STAGES: dict[type[Record], str] = {
     FrameStart: "capture",
@@ -51,7 +48,7 @@ def _shown(view: View, arrangement: str) -> Record | None:
         return cause.frames[0].record
     if arrangement == "fusion":
         pair = fusion.chosen_pair(view)
-        return pair.records[-1] if pair is not None else None
+        return pair.records[-1] if pair is not None and pair.records else None
     if arrangement == "memory":
         graph = view.loop_graph()
         return next((p for p in reversed(recording.all(MemoryPlan)) if p.graph == graph), None)
@@ -74,18 +71,3 @@ def _selected(view: View) -> Record | None:
     if kind in ("fx", "ir"):
         return view.recording.graphs.get(refs.split_node(view.ref)[0]) or view.graph()
     return view.graph()
-
-
-def position(view: View, arrangement: str) -> Line:
-    """`kernel  record 591 / 1,634`, and what had to be left out of the trace."""
-    recording, losses = view.recording, view.recording.losses
-    spans: list[Span] = []
-    if losses.total:
-        spans.append((f"{plural(losses.total, 'line')} unreadable  ", "warn"))
-    record = record_of(view, arrangement)
-    place = recording.place(record) if record is not None else 0
-    count = number(len(recording.records))
-    if record is None or not place:
-        return (*spans, (f"{count} records ", "dim"))
-    stage = record.kind if isinstance(record, Graph) else STAGES.get(type(record), "fusion")
-    return (*spans, (f"{stage}  record {number(place)} / {count} ", "dim"))

@@ -7,15 +7,32 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
+from compiler.control.commands import Breakpoint
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Kernel, KernelBinary, Node, SchedulerNode, Stage, Step
+from compiler.trace.records import (
+    Asked,
+    Graph,
+    Kernel,
+    KernelBinary,
+    Node,
+    Refused,
+    Run,
+    SchedulerNode,
+    Stage,
+    Step,
+    Waiting,
+    WhatIf,
+)
 from compiler.trace.refs import Ref
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Piece, Summary, summarise
+from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import Pair
+from viewers.teaching.predict import Question, Quiz
+from viewers.timeline import Track
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {
@@ -39,12 +56,13 @@ class Facts:
         self.recording = recording
         self.provenance = provenance
         self.whole = whole or recording
-        """The trace, where `recording` is the part of one of its engines."""
+        """The run, where `recording` is the part of one of its engines."""
+        self.trace = self.whole
+        """The whole trace, or its beginning: it knows the places of all records."""
         self.of_engines: dict[str, Facts] = {}
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
-        self.kept: dict[tuple[object, ...], object] = {}
-        """What views of these facts worked out and keep: drawings of graphs."""
+        self._compared: tuple[Facts, int, Difference] | None = None
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 
@@ -56,6 +74,19 @@ class Facts:
     def comparison(self) -> Comparison | None:
         """The engines lined up, where the trace has two."""
         return compare(self.whole)
+
+    def difference(self, base: Facts) -> Difference:
+        """What is different from another run, and what was measured of the two so far."""
+        measured = self.trace.all(WhatIf)
+        known = self._compared
+        if known is not None and known[0] is base and known[1] == len(measured):
+            return known[2]
+        runs = [facts.recording.last(Run) for facts in (base, self)]
+        numbers = tuple(run.number if run else 0 for run in runs)
+        about = [one for one in measured if (one.base, one.run) == numbers]
+        found = difference(base.recording, self.recording, about)
+        self._compared = base, len(measured), found
+        return found
 
     @cached_property
     def pieces(self) -> dict[str, Piece]:
@@ -142,7 +173,8 @@ class View:
     engine: str = ""
     """The engine that is looked at, where the trace has two."""
     lined: int = 0
-    """Index of the row of kernels that is looked at in the line-up of two engines."""
+    """Index of the row of kernels that is looked at in the line-up of two engines, and of the
+    kernels that changed from one run to another."""
     variant: str = ""
     """Kind of graph that is shown; "" for the latest stage that was recorded."""
     kernel: str = ""
@@ -158,8 +190,16 @@ class View:
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
     """Id of the fusion pair that is looked at."""
+    buffer: str = ""
+    """The buffer of the memory plan that is looked at."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""
+    question: Question | None = None
+    """The pair on which the reader guesses, or has just guessed."""
+    quiz: Quiz | None = None
+    """The reader's guesses."""
+    presenting: bool = False
+    """For an audience: few large panes, no ids."""
     hidden: bool = False
     """The reader guesses how the decision that is looked at falls: nothing may tell it."""
     unfolded: set[str] = field(default_factory=set)
@@ -180,6 +220,19 @@ class View:
     """The instruction at the playhead; None where it stands at no instruction."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
+    run: int = 0
+    """The run that is looked at; 0 where the trace has none."""
+    base: Facts | None = None
+    """The run that it is compared with."""
+    track: Track = field(default_factory=Track)
+    """The whole trace in time, records after the playhead included."""
+    driven: bool = False
+    """A worker compiles for this reader and takes commands."""
+    overrides: dict[str, str] = field(default_factory=dict)
+    """Decision id -> choice, as the reader wants them in the next run."""
+    kept: dict[str, str] = field(default_factory=dict)
+    """Those of them that the reader keeps: a what-if is compared with a run of these."""
+    breakpoints: tuple[Breakpoint, ...] = ()
 
     def select(self, ref: Ref) -> None:
         self.ref = ref
@@ -197,6 +250,33 @@ class View:
     @property
     def recording(self) -> Recording:
         return self.facts.recording
+
+    @property
+    def shown(self) -> int:
+        """How many records of the trace are shown."""
+        return self.playhead or self.track.count
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """Where the compile stands still, at this place in time."""
+        return self.track.waiting(self.shown)
+
+    @property
+    def asked(self) -> Asked | None:
+        """The decision that waits for an answer."""
+        waiting = self.waiting
+        if waiting is None or not waiting.decision:
+            return None
+        found = reversed(self.recording.all(Asked))
+        return next((asked for asked in found if asked.id == waiting.decision), None)
+
+    @property
+    def refused(self) -> Refused | None:
+        """The answer to the waiting decision that a rule forbade, if one was tried."""
+        asked, refused = self.asked, self.recording.last(Refused)
+        if asked is None or refused is None or refused.id != asked.id or refused.at < asked.at:
+            return None
+        return refused
 
     @property
     def summary(self) -> Summary:

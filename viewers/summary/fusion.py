@@ -185,6 +185,11 @@ def pair_of_asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
     return replace(pair, first=first or pair.first, second=second or pair.second)
 
 
+def pair_asked(id: str, graph: str, first: str, second: str) -> Pair:
+    """A pair that is asked about, of which nothing else is told."""
+    return Pair(id, graph, first, second, "asked", "", "", 0, None, (), "", ())
+
+
 def _bare(id: str, graph: str, verdict: str, told: Decided | Asked) -> Pair:
     first, _, second = id.rpartition("/")[2].partition("+")
     numbers = told.numbers

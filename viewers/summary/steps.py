@@ -11,9 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from compiler.trace.records import Bytecode, Guard, StackValue, Step
+from compiler.trace.records import Bytecode, StackValue, Step
 from viewers.recording import Recording
 
 EVERY = 64
@@ -39,6 +40,15 @@ class Frame:
         return Frame(
             self.function, self.file, self.step, self.stack[:], self.locals.copy(), self.visited
         )
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A guard that the step before installed."""
+
+    kind: str
+    name: str
+    by: Step
 
 
 Frames = dict[int, Frame]
@@ -135,7 +145,7 @@ class StepState:
         return self.step.guards
 
     @property
-    def known_guards(self) -> Sequence[Guard]:
+    def known_guards(self) -> Sequence[Installed]:
         """Those that the steps name, in the order in which they were installed."""
         return self.track.guards[: self.track.guard_counts[self.index]]
 
@@ -175,7 +185,7 @@ class Track:
         """Step -> how many nodes there are."""
         self.after: list[int] = []
         """Step -> the next step in its frame or in one that called it; -1 where none is known."""
-        self.guards: list[Guard] = []
+        self.guards: list[Installed] = []
         self.guard_counts: list[int] = []
         self.final: list[str] = []
         """The nodes by the names that they get in the end."""
@@ -214,7 +224,8 @@ class Track:
             self._nodes.append(name)
             self.final.append(name)
         self.node_counts.append(len(self._nodes))
-        self.guards.extend(getattr(step, "new_guards", ()))
+        installed: tuple[Any, ...] = getattr(step, "new_guards", ())
+        self.guards.extend(Installed(one.kind, one.name, before or step) for one in installed)
         self.guard_counts.append(len(self.guards))
         apply(self._tip, step, before)
         if index % EVERY == 0:

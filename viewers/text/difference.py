@@ -6,34 +6,25 @@ from collections.abc import Sequence
 
 from viewers.summary.differences import (
     CountChange,
-    DecisionChange,
     Difference,
-    Figure,
-    KernelChange,
     Measured,
     TextDiff,
     Veto,
 )
+from viewers.summary.differences.words import (
+    change_text,
+    change_words,
+    kernel_words,
+    veto_words,
+)
 from viewers.text.lines import Line, Role, line
 from viewers.text.table import Cell, heading, table
-from viewers.words import bytes_text, error_text, number, plural, seconds_text
+from viewers.words import plural
 
 DECISIONS = 12
 """Decisions listed; more are counted."""
 ROWS = 8
 """Breaks, guards, … listed of each kind; more are counted."""
-
-CHANGES: dict[str, tuple[str, str]] = {
-    "vetoed": ("✗", "vetoed"),
-    "forced": ("+", "forced"),
-    "overruled": ("*", "overruled"),
-    "refused": ("!", "refused"),
-    "undone": ("↺", "as the engine chose again"),
-    "other": ("~", "fell otherwise"),
-    "new": ("+", "new"),
-    "gone": ("-", "gone"),
-}
-"""Change of a decision -> its glyph and its words."""
 
 
 def difference_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
@@ -98,24 +89,6 @@ def _settings(difference: Difference) -> list[Line]:
     ]
 
 
-def figure_text(figure: Figure, value: float | None) -> str:
-    """One side of a figure, with its unit."""
-    if value is None:
-        return "unknown"
-    if figure.unit == "bytes":
-        return bytes_text(int(value))
-    if figure.unit == "seconds":
-        return seconds_text(value)
-    return error_text(value) if figure.unit == "error" else number(int(value))
-
-
-def change_text(figure: Figure) -> str:
-    """`1 → 2`; one that may not be compared says why."""
-    if figure.not_compared:
-        return f"not compared   ({figure.not_compared})"
-    return f"{figure_text(figure, figure.before)} → {figure_text(figure, figure.after)}"
-
-
 def _figures(difference: Difference, width: int) -> list[Line]:
     changed = [one for one in difference.figures if one.changed]
     rows: list[Sequence[Cell]] = [[(one.what, "dim"), change_text(one)] for one in changed]
@@ -144,18 +117,6 @@ def _sign(change: CountChange) -> str:
 
 def _more(count: int) -> list[Line]:
     return [line(("  " + f"{count:,} more", "dim"))] if count > 0 else []
-
-
-def change_words(change: DecisionChange) -> tuple[str, str]:
-    """Its glyph and what became of it."""
-    glyph, words = CHANGES[change.change]
-    if change.change in ("other", "overruled", "undone"):
-        return glyph, f"{change.before} → {change.after}" if change.before else change.after
-    if change.change == "new":
-        return glyph, "new partner" if change.partner else "new"
-    if change.change == "gone" and change.kind == "fuse":
-        return glyph, "not fused any more"
-    return glyph, words
 
 
 def _decisions(difference: Difference, width: int) -> list[Line]:
@@ -187,17 +148,6 @@ def _kernels(difference: Difference, width: int, code: bool) -> list[Line]:
     return lines
 
 
-def kernel_words(change: KernelChange) -> str:
-    """`changed, +8 −2 lines`; `split: 1 kernel → 2 kernels, …`."""
-    before, after = len(change.before), len(change.after)
-    words: str = change.kind
-    if before and after and (before, after) != (1, 1):
-        words += f": {plural(before, 'kernel')} → {plural(after, 'kernel')}"
-    if change.language == "aten":
-        return words
-    return f"{words}, +{change.code.added} −{change.code.removed} lines"
-
-
 def _diff(diff: TextDiff) -> list[Line]:
     lines: list[Line] = []
     roles: dict[str, Role] = {"+": "won", "-": "lost", " ": ""}
@@ -206,15 +156,6 @@ def _diff(diff: TextDiff) -> list[Line]:
         for one in hunk.lines:
             lines.append(line(f"  {one.sign} ", (one.text, roles[one.sign]), fixed=True))
     return lines
-
-
-def veto_words(veto: Veto) -> tuple[str, str]:
-    """The sentence on a veto, and what shows it."""
-    if veto.holds is None:
-        return "whether the veto holds is not known", veto.evidence
-    if veto.holds:
-        return "the veto holds: no shared loop nest", veto.evidence
-    return "the veto does not hold", veto.evidence
 
 
 def _veto(veto: Veto) -> Line:

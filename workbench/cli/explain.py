@@ -18,36 +18,20 @@ import shutil
 import sys
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import click
 
-from compiler.control.decisions import OverrideError, read_overrides
 from compiler.control.stages import STAGES
-from compiler.trace.records import AnyRecord, Decided, End, Settings, Stage
-from compiler.trace.records.session import GradMode
+from compiler.trace.records import AnyRecord, Decided, End, Settings
 from viewers.recording import Recording
 from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
+from workbench.cli.options import FileCommand, machine_options, model_options, settings_of
 from workbench.cli.output import reader_may_leave
 from workbench.cli.progress import ProgressLine
-
-ENGINES = ("inductor", "tcw", "both")
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-
-
-class ExplainCommand(click.Command):
-    """Keeps what comes after `--` for the user's script."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest: list[str] = []
-        if "--" in args:
-            at = args.index("--")
-            args, rest = args[:at], args[at + 1 :]
-        ctx.meta["tcw.arguments"] = tuple(rest)
-        return super().parse_args(ctx, args)
 
 
 def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,52 +49,9 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
     return tuple(detailed[name] for name in SECTIONS if name in detailed)
 
 
-def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    for value in values:
-        name, _colon, dimension = value.rpartition(":")
-        if not name or not dimension.removeprefix("-").isdigit():
-            raise click.BadParameter(f"{value!r}: it takes NAME:DIM, such as x:0")
-    return values
-
-
-@click.command(name="explain", cls=ExplainCommand, help=__doc__)
+@click.command(name="explain", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--model", default="", metavar="EXPR", help="The model, in the names of the file.")
-@click.option(
-    "--inputs", multiple=True, metavar="SPEC", help="Inputs of one call: 'f32[8,64]'. Repeatable."
-)
-@click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    default="inductor",
-    metavar="ENGINE",
-    help="inductor, tcw (our own compiler), or both, lined up.",
-)
-@click.option(
-    "--override",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help='Decisions to take otherwise, of either engine: TOML, "decision id" = "choice".',
-)
-@click.option("--no-grad", is_flag=True, help="Run under torch.no_grad().")
-@click.option("--inference-mode", is_flag=True, help="Run under torch.inference_mode().")
-@click.option("--train", is_flag=True, help="Run forward and backward of a loss on the outputs.")
-@click.option(
-    "--mode",
-    type=click.Choice(MODES),
-    default="default",
-    metavar="MODE",
-    help=f"torch.compile's mode: {', '.join(MODES[1:])}.",
-)
-@click.option("--fullgraph", is_flag=True, help="A graph break is an error.")
-@click.option("--dynamic/--no-dynamic", default=None, help="torch.compile's dynamic=True or False.")
-@click.option(
-    "--mark-dynamic",
-    multiple=True,
-    metavar="NAME:DIM",
-    callback=_dimensions,
-    help="Mark a dimension of an argument as dynamic. Repeatable.",
-)
+@model_options
 @click.option(
     "--until",
     type=click.Choice(STAGES),
@@ -125,14 +66,7 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
     metavar="LEVEL",
     help="steps: every instruction that Dynamo runs, too.",
 )
-@click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda"]),
-    default="cpu",
-    help="cuda: predict GPU code too.",
-)
-@click.option("--arch", default="", metavar="sm_90", help="The GPU to predict for.")
-@click.option("--cached", is_flag=True, help="Use torch's caches; what they serve is not seen.")
+@machine_options
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -169,52 +103,6 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         else:
             show_text(recording, ctx.params["show"], trace)
     return exit_code(recording, end)
-
-
-def settings_of(ctx: click.Context, file: Path) -> Settings:
-    """The settings that the options ask for; `click.UsageError` where they contradict."""
-    given = ctx.params
-    grads: list[tuple[str, GradMode]] = [
-        ("no_grad", "no-grad"),
-        ("inference_mode", "inference"),
-        ("train", "train"),
-    ]
-    chosen = [mode for name, mode in grads if given[name]]
-    if len(chosen) > 1:
-        raise click.UsageError("--no-grad, --inference-mode and --train exclude each other", ctx)
-    arch = str(given["arch"])
-    if arch and not (arch.startswith("sm_") and arch[3:].rstrip("a").isdigit()):
-        raise click.UsageError(f"--arch {arch}: it takes sm_80, sm_90, sm_100, …", ctx)
-    device: Literal["cpu", "cuda"] = "cuda" if arch else given["device"]
-    return Settings(
-        file=str(file.resolve()),
-        model=given["model"],
-        inputs=tuple(given["inputs"]),
-        engine=given["engine"],
-        overrides=_overrides(ctx),
-        mode="" if given["mode"] == "default" else given["mode"],
-        dynamic=given["dynamic"],
-        fullgraph=given["fullgraph"],
-        mark_dynamic=tuple(given["mark_dynamic"]),
-        grad=chosen[0] if chosen else "grad",
-        until=cast(Stage, given["until"]),
-        record=given["record"],
-        device=device,
-        arch=arch or ("sm_90" if device == "cuda" else ""),
-        cached=given["cached"],
-        timeout=given["timeout"],
-        arguments=ctx.meta.get("tcw.arguments", ()),
-    )
-
-
-def _overrides(ctx: click.Context) -> dict[str, str]:
-    file: Path | None = ctx.params["override"]
-    if file is None:
-        return {}
-    try:
-        return read_overrides(file)
-    except OverrideError as error:
-        raise click.UsageError(str(error), ctx) from error
 
 
 def record(settings: Settings, trace: Path | None, recording: Recording, quiet: bool) -> End:

@@ -21,7 +21,10 @@ HEAD_BYTES = 1 << 16
 
 @click.command(name="open", help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
-def command(file: Path) -> int:
+@click.option(
+    "--predict", is_flag=True, help="Guess each fusion before it is shown; a score ends it."
+)
+def command(file: Path, predict: bool) -> int:
     check(file)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
@@ -30,7 +33,7 @@ def command(file: Path) -> int:
 
     gc.freeze()
     gc.enable()
-    return run(file)
+    return run(file, predict=predict)
 
 
 def check(file: Path) -> None:

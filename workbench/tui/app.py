@@ -1,16 +1,21 @@
-"""`tcw open`: the terminal workbench on a recorded or a growing trace."""
+"""`tcw open` and `tcw step`: the terminal workbench on a trace, or on a compile that it drives."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from textual.app import App
 
+from compiler.control.commands import Breakpoint
+from compiler.trace.records import Settings
 from viewers.plain import plain
 from workbench.tui.bench import Bench
+from workbench.tui.feed import Feed, FileFeed
+from workbench.tui.live_feed import LiveFeed, Starts
 from workbench.tui.theme import THEMES, Theme, ThemeName
 
 
@@ -20,15 +25,23 @@ class Workbench(App[None]):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "tcw"
 
-    def __init__(self, path: Path, theme: ThemeName | None = None) -> None:
+    def __init__(
+        self, source: Path | Feed, theme: ThemeName | None = None, predict: bool = False
+    ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
-        self.path = path
+        self.feed: Feed = FileFeed(source) if isinstance(source, Path) else source
+        self.theme_chosen = theme is not None or colourless
+        self.predict = predict
+        """The reader guesses each fusion before it is shown."""
         self.last_words = ""
 
     def on_mount(self) -> None:
-        self.push_screen(Bench(self.path, self.look))
+        bench = Bench(self.feed, self.look)
+        bench.theme_chosen = self.theme_chosen
+        bench.predict_first = self.predict
+        self.push_screen(bench)
 
     def give_up(self, why: str, code: int) -> None:
         """Leave with one line on stderr."""
@@ -41,10 +54,10 @@ class Workbench(App[None]):
             return
         last = traceback.extract_tb(error.__traceback__)[-1:]
         where = f" ({last[0].filename}:{last[0].lineno})" if last else ""
-        self.give_up(f"tcw open failed: {type(error).__name__}: {error}{where}", 4)
+        self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path) -> int:
+def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
@@ -56,7 +69,30 @@ def run(path: Path) -> int:
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    app = Workbench(path)
+    return _run(Workbench(path, theme, predict))
+
+
+def run_live(
+    settings: Settings,
+    trace: Path | None,
+    predict: bool = False,
+    breakpoints: Sequence[Breakpoint] = (),
+    theme: ThemeName | None = None,
+    drive: Starts | None = None,
+) -> int:
+    """Drive a compile of `settings.file` until the reader quits; answers the exit code.
+
+    The trace is written to `trace`, anew. 0; 2 where it cannot be written; 4 for a fault of ours.
+    """
+    if drive is None:
+        from workbench.worker.client import Driver
+
+        drive = Driver.start
+    feed = LiveFeed(drive, settings, trace, breakpoints)
+    return _run(Workbench(feed, theme, predict))
+
+
+def _run(app: Workbench) -> int:
     app.run()
     if app.last_words:
         print(app.last_words, file=sys.stderr)

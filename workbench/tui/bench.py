@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from compiler.trace.records import Run
+from viewers.panes import breakpoints
+from viewers.panes.breakpoints import same
+from viewers.plain import plain
 from workbench.tui import help as help_text
 from workbench.tui.commands import COMMANDS, GOES
 from workbench.tui.edge import Edge
-from workbench.tui.moving import Moving
+from workbench.tui.notes import Noting
 from workbench.tui.overlay import Choice, Help, Palette
+from workbench.tui.remembered import Placed, Remembered, recall, remember
 from workbench.tui.theme import THEMES, ThemeName
 
 FOLLOWS = ("kernel", "fusion", "fusion-narrow", "causes")
@@ -16,8 +21,12 @@ ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
 """Arrangement -> the orders that its pane has."""
 
 
-class Bench(Moving):
+class Bench(Noting):
     """The workbench on one trace."""
+
+    theme_chosen = False
+    """By an option or the environment: the remembered one gives way."""
+    _model = ""
 
     def _kind(self, by: int) -> None:
         pane = self.focus_pane()
@@ -52,6 +61,10 @@ class Bench(Moving):
 
     async def do_engine(self) -> None:
         facts = self.view.facts.of_engines
+        runs = [number for _, number in self.view.track.runs]
+        if len(runs) > 1:
+            await self.turn_to_run(runs[(runs.index(self.view.run) + 1) % len(runs)])
+            return
         if len(facts) < 2:
             self.say("one engine was recorded: tcw explain --engine both records two")
             return
@@ -63,6 +76,18 @@ class Bench(Moving):
         self.refresh_all()
         self.say(f"{name}, {names.index(name) + 1} of {len(names)} engines")
 
+    async def turn_to_run(self, number: int) -> None:
+        """Look at another run, whole."""
+        view = self.view
+        view.run, view.playhead = number, 0
+        view.kernel = view.pair = view.variant = ""
+        view.finding = view.site = view.cause = 0
+        self.show_facts()
+        self._compare()
+        run = next((r for r in self.recording.all(Run) if r.number == number), None)
+        await self.rebuild()
+        self.say(f"run {number}  {plain(run.because) if run else ''}".rstrip())
+
     def do_order(self) -> None:
         orders = ORDERS.get(self.navigator.arrangement)
         if orders is None:
@@ -72,6 +97,15 @@ class Bench(Moving):
         known = view.order if view.order in orders else ""
         view.order = orders[(orders.index(known) + 1) % len(orders)]
         self.refresh_all()
+
+    def do_filter(self) -> None:
+        """Only pairs of some nodes; all again where nothing is asked for."""
+
+        def chosen(words: str) -> None:
+            self.view.pair_filter = words.strip()
+            self.refresh_all()
+
+        self.ask_words("only pairs of", self.view.pair_filter, chosen)
 
     def do_raw(self) -> None:
         self.view.raw = not self.view.raw
@@ -98,6 +132,15 @@ class Bench(Moving):
     def do_palette(self) -> None:
         choices = [Choice(f"go:{name}", words) for name, words in GOES]
         choices += [Choice(f"do:{c.name}", c.words, c.shown) for c in COMMANDS]
+        choices += [
+            Choice(f"break:{index}", words, "b")
+            for index, (words, _) in enumerate(breakpoints.KINDS)
+        ]
+        if len(self.view.track.runs) > 1:
+            for run in self.recording.all(Run):
+                said = f": {run.because}" if run.because else ""
+                choices.append(Choice(f"run:{run.number}", f"Look at run {run.number}{said}"))
+        choices += self.pane_choices()
         choices += [Choice(f"theme:{name}", f"Use the {name} theme") for name in THEMES]
         for piece in list(self.view.facts.pieces.values())[:500]:
             name = f"line {piece.resumes_at}" if piece.resumes_at else piece.function
@@ -113,10 +156,19 @@ class Bench(Moving):
                 pane = self.focus_pane()
                 self.navigator.go(rest, pane.pane if pane else "")
                 await self.rebuild()
+            elif kind == "here":
+                await self.show_here(rest)
+            elif kind == "beside":
+                await self.show_beside(rest)
+            elif kind == "break":
+                self.break_at(int(rest))
+            elif kind == "run":
+                await self.turn_to_run(int(rest))
             elif kind == "compile":
                 self.navigator.compile(rest)
                 self.refresh_all()
             elif kind == "theme":
+                self.theme_chosen = False
                 await self.use_theme(rest)  # type: ignore[arg-type]
 
         self.app.push_screen(Palette(self.look, choices), chosen)
@@ -130,7 +182,46 @@ class Bench(Moving):
         self.spine.theme = self.entry.theme = self.look
         for edge in self.query(Edge):
             edge.theme = self.look
+            edge.refresh()
         self.refresh_all()
 
     def do_quit(self) -> None:
-        self.app.exit(return_code=0)
+        if self.may_leave():
+            self._remember()
+            self.app.exit(return_code=0)
+
+    # What is remembered of the model's file
+
+    async def opened(self) -> None:
+        start = self.recording.start
+        self._model = start.settings.file if start is not None else ""
+        if not self._model:
+            return
+        found = recall(self._model)
+        self.own = {name: one.arrangement() for name, one in found.own.items()}
+        self.stage.shares = found.shares
+        self.turned = found.turned
+        self.prefer.update(found.prefer)
+        if found.breakpoints and self.view.driven:
+            have = self.view.breakpoints
+            new = [one for one in found.breakpoints if not any(same(one, h) for h in have)]
+            self.set_breakpoints((*have, *new))
+        if found.arrangement and not self.view.driven:
+            self.navigator.arrangement = found.arrangement
+        if found.theme in THEMES and not self.theme_chosen:
+            await self.use_theme(found.theme)
+
+    def _remember(self) -> None:
+        if not self._model:
+            return
+        before = recall(self._model)
+        state = Remembered(
+            theme=before.theme if self.theme_chosen else self.look.name,
+            arrangement=before.arrangement if self.view.driven else self.navigator.arrangement,
+            turned=self.turned,
+            own={name: Placed.of(one) for name, one in self.own.items()},
+            shares=self.stage.shares,
+            prefer=self.prefer,
+            breakpoints=self.view.breakpoints if self.view.driven else before.breakpoints,
+        )
+        remember(self._model, state)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
-from viewers.drawing.blocks import SCALES, Block
+from viewers.drawing.blocks import SCALES, Block, all_key
 from viewers.drawing.cells import Run, row
 from viewers.drawing.colours import fill_of
 from viewers.drawing.layout import Box, Layout, Line
@@ -69,13 +69,25 @@ class CanvasView(PaneView):
             return
         content = self.make(self.inner_width)
         if not isinstance(content, Picture):
-            self.drawn = self.drawing = self._waiting = None
-            super().update(selected, lit, reset)
+            before, self.drawing = self.drawing, None
+            self.drawn = self._waiting = None
+            super().update(selected, lit, reset or before is not None)
             return
         self.content = content
+        first = self.drawing is None
         if content is not self.drawn:
             self._draw(content)
+        elif self.drawing is not None:
+            self._settle_window()
         self.relight(selected, lit)
+        if first and self.lit and not self.drawn_blocks(selected):
+            self.cursor = min(self.lit)
+            self._trace()
+            self.show(self.cursor)
+
+    def drawn_blocks(self, ref: Ref) -> list[int]:
+        """The blocks that show a thing, in the picture that is shown."""
+        return self.drawn.diagram.blocks_of(ref) if self.drawn is not None else []
 
     def _draw(self, picture: Picture) -> None:
         """Lay a picture out, here or in a thread."""
@@ -85,10 +97,12 @@ class CanvasView(PaneView):
             self._take(picture, picture.lay_out())
             return
         self._waiting = picture
+        self._say(f"laying out {len(picture.rows):,} blocks …")
         self.run_worker(partial(self._lay_out, picture), thread=True, group="layout")
 
     def _lay_out(self, picture: Picture) -> None:
         layout = picture.lay_out()
+        layout.tile(0, 0)  # makes the index, here
         self.app.call_from_thread(self._take_late, picture, layout)
 
     def _take_late(self, picture: Picture, layout: Layout) -> None:
@@ -96,7 +110,7 @@ class CanvasView(PaneView):
             return
         self._take(picture, layout)
         self.relight(self.selected, self._given)
-        self.refresh()
+        self._say(f"{len(picture.rows):,} blocks")
 
     def _take(self, picture: Picture, layout: Layout) -> None:
         """Show a picture: the block under the cursor stays where it is on the screen."""
@@ -129,10 +143,7 @@ class CanvasView(PaneView):
 
     def _settle(self) -> None:
         """Keep the picture in sight; one that is smaller than the pane stands in its middle."""
-        assert self.drawing is not None
-        spare = self.drawing.width - self.inner_width
-        self.left = spare // 2 if spare < 0 else max(-2, min(self.left, spare + 2))
-        self.top = max(0, min(self.top, self.drawing.height - self.page))
+        self._settle_window()
         self._trace()
 
     def _trace(self) -> None:
@@ -158,7 +169,7 @@ class CanvasView(PaneView):
             return
         self.lit = self.drawn.lit(lit)
         self.spot = -1
-        own = self.drawn.diagram.blocks_of(selected)
+        own = self.drawn_blocks(selected)
         if own and not self.active and self.cursor not in own:
             self.cursor = own[0]
             self._trace()
@@ -221,8 +232,7 @@ class CanvasView(PaneView):
             return
         self.cursor = index
         self.show(index)
-        self.refresh()
-        self.post_message(Moved(self, self.row))
+        self.post_message(Moved(self, self.row))  # its answer repaints all panes, this one too
 
     def move(self, by: int) -> None:
         """Along an edge: to a reader, or with a negative number to what the block reads."""
@@ -348,6 +358,12 @@ class CanvasView(PaneView):
             view.scale = max(0, min(len(SCALES) - 1, view.scale + (1 if name == "wider" else -1)))
             self._again()
             self._say(f"{SCALES[view.scale]}, {view.scale + 1} of {len(SCALES)}")
+        elif name == "unfold_all" and self.picture is not None:
+            key = all_key(self.picture.diagram.graph)
+            view.unfolded ^= {key}
+            self._again()
+            shown = "all groups drawn" if key in view.unfolded else "folded by module"
+            self._say(f"{shown}: {len(self.content.rows):,} blocks")
         elif name == "weights":
             view.weights = not view.weights
             self._again()
@@ -358,10 +374,14 @@ class CanvasView(PaneView):
 
     def _again(self) -> None:
         self.update(self.selected, self._view.lit, reset=not isinstance(self.content, Picture))
+        if self.block is not None:
+            self._view.block = self.block.key
+        self.screen.refresh_all()  # type: ignore[attr-defined]
 
     def on_key(self, event: events.Key) -> None:
         """What this pane alone means by a key; the screen has all others."""
-        names = {"plus": "wider", "equals_sign": "wider", "minus": "narrower", "w": "weights"}
+        names = {"plus": "wider", "equals_sign": "wider", "minus": "narrower", "i": "weights"}
+        names["A"] = "unfold_all"
         done = False
         if event.key == "o":
             done = self.command("order")
@@ -381,8 +401,8 @@ class CanvasView(PaneView):
 
     def on_click(self, event: events.Click) -> None:
         if self.picture is None:
-            super().on_click(event)
             return
+        event.prevent_default()  # Textual would call the handler of every base class as well
         index = self._at(event.x, event.y)
         if index < 0:
             return

@@ -29,7 +29,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("page_down", ("pagedown", "ctrl+d", "space"), "ctrl-d", "Move a page down"),
     Command("page_up", ("pageup", "ctrl+u"), "ctrl-u", "Move a page up"),
     Command("first", ("home",), "gg", "Go to the first row"),
-    Command("last", ("G", "end"), "G", "Go to the last row"),
+    Command("last", ("G",), "G", "Go to the last row"),
     Command("open", ("enter",), "⏎", "Open what is selected"),
     Command("back", ("escape", "backspace"), "esc", "Go back"),
     Command("next_pane", ("tab",), "tab", "Go to the next pane"),
@@ -50,8 +50,47 @@ COMMANDS: tuple[Command, ...] = (
     Command("order", ("o",), "o", "Order differently"),
     Command("raw", ("R",), "R", "Show kernels raw or tidied"),
     Command("torch_text", ("U",), "U", "Show torch's own text"),
-    Command("engine", ("T",), "T", "Turn to the other engine"),
+    Command("engine", ("T",), "T", "Turn to the other engine or the next run"),
     Command("copy", ("y",), "y", "Copy this row or its fix"),
+    Command("step", ("s",), "s", "Step to the next instruction, decision or stage"),
+    Command("over", ("S",), "S", "Step over what is called"),
+    Command("out", ("F",), "F", "Step out of the function"),
+    Command("line", ("L",), "L", "Step to the next line"),
+    Command("to_cursor", ("r",), "r", "Run to the cursor"),
+    Command("continue", ("c",), "c", "Continue to the next breakpoint"),
+    Command("next_decision", ("d",), "d", "Run to the next decision"),
+    Command("next_pass", ("P",), "P", "Run to the next pass"),
+    Command("next_graph", ("H",), "H", "Run to the next graph"),
+    Command("stage", ("t",), "t", "Run to the next stage"),
+    Command("next_frame", (), "", "Run to the next frame"),
+    Command("pause", ("i",), "i", "Interrupt: wait at the next place"),
+    Command("stop", ("ctrl+c",), "ctrl-c", "Stop the recording; again, quit"),
+    Command("breakpoint", ("b",), "b", "Break at the cursor, or choose where"),
+    Command("breakpoints", ("B",), "B", "List breakpoints"),
+    Command("delete", ("D", "delete"), "D", "Delete this breakpoint or override"),
+    Command("accept", ("a",), "a", "Accept the engine's choice"),
+    Command("veto", ("v",), "v", "Veto: choose otherwise"),
+    Command("force", ("f",), "f", "Force the fusion"),
+    Command("what_if", ("w",), "w", "What if: compile again with the overrides, and compare"),
+    Command("measure", ("M",), "M", "Measure whole calls of both runs"),
+    Command("keep", ("K",), "K", "Keep the overrides"),
+    Command("undo", ("u",), "u", "Undo the last override"),
+    Command("overrides", ("O",), "O", "List overrides"),
+    Command("settings", ("comma",), ",", "Compile again with other settings"),
+    Command("picture", ("x",), "x", "Save a picture of the screen"),
+    Command("close", ("Z",), "Z", "Close this pane"),
+    Command("reset", (), "", "Put the panes back as they were"),
+    Command("write", ("W",), "W", "Write the overrides to a file"),
+    Command("later", ("greater_than_sign",), ">", "Go one record forward in time"),
+    Command("earlier", ("less_than_sign",), "<", "Go one record back in time"),
+    Command("next_stage", ("right_curly_bracket",), "}", "Go one stage forward in time"),
+    Command("previous_stage", ("left_curly_bracket",), "{", "Go one stage back in time"),
+    Command("live", ("end", "full_stop"), "end", "Go back to now"),
+    Command("presenter", ("p",), "p", "Present: few large panes"),
+    Command("predict", (), "", "Predict how pairs fuse, then see"),
+    Command("note", ("m",), "m", "Note: write, edit or delete one on what is selected"),
+    Command("notes", (), "", "List notes"),
+    Command("filter", ("ampersand",), "&", "Filter fusion decisions by node"),
     Command("help", ("question_mark",), "?", "Show help"),
     Command("palette", ("colon",), ":", "Show all commands"),
     Command("quit", ("q",), "q", "Quit"),
@@ -76,7 +115,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     ),
     "graph": (
         ("h j k l", "follow edges"), ("+ −", "zoom"), ("⏎", "open group"), ("o", "as list"),
-        ("w", "weights"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
+        ("i", "weights"), ("A", "all groups"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
     ),
     "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
     "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),
@@ -88,10 +127,47 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "memory": (("j k", "buffer"), ("o", "order: born, size, life"), _COMPILE, _SEARCH),
     "autograd": (("j k", "value"), _COMPILE, _PANES, _SEARCH),
     "output": (("j k", "line"), _SEARCH),
+    "decision": (("j k", "decision"), ("⏎", "its line"), _PANES, _COMPILE, _SEARCH),
+    "settings": (("⏎", "compile again so"), ("j k", "setting"), ("T", "next run"), _PANES),
+    "start": (("s", "step"), ("c", "continue"), ("b", "breakpoint"), _PANES),
+    "predict": (("[ ]", "previous, next pair"), _PANES, ("p", "presenter")),
+    "score": (("j k", "move"), ("⏎", "go to the pair"), _PANES),
+    "notes": (("j k", "note"), ("⏎", "go there"), ("m", "edit"), _PANES),
+    "breakpoints": (("⏎", "on, off"), ("D", "delete"), ("b", "another"), _PANES),
+    "overrides": (
+        ("D", "delete"), ("u", "undo"), ("w", "what-if"), ("W", "write"), ("K", "keep"), _PANES,
+    ),
     "steps": (("j k", "move"), ("R", "raw"), _PANES, _COMPILE, _SEARCH),
+    "what-if": (("j k", "move"), _PANES, ("R", "raw"), _SEARCH),
     "engines": (("j k", "lines"), ("T", "other engine"), _PANES, ("R", "raw"), _SEARCH),
 }  # fmt: skip
 """Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
+
+DECIDE: tuple[Hint, ...] = (
+    ("a", "accept"), ("v", "veto"), ("f", "force"), ("c", "continue"), ("s", "next"),
+    ("w", "what-if"), ("O", "overrides"), ("< >", "scrub"),
+)  # fmt: skip
+CHOOSE: tuple[Hint, ...] = (("a", "accept"), ("v", "choose otherwise"), *DECIDE[3:])
+STEP: tuple[Hint, ...] = (
+    ("s", "step"), ("S", "over"), ("F", "out"), ("L", "next line"), ("r", "run to cursor"),
+    ("b", "breakpoint"), ("c", "continue"), ("< >", "scrub"),
+)  # fmt: skip
+STAND: tuple[Hint, ...] = (
+    ("s", "step"), ("d", "next decision"), ("t", "next stage"), ("b", "breakpoint"),
+    ("c", "continue"), _PANES, ("< >", "scrub"),
+)  # fmt: skip
+RUNNING: tuple[Hint, ...] = (
+    ("i", "interrupt"), ("ctrl-c", "stop"), ("b", "breakpoint"), _PANES, ("< >", "scrub"),
+)  # fmt: skip
+OVER: tuple[Hint, ...] = (
+    ("K", "keep overrides"), ("u", "undo"), ("W", "write"), ("M", "measure"), ("w", "what-if"),
+    ("T", "next run"), _PANES,
+)  # fmt: skip
+PAST: tuple[Hint, ...] = (
+    ("< >", "record"), ("{ }", "stage"), ("end", "back to now"), ("s", "next stop"), _PANES,
+    _SEARCH,
+)  # fmt: skip
+"""Footer of a driven compile, by what it stands at; and of a reader who went back in time."""
 
 GOES: tuple[tuple[str, str], ...] = (
     ("overview", "Go to the overview"),
@@ -106,6 +182,13 @@ GOES: tuple[tuple[str, str], ...] = (
     ("kernels", "Go to the kernels"),
     ("memory", "Go to the memory plan"),
     ("engines", "Go to both engines, lined up"),
+    ("what-if", "Go to the difference of two runs"),
     ("output", "Go to the program's output"),
+    ("decision", "Go to the decisions"),
+    ("notes", "Go to the notes"),
+    ("score", "Go to the score of the guesses"),
+    ("breakpoints", "Go to the breakpoints"),
+    ("overrides", "Go to the overrides"),
+    ("settings", "Go to the settings"),
 )
 """Arrangements, as the palette offers them."""

@@ -35,18 +35,23 @@ class Edge(Widget):
         self.make = make
         self.theme = theme
         self.lines: Lines = ()
+        self._height = 1
+        """As it was asked for; the size lags behind it."""
 
     def update(self) -> None:
         """Make the lines anew."""
         width = self.size.width or self.app.size.width
-        self.lines = self.make(width)
+        before, self.lines = self.lines, self.make(width)
+        if before == self.lines and self.lines:
+            return
         self.display = bool(self.lines)
-        if self.lines and self.size.height != len(self.lines):
-            self.styles.height = len(self.lines)
+        if self.lines and self._height != len(self.lines):
+            self._height = len(self.lines)
+            self.styles.height = self._height
         self.refresh()
 
     def on_resize(self) -> None:
-        self.lines = self.make(self.size.width)
+        self.update()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -1,4 +1,4 @@
-"""One line of text entry at the bottom of the screen: the search."""
+"""One line of text entry at the bottom of the screen: the search, a file name, a number."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ class Entry(Widget, can_focus=True):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.theme = theme
+        self.prompt = ""
         self.words = ""
         self.note = ""
 
-    def open(self) -> None:
-        self.words = self.note = ""
+    def open(self, prompt: str = "", words: str = "") -> None:
+        """`prompt`: what is asked for; "" for a search."""
+        self.prompt, self.words, self.note = prompt, words, ""
         self.display = True
         self.focus()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        body = ((" / ", "key"), (plain(self.words), "text"), ("▏", "accent"))
+        prompt = f" {self.prompt}: " if self.prompt else " / "
+        body = ((plain(prompt), "key"), (plain(self.words), "text"), ("▏", "accent"))
         right = ((self.note + " ", "dim"),)
         return Strip(exactly(fill(body, right, width, self.theme, "title"), width, self.theme))  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Reads a trace that may still grow, away from the screen's thread."""
+"""Where the records on the screen come from, read away from the screen's thread."""
 
 from __future__ import annotations
 
@@ -8,34 +8,73 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
+from typing import Protocol
 
 from textual.message import Message
 
-from compiler.trace.reader import FileFollower, TraceDecoder, TraceError
+from compiler.trace.reader import CHUNK, FileFollower, Losses, TraceDecoder, TraceError
 from compiler.trace.records import AnyRecord, Start
 from workbench.tui.messages import Delivered, Unreadable
 
 EVERY = 0.2
 """Seconds between looks at a trace that has not ended."""
-CHUNK = 4 << 20
 
 
-class Feed(Thread):
-    """Posts what it reads as `Delivered`, and `Unreadable` where it has to give up."""
+Post = Callable[[Message], object]
 
-    def __init__(self, path: Path, post: Callable[[Message], object]) -> None:
-        super().__init__(daemon=True, name="trace feed")
+
+class Feed(Protocol):
+    """Posts records as `Delivered`, and `Unreadable` where it has to give up."""
+
+    every: float
+    """Seconds between two deliveries …"""
+    pause: float
+    """… and those that the screen asks for, where it is slow to show."""
+
+    @property
+    def name(self) -> str:
+        """What is read, in a word."""
+
+    @property
+    def losses(self) -> Losses:
+        """What could not be read."""
+
+    def start(self, post: Post) -> None:
+        """Begin, in a thread of its own."""
+
+    def stop(self) -> None:
+        """Leave off; where a worker runs, it ends."""
+
+    def alive(self, start: Start | None) -> bool:
+        """Whether more may come, as far as this machine can say."""
+
+
+class FileFeed:
+    """A trace file that may still grow."""
+
+    def __init__(self, path: Path) -> None:
         self.path = path
+        self.name = path.name
         self.decoder = TraceDecoder()
-        self.pause = EVERY
-        """Seconds until the next look; the screen asks for more where it is slow to show."""
-        self._post = post
+        self.every = self.pause = EVERY
+        self._post: Post = lambda message: None
         self._over = Event()
+
+    @property
+    def losses(self) -> Losses:
+        return self.decoder.losses
+
+    def start(self, post: Post) -> None:
+        self._post = post
+        Thread(target=self._run, daemon=True, name="trace feed").start()
 
     def stop(self) -> None:
         self._over.set()
 
-    def run(self) -> None:
+    def alive(self, start: Start | None) -> bool:
+        return writer_lives(start, self.path)
+
+    def _run(self) -> None:
         try:
             self._read()
         except (OSError, TraceError) as error:
@@ -46,9 +85,8 @@ class Feed(Thread):
         try:
             first = True
             while not self._over.is_set():
-                data = follower.read()
-                records = self._decode(data)
-                if first and data and not records and self.decoder.losses.damaged:
+                records = self._decode(follower)
+                if first and not records and self.decoder.losses.damaged:
                     raise TraceError(f"{self.path} is not a tcw trace: no line of it is a record")
                 if first or records:
                     self._post(Delivered(records))
@@ -59,18 +97,17 @@ class Feed(Thread):
         finally:
             follower.close()
 
-    def _decode(self, data: bytes) -> list[AnyRecord]:
-        """Records live as long as the screen: the collector need not look at them again and again,
-        which would take three times as long as the decoding."""
+    def _decode(self, follower: FileFollower) -> list[AnyRecord]:
+        """All that there is. Records live as long as the screen: the collector need not look at
+        them again and again, which would take three times as long as the decoding."""
         records: list[AnyRecord] = []
-        large = len(data) > CHUNK // 4
-        if large:
-            gc.disable()
+        large = False
         try:
-            for start in range(0, len(data), CHUNK):
-                if self._over.is_set():
-                    break
-                records.extend(self.decoder.feed(data[start : start + CHUNK]))
+            while not self._over.is_set() and (data := follower.read(CHUNK)):
+                if len(data) > CHUNK // 4 and not large:
+                    large = True
+                    gc.disable()
+                records.extend(self.decoder.feed(data))
         finally:
             if large:
                 gc.freeze()

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from textual import events
 
-from viewers.panes import chrome
 from workbench.tui.commands import BY_KEY
 from workbench.tui.edge import Edge
 from workbench.tui.entry import Entry
+from workbench.tui.feed import Feed
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.pane import PaneView
-from workbench.tui.regions import Regions
+from workbench.tui.reading import Reading
 from workbench.tui.theme import Theme
 
 
-class Moving(Regions):
+class Moving(Reading):
     """A command `name` of the table is the method `do_name`."""
 
-    def __init__(self, path: Path, theme: Theme) -> None:
-        super().__init__(path, theme)
+    def __init__(self, feed: Feed, theme: Theme) -> None:
+        super().__init__(feed, theme)
         self.searched: PaneView | None = None
         """The pane in which the search looks."""
         self._pending = ""
         """The first key of a sequence."""
+        self._then: Callable[[str], object] | None = None
+        """Who asked for the words in the entry line; None where it is the search."""
+        self.offered = ""
+        """A text that `y` copies while the footer speaks of it."""
 
     async def on_key(self, event: events.Key) -> None:
         if self.focused is self.entry:
@@ -51,10 +54,28 @@ class Moving(Regions):
 
     async def command(self, name: str) -> None:
         """Run a command of the table."""
+        self.other_key(name)
+        offered, self.offered = self.offered, ""
+        if offered and name == "copy":
+            self.app.copy_to_clipboard(offered)
+            self.say("copied")
+            return
         method: Callable[[], object] = getattr(self, f"do_{name}")
         result = method()
         if result is not None:
             await result  # type: ignore[misc]
+
+    def other_key(self, name: str) -> None:
+        """A command is about to run."""
+
+    def offer(self, words: str) -> None:
+        """Have the next `y` copy these words."""
+        self.offered = words
+
+    def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
+        """Ask for a line of text; `then` gets it, unless `esc` gave it up."""
+        self.searched, self._then = self.focus_pane(), then
+        self.entry.open(prompt, words)
 
     def on_moved(self, message: Moved) -> None:
         self.navigator.moved(message.pane.pane, message.row)
@@ -84,15 +105,15 @@ class Moving(Regions):
                     other.go(index)
                 return
 
-    async def on_edge_clicked(self, message: Edge.Clicked) -> None:
-        if message.edge.id == "timeline":
-            found = chrome.at(self.view, message.edge.size.width, message.x)
-            if found:
-                self.navigator.compile(found)
-                self.refresh_all()
-
     def on_entry_changed(self, message: Entry.Changed) -> None:
         pane = self.searched
+        if self._then is not None:
+            if message.settled or message.given_up:
+                then, self._then = self._then, None
+                self.set_focus(pane)
+                if message.settled:
+                    then(message.words)
+            return
         self.needle = "" if message.given_up else message.words
         if message.settled or message.given_up:
             self.set_focus(pane)

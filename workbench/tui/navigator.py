@@ -46,7 +46,7 @@ class Navigator:
         if arrangement == "source" and not self.view.lit:
             self._start_reading()
         elif arrangement == "fusion":
-            self._light_pair()
+            self.light_pair()
         elif arrangement == "autograd":
             self.select(autograd.first(self.view))
 
@@ -126,7 +126,9 @@ class Navigator:
             self._kernel(rest)
         elif kind == "pair":
             view.pair = rest
-            self._light_pair()
+            self.light_pair()
+        elif kind == "buffer":
+            view.buffer = rest
         elif kind == "lineup":
             view.lined = int(rest)
         elif kind == "block":
@@ -143,7 +145,8 @@ class Navigator:
             view.kernel = name
             view.select(refs.kernel(name))
 
-    def _light_pair(self) -> None:
+    def light_pair(self) -> None:
+        """Select both sides of the pair that is looked at."""
         pair = fusion.chosen_pair(self.view)
         if pair is not None:
             self.view.light(fusion.things_of(pair))
@@ -251,7 +254,7 @@ class Navigator:
             if chosen is not None:
                 after = _next(pairs, chosen, by)
                 view.pair = after.id
-                self._light_pair()
+                self.light_pair()
                 places = pairs.index(after), pairs.index(chosen)
                 return _which("pair", *places, by, len(pairs))
         elif self.arrangement == "source" or focus == "kernel":

@@ -73,12 +73,19 @@ def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> lis
     if left and body:
         body = [("‹", "faint"), *clip(body, 1, room)]
     blank = max(0, room - width_of(body))
-    spans = [*gutter, *body, (" " * blank, "text"), *right]
+    edge: Tint = tint
+    ground: Tint = tint or row.tint
+    spans = [
+        *((words, role, edge) for words, role in gutter),
+        *((words, role, ground) for words, role in body),
+        (" " * blank, "text", edge),
+        *((words, role, edge) for words, role in right),
+    ]
     if theme.name == "mono":
-        spans = [(part, role) for words, role in spans for part in _BLANKS.split(words)]
+        spans = [(one, role, on) for words, role, on in spans for one in _BLANKS.split(words)]
     return [
-        Segment(words, theme.base(tint, words.isspace()) + theme.style(role, tint))
-        for words, role in spans
+        Segment(words, theme.base(on, words.isspace()) + theme.style(role, on))
+        for words, role, on in spans
         if words
     ]
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -25,6 +27,15 @@ Make = Callable[[int], Content]
 class PaneView(Widget, can_focus=True):
     """Shows what `make` answers for its width. Only the visible rows are ever made."""
 
+    class Dragged(Message):
+        """The rule at the left of a pane, or its title row (`down`), is moved by some cells."""
+
+        def __init__(self, pane: PaneView, by: int, down: bool) -> None:
+            super().__init__()
+            self.pane = pane
+            self.by = by
+            self.down = down
+
     DEFAULT_CSS = "PaneView { height: 1fr; width: 1fr; }"
 
     def __init__(self, name: str, make: Make, theme: Theme, number: int = 0, rule: bool = True):
@@ -34,6 +45,8 @@ class PaneView(Widget, can_focus=True):
         self.theme = theme
         self.number = number
         self.rule = rule
+        self.spacing = 1
+        """Lines that a row takes."""
         self.content = Content(name)
         self.cursor = -1
         self.top = 0
@@ -45,6 +58,10 @@ class PaneView(Widget, can_focus=True):
         """What is searched for: it stands out in every row."""
         self.lit: dict[int, Quality] = {}
         self._made = False
+        self._painted: list[tuple[object, ...]] = []
+        """What each line on the screen was painted from."""
+        self._dragged: tuple[int, int, bool] | None = None
+        """Where the mouse took hold of the rule or the title row, and which."""
 
     @property
     def active(self) -> bool:
@@ -57,7 +74,7 @@ class PaneView(Widget, can_focus=True):
 
     @property
     def page(self) -> int:
-        return max(1, self.size.height - 1)
+        return max(1, (self.size.height - 1) // self.spacing)
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -108,7 +125,15 @@ class PaneView(Widget, can_focus=True):
         elif not self.visible_row(self.cursor) and self.cursor >= 0:
             self.show(self.cursor)
         self.top = self._clamped(self.top)
-        self.refresh()
+        self.repaint()
+
+    def bring(self, ref: Ref) -> None:
+        """Put the cursor on the row of a thing, where this pane has one."""
+        index = next((i for i, one in enumerate(self.content.refs) if one == ref), -1)
+        if index >= 0 and self.rows[index].key:
+            self.cursor = index
+            self.show(index)
+            self.repaint()
 
     def _bring(self) -> None:
         """Put the row on which the pane starts into sight."""
@@ -171,7 +196,7 @@ class PaneView(Widget, can_focus=True):
         """Put the cursor on a row."""
         self.cursor = index
         self.show(index)
-        self.refresh()
+        self.repaint()
         self.post_message(Moved(self, self.row))
 
     def ends(self, last: bool) -> None:
@@ -179,18 +204,18 @@ class PaneView(Widget, can_focus=True):
         self.top = self._clamped(len(self.rows) if last else 0)
         if index >= 0:
             self.go(index)
-        self.refresh()
+        self.repaint()
 
     def scroll_rows(self, by: int) -> None:
         self.top = self._clamped(self.top + by)
-        self.refresh()
+        self.repaint()
 
     def scroll_cells(self, by: int) -> None:
         widest = max(
             (width_of(row.body) for row in self.rows[self.top : self.top + self.page]), default=0
         )
         self.left = max(0, min(self.left + by, widest - 8))
-        self.refresh()
+        self.repaint()
 
     def find(self, words: str, start: int, step: int) -> int:
         """The next row whose text holds `words`, wrapping around; -1 where none does."""
@@ -202,8 +227,34 @@ class PaneView(Widget, can_focus=True):
                 return index
         return -1
 
+    def repaint(self) -> None:
+        """Have the lines painted that are not on the screen as they should be."""
+        height = self.size.height
+        if len(self._painted) != height:
+            self.refresh()
+            return
+        width = self.size.width
+        stale = [y for y in range(height) if self._painted[y] != self._line(y)]
+        if stale:
+            self.refresh(*(Region(0, y, width, 1) for y in stale))
+
+    def _line(self, y: int) -> tuple[object, ...]:
+        """All that the paint of a line depends on."""
+        common = (self.inner_width, self.theme.name)
+        if y == 0:
+            content = self.content
+            title = (self.number, content.name, content.subject, content.right)
+            return (*common, self.active, *title)
+        index = self.top + y - 1
+        row = self.rows[index] if index < len(self.rows) else Row()
+        return (*common, row, self._tint(index, row), self.left, self.needle, index == self.spot)
+
     def render_line(self, y: int) -> Strip:
         width = self.inner_width
+        if len(self._painted) != self.size.height:
+            self._painted = [()] * self.size.height
+        if y < len(self._painted):
+            self._painted[y] = self._line(y)
         rule: list[Segment] = []
         if self.rule:
             lit = self.active and y == 0
@@ -211,8 +262,10 @@ class PaneView(Widget, can_focus=True):
             rule = [Segment("│", style)]
         if y == 0:
             segments = self._title(width)
+        elif y % self.spacing:
+            segments = []
         else:
-            index = self.top + y - 1
+            index = self.top + y // self.spacing - 1
             row = self.rows[index] if index < len(self.rows) else Row()
             tint = self._tint(index, row)
             if self.needle:
@@ -262,8 +315,26 @@ class PaneView(Widget, can_focus=True):
         event.stop()
         self.scroll_rows(-3)
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if event.y == 0 or (self.rule and event.x == 0):
+            self._dragged = (event.screen_x, event.screen_y, event.y == 0)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragged is not None:
+            x, y, down = self._dragged
+            by = event.screen_y - y if down else event.screen_x - x
+            if by:
+                self._dragged = (event.screen_x, event.screen_y, down)
+                self.post_message(self.Dragged(self, by, down))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._dragged is not None:
+            self._dragged = None
+            self.release_mouse()
+
     def on_click(self, event: events.Click) -> None:
-        index = self.top + event.y - 1
+        index = self.top + (event.y - 1) // self.spacing
         if event.y == 0 or not 0 <= index < len(self.rows) or not self.rows[index].key:
             return
         if index == self.cursor and event.chain > 1:

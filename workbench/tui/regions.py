@@ -1,60 +1,47 @@
-"""The regions of the screen, and the trace that is read into them."""
+"""The regions of the screen, and what is painted there."""
 
 from __future__ import annotations
-
-import math
-import time
-from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from viewers.panes import autograd, chrome, fusion, spine, standing
-from viewers.panes.arrangement import ARRANGEMENTS
-from viewers.panes.rows import Content, Row, width_of
+from viewers.panes import autograd, chrome, decision_bar, fusion, memory, spine, timeline
+from viewers.panes.arrangement import ARRANGEMENTS, Arrangement, presented
+from viewers.panes.rows import Content, Row
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
-from workbench.tui.commands import HINTS
+from workbench.tui.commands import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
 from workbench.tui.edge import Edge, Lines
 from workbench.tui.entry import Entry
-from workbench.tui.feed import EVERY, Feed, writer_lives
-from workbench.tui.messages import Delivered, Unreadable
+from workbench.tui.feed import Feed
 from workbench.tui.navigator import Navigator
 from workbench.tui.pane import PaneView
-from workbench.tui.stage import Stage, spine_width
+from workbench.tui.stage import ROOMY, Stage, spine_width
 from workbench.tui.theme import Theme
-
-PATIENCE = 10.0
-"""Seconds without a record after which a recording from elsewhere counts as over."""
 
 
 class Regions(Screen[None]):
-    """Header, spine, panes, selection bar, timeline, footer; and the trace that they show."""
+    """Header, spine, panes, selection or decision bar, timeline, footer."""
 
     CSS = "Screen { layout: vertical; } #middle { height: 1fr; }"
     BINDINGS = []
 
-    def __init__(self, path: Path, theme: Theme) -> None:
+    def __init__(self, feed: Feed, theme: Theme) -> None:
         super().__init__()
-        self.path = path
+        self.feed = feed
         self.look = theme
-        self.recording = Recording()
-        self.provenance = Provenance()
-        self._parts: dict[str, tuple[Provenance, int]] = {}
-        """Engine -> the links of its part, and how many of its records they were fed."""
-        self.navigator = Navigator(View(Facts(self.recording, self.provenance)))
+        self.navigator = Navigator(View(Facts(Recording(), Provenance())))
         self.state: chrome.State = "opening"
         self.view.live = True
-        self.feed: Feed | None = None
         self.note = ""
         """Something said once, in the footer."""
         self.needle = ""
         self.zoomed = ""
         self.turned = False
-        self._followed = False
-        self._grew = -math.inf
+        self.own: dict[str, Arrangement] = {}
+        """Arrangements that the reader made of those with these names."""
         self._shown: tuple[object, ...] = ()
 
     @property
@@ -75,97 +62,28 @@ class Regions(Screen[None]):
         yield self.entry
         yield Edge("footer", self._footer, theme)
 
-    async def on_mount(self) -> None:
-        self.styles.background = self.look.background
-        self.spine.display = False
-        await self.rebuild()
-        self.feed = Feed(self.path, self.post_message)
-        self.feed.start()
-        self.set_interval(1.0, self._look)
-
-    def _look(self) -> None:
-        """A recording whose process is gone does not go on."""
-        if self.state == "running" and self._state() == "incomplete":
-            self.state = "incomplete"
-            self.view.live = False
-            self.refresh_all()
-
-    def on_unmount(self) -> None:
-        if self.feed is not None:
-            self.feed.stop()
-
-    # Reading
-
-    def on_unreadable(self, message: Unreadable) -> None:
-        self.app.give_up(message.why, 2)  # type: ignore[attr-defined]
-
-    async def on_delivered(self, message: Delivered) -> None:
-        """Take records that were read."""
-        records = message.records
-        began = time.monotonic()
-        first = self.state == "opening"
-        if records and not first:
-            self._grew = began
-        self.recording.feed(records)
-        assert self.feed is not None
-        self.recording.losses = self.feed.decoder.losses
-        self.provenance.feed(records)
-        self.view.facts = self._facts()
-        self.navigator.grown()
-        self.state = self._state()
-        self.view.live = self.state == "running"
-        if first:
-            await self.rebuild()
-        else:
-            self.refresh_all()
-        self.feed.pause = max(EVERY, 5 * (time.monotonic() - began))
-
-    def _facts(self) -> Facts:
-        """Of the trace, or of the engine that is looked at, where it has two."""
-        parts = self.recording.engines
-        if not parts:
-            return Facts(self.recording, self.provenance)
-        facts = {}
-        for engine, part in parts.items():
-            links, fed = self._parts.get(engine) or (Provenance(), 0)
-            links.feed(part.records[fed:])
-            self._parts[engine] = links, len(part.records)
-            facts[engine] = Facts(part, links, self.recording)
-        for one in facts.values():
-            one.of_engines = facts
-        if self.view.engine not in facts:
-            self.view.engine = next(iter(facts))
-        return facts[self.view.engine]
-
-    def _state(self) -> chrome.State:
-        end, failure = self.recording.end, self.recording.failure
-        if end is None:
-            self._followed = True
-            growing = time.monotonic() - self._grew < PATIENCE
-            alive = growing or writer_lives(self.recording.start, self.path)
-            return "running" if alive else "incomplete"
-        if failure is not None or end.status not in ("ok", "exited", "incomplete"):
-            return "failed"
-        if end.status == "incomplete":
-            return "incomplete"
-        return "finished" if self._followed else "replay"
-
     # What is painted
 
     async def rebuild(self) -> None:
         """Build the panes of the present arrangement, unless they stand already."""
         width = self.app.size.width
         name = self.navigator.arrangement
-        cells = spine_width(name, width, bool(self.zoomed))
-        wanted = (name, cells, width < 100, width >= 180, self.turned, self.zoomed)
+        presenting = self.view.presenting
+        arrangement = self.own.get(name) or ARRANGEMENTS[name]
+        if presenting:
+            arrangement = presented(name)
+        cells = spine_width(arrangement, width, bool(self.zoomed) or presenting)
+        roomy = presenting and self.app.size.height >= ROOMY
+        shape = width < 100, width >= 180, self.turned, self.zoomed, presenting, roomy
+        wanted = (name, arrangement, cells, *shape)
         if wanted != self._shown:
             pane = self.focus_pane()
             kept = pane.pane if pane and self._shown[:1] == (name,) else ""
             self._shown = wanted
             self.spine.display = cells > 0
             self.spine.styles.width = cells
-            await self.stage.show(name, width, self.turned, self.zoomed, 2)
-            focus = ARRANGEMENTS[name].focus
+            await self.stage.show(name, arrangement, width, self.turned, self.zoomed, 2)
+            focus = arrangement.focus
             self._focus(self.zoomed or kept, focus, f"{focus}-narrow")
         self.refresh_all()
 
@@ -189,18 +107,32 @@ class Regions(Screen[None]):
         for edge in self.query(Edge):
             edge.update()
 
+    def refresh_edges(self, *names: str) -> None:
+        for name in names:
+            self.query_one(f"#{name}", Edge).update()
+
     def _spine(self, width: int) -> Content:
         return spine.content(self.view, width)
 
     def _header(self, width: int) -> Lines:
-        return [(Row(body=chrome.header(self.view, self.state, width, self.path.name)), "title")]
+        line = chrome.header(self.view, self.state, width, self.feed.name, self.seconds())
+        return [(Row(body=line), "title")]
+
+    def seconds(self) -> float | None:
+        """Since the compile went on; None where this screen does not drive it."""
+        return None
 
     def _bar(self, width: int) -> Lines:
         name = self.navigator.arrangement
-        if name == "source":
+        rows = decision_bar.rows(self.view, width)
+        if rows:
+            pass
+        elif name == "source":
             rows = chrome.selection(self.view, width)
         elif name == "fusion":
             rows = fusion.verdict(self.view, width)
+        elif name == "memory":
+            rows = memory.verdict(self.view, width)
         elif name == "autograd":
             rows = autograd.reason(self.view, width)
         else:
@@ -214,10 +146,9 @@ class Regions(Screen[None]):
         ]
 
     def _timeline(self, width: int) -> Lines:
-        if width < 100:
+        if width < 100 or self.view.presenting:
             return []
-        right = standing.position(self.view, self.navigator.arrangement)
-        above, below = chrome.timeline(self.view, width, width_of(right))
+        above, below, right = timeline.timeline(self.view, width, self.navigator.arrangement)
         return [(Row(body=above), ""), (Row(body=below, right=right), "")]
 
     def _footer(self, width: int) -> Lines:
@@ -226,13 +157,29 @@ class Regions(Screen[None]):
             return [(Row(body=((" ", "text"), (self.note, "accent")), right=ending), "title")]  # type: ignore[arg-type]
         spans = [(" ", "text")]
         used = 1 + sum(len(words) for words, _ in ending)
-        for key, words in HINTS[self.navigator.arrangement]:
+        for key, words in self.hints():
             size = len(key) + len(words) + 3
             if used + size > width:
                 break
             used += size
             spans += [(key + " ", "key"), (words + "  ", "dim")]
         return [(Row(body=tuple(spans), right=ending), "title")]  # type: ignore[arg-type]
+
+    def hints(self) -> tuple[Hint, ...]:
+        """The keys that matter now, most useful first."""
+        view, arrangement = self.view, self.navigator.arrangement
+        if view.playhead:
+            return DECIDE if view.asked is not None else PAST
+        if not view.driven or arrangement in ("breakpoints", "overrides"):
+            return HINTS[arrangement]
+        waiting = view.waiting
+        if waiting is None:
+            return RUNNING
+        if waiting.decision:
+            return DECIDE if "/fuse/" in waiting.decision else CHOOSE
+        if waiting.kind == "end":
+            return OVER
+        return STEP if waiting.kind == "step" or waiting.stage == "capture" else STAND
 
     def say(self, words: str) -> None:
         """Say something in the footer until the next key."""

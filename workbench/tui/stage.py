@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
+from dataclasses import replace
 
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
-from viewers.panes.rows import Content
+from viewers.panes import notes
+from viewers.panes.arrangement import PANES, Arrangement, Column, Slot
+from viewers.panes.rows import Content, empty, without_ids
 from viewers.panes.view import View
 from workbench.tui.canvas import CanvasView
 from workbench.tui.pane import PaneView
@@ -18,15 +21,29 @@ NARROW, FULL, WIDE = 100, 150, 180
 """Widths in cells: below NARROW panes are stacked without a spine; from FULL on the spine has its
 stages; from WIDE on an arrangement may have more columns."""
 SPINE, SPINE_FULL = 11, 32
+ROOMY = 30
+"""Lines of a screen from which on an audience sees rows with a blank line between them."""
 
 
-def spine_width(arrangement: str, width: int, zoomed: bool) -> int:
+LEAST_WIDTH, LEAST_HEIGHT = 10, 3
+"""Cells that a pane keeps when its neighbour is dragged."""
+
+
+def spine_width(arrangement: Arrangement, width: int, zoomed: bool) -> int:
     """Cells for the spine; 0 where it would take the room of a third column."""
     if width < NARROW or zoomed:
         return 0
     if width >= FULL:
         return SPINE_FULL
-    return SPINE if len(ARRANGEMENTS[arrangement].columns) < 3 else 0
+    return SPINE if len(arrangement.columns) < 3 else 0
+
+
+def _failed(pane: str, error: Exception, width: int) -> Content:
+    """What a pane shows that could not be made: the others, and the compile, go on."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" at {last[0].filename}:{last[0].lineno}" if last else ""
+    words = f"tcw could not show this: {type(error).__name__}: {error}{where}"
+    return Content(pane, rows=empty(width, words, "please report it, with the trace"))
 
 
 class Stage(Vertical):
@@ -41,17 +58,29 @@ class Stage(Vertical):
         self.panes: list[PaneView] = []
         self.slots: dict[PaneView, Slot] = {}
         self.columns: dict[PaneView, Vertical] = {}
+        self.shares: dict[str, list[float]] = {}
+        """Arrangement -> how its columns share the width, where the reader changed that."""
+        self._arrangement = ""
 
-    async def show(self, name: str, width: int, turned: bool, zoomed: str, first: int) -> None:
+    async def show(
+        self, name: str, arrangement: Arrangement, width: int, turned: bool, zoomed: str, first: int
+    ) -> None:
         """Put the panes of an arrangement up; `first` is the number of the first of them."""
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
-        arrangement = ARRANGEMENTS[name]
-        spine = spine_width(name, width, bool(zoomed)) > 0
+        presenting = self._view().presenting
+        self._arrangement = name
+        spine = spine_width(arrangement, width, bool(zoomed) or presenting) > 0
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
+        holders = self._holders()
+        shares = self.shares.get(name, [])
+        if shares and len(shares) == len(holders):
+            self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
-            pane.number = number
+            pane.number = 0 if presenting else number
+            roomy = presenting and not pane.pane.startswith("source")
+            pane.spacing = 2 if roomy and self.app.size.height >= ROOMY else 1
 
     def _build(
         self, arrangement: Arrangement, width: int, turned: bool, zoomed: str, spine: bool
@@ -60,12 +89,17 @@ class Stage(Vertical):
             return [self._pane(Slot(zoomed), False)]
         if width < NARROW:
             return [self._pane(slot, False) for slot in arrangement.narrow]
-        columns = arrangement.wide if width >= WIDE and arrangement.wide else arrangement.columns
+        columns = self.columns_of(arrangement, width)
         top: list[Widget] = [self._pane(arrangement.top, spine)] if arrangement.top else []
         if turned:
             return top + [self._pane(slot, spine) for column in columns for slot in column.slots]
         row = Horizontal(*(self._column(c, spine or i > 0) for i, c in enumerate(columns)))
         return [*top, row]
+
+    @staticmethod
+    def columns_of(arrangement: Arrangement, width: int) -> tuple[Column, ...]:
+        """Those for a width in cells."""
+        return arrangement.wide if width >= WIDE and arrangement.wide else arrangement.columns
 
     def _column(self, column: Column, rule: bool) -> Vertical:
         panes = [self._pane(slot, rule) for slot in column.slots]
@@ -77,7 +111,14 @@ class Stage(Vertical):
 
     def _pane(self, slot: Slot, rule: bool) -> PaneView:
         def make(width: int) -> Content:
-            return PANES[slot.pane](self._view(), width)
+            view = self._view()
+            try:
+                found = notes.marked(view, PANES[slot.pane](view, width), width)
+            except Exception as error:
+                if self.app.is_headless:
+                    raise
+                return _failed(slot.pane, error, width)
+            return without_ids(found) if view.presenting else found
 
         kind = CanvasView if slot.pane == "picture" else PaneView
         pane = kind(slot.pane, make, self._theme(), rule=rule)
@@ -105,5 +146,39 @@ class Stage(Vertical):
         value = scalar.value * (1.15 if by > 0 else 1 / 1.15)
         if horizontal:
             holder.styles.width = f"{value:.2f}fr"
+            widths = [one.styles.width for one in self._holders()]
+            self.shares[self._arrangement] = [width.value if width else 1.0 for width in widths]
         else:
             pane.styles.height = f"{value:.2f}fr"
+
+    def drag(self, pane: PaneView, by: int, down: bool) -> None:
+        """Move the rule at the left of a pane by some cells; `down`: its title row."""
+        if down:
+            self._drag_down(pane, by)
+            return
+        holders = self._holders()
+        at = holders.index(self.columns[pane]) if pane in self.columns else 0
+        widths = [float(holder.size.width) for holder in holders]
+        if at and min(widths[at - 1] + by, widths[at] - by) >= LEAST_WIDTH:
+            widths[at - 1] += by
+            widths[at] -= by
+            self._share_width(widths)
+            self.shares[self._arrangement] = widths
+
+    def _drag_down(self, pane: PaneView, by: int) -> None:
+        mine = [one for one in self.panes if self.columns.get(one) is self.columns.get(pane)]
+        at = mine.index(pane)
+        heights = [one.size.height for one in mine]
+        if at and min(heights[at - 1] + by, heights[at] - by) >= LEAST_HEIGHT:
+            heights[at - 1] += by
+            heights[at] -= by
+            for one, height in zip(mine, heights, strict=True):
+                one.styles.height = f"{height}fr"
+                self.slots[one] = replace(self.slots[one], share=1)
+
+    def _holders(self) -> list[Vertical]:
+        return list(dict.fromkeys(self.columns.values()))
+
+    def _share_width(self, widths: list[float]) -> None:
+        for holder, width in zip(self._holders(), widths, strict=True):
+            holder.styles.width = f"{width:.2f}fr"

@@ -16,7 +16,7 @@ from rich.style import Style
 from viewers.drawing.colours import DARK, FILLS, LIGHT
 from viewers.panes.rows import Role
 
-Tint = Literal["", "selected", "exact", "inferred", "cursor", "title"]
+Tint = Literal["", "selected", "exact", "inferred", "cursor", "title", "added", "removed"]
 ThemeName = Literal["dark", "light", "mono"]
 
 _DARK = {
@@ -25,6 +25,7 @@ _DARK = {
     "exact": "#1e3256", "inferred": "#1a2436", "good": "#33d6a6", "bad": "#e8613c",
     "warn": "#ffd04a", "hot": "#cc6bff", "bad-range": "#4a2417", "keyword": "#9aa7d0",
     "string": "#a9b88c", "number": "#c9a98a", "comment": "#6b7480",
+    "added": "#153d31", "removed": "#4a2417",
 }  # fmt: skip
 _LIGHT = {
     "background": "#fbfbf9", "raised": "#f1f1ee", "rule": "#d4d4cf", "text": "#24272c",
@@ -32,8 +33,9 @@ _LIGHT = {
     "exact": "#d8e5fc", "inferred": "#edf2fb", "good": "#0a7f6d", "bad": "#8f1f0c",
     "warn": "#8a7000", "hot": "#b03bd0", "bad-range": "#fbdccb", "keyword": "#4a4f9c",
     "string": "#55701c", "number": "#8a5a1c", "comment": "#8b9098",
+    "added": "#cdebdd", "removed": "#fbdccb",
 }  # fmt: skip
-_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "here"})
+_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "turn", "button", "here"})
 _FOREGROUND: dict[Role, str] = {
     "text": "text", "dim": "dim", "faint": "faint", "strong": "text", "accent": "accent",
     "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
@@ -41,12 +43,16 @@ _FOREGROUND: dict[Role, str] = {
     "bad-range": "text", "here": "text", "hit": "background", "shared": "accent", "bar": "dim",
     "bar-hot": "hot", "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
     **dict.fromkeys(FILLS, "text"),
+    "turn": "background", "button": "text", "off": "faint",
 }  # fmt: skip
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
     "here": Style(reverse=True),
     "hit": Style(reverse=True),
+    "turn": Style(reverse=True, bold=True),
+    "button": Style(underline=True, bold=True),
+    "off": Style(dim=True),
     "bad": Style(bold=True),
     "warn": Style(bold=True),
     "comment": Style(dim=True),
@@ -57,6 +63,8 @@ _PLAIN_TINTS: dict[Tint, Style] = {
     "exact": Style(bold=True, underline=True),
     "inferred": Style(underline=True),
     "cursor": Style(reverse=True, dim=True),
+    "added": Style(),
+    "removed": Style(dim=True),
 }
 
 
@@ -90,6 +98,9 @@ class Theme:
         styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
         styles["here"] += Style(bgcolor=self.colours["selected"])
         styles["hit"] += Style(bgcolor=self.colours["warn"])
+        styles["turn"] += Style(bgcolor=self.colours["accent"])
+        styles["button"] += Style(bgcolor=self.colours["rule"])
+        styles["off"] += Style(bgcolor=self.colours["raised"])
         palette = LIGHT if self.name == "light" else DARK
         for role, colour in palette.fills.items():
             styles[role] = Style(color=self.colours["text"], bgcolor=colour)
@@ -115,6 +126,7 @@ class Theme:
         backgrounds: dict[Tint, str] = {
             "": "background", "selected": "selected", "exact": "exact",
             "inferred": "inferred", "cursor": "raised", "title": "raised",
+            "added": "added", "removed": "removed",
         }  # fmt: skip
         return {
             tint: Style(color=colours["text"], bgcolor=colours[colour])

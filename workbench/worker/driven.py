@@ -7,9 +7,11 @@ ends its runs; the front end then starts a new one for the next run.
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +25,7 @@ from compiler.control.safely import Safely
 from compiler.control.stages import reached
 from compiler.trace.records import Engine, Settings, Warned
 from compiler.trace.writer import TraceWriter
+from workbench.worker import isolation
 from workbench.worker.backends import alone, torch_compile, undo_compile
 from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
@@ -55,11 +58,13 @@ class Pristine:
     sets: list[InputSet]
     generators: RandomState
     """As they were when the file had been loaded."""
+    shared: bool = False
+    """It cannot be copied: it is the one that a run has used."""
 
     def copy(self) -> Loaded:
-        """The model as it was, with the generators put back. Raises what copying raises."""
+        """The model as it was, with the generators put back."""
         self.generators.restore()
-        return Loaded(copy.deepcopy(self.model), self.sets)
+        return Loaded(self.model if self.shared else copy.deepcopy(self.model), self.sets)
 
 
 class Driven:
@@ -88,7 +93,6 @@ class Driven:
         self._before_load = RandomState.now()
         self._pristine: dict[tuple[str, tuple[str, ...]], Pristine] = {}
         """`--model` and `--inputs` -> what they gave; absent where it cannot be copied."""
-        self._compare = _compare()
 
     def runs(self) -> Ended:
         """All runs, until the person has the worker leave, or it cannot make the next one."""
@@ -108,7 +112,14 @@ class Driven:
     def _begin(self, number: int, rerun: Rerun) -> None:
         """As if nothing had been compiled yet, with other settings."""
         recorder = self.recorder
-        recorder.begin_run(msgspec.structs.replace(rerun.settings, record="steps"))
+        recorder.begin_run(
+            msgspec.structs.replace(
+                rerun.settings,
+                record="steps",
+                file=recorder.settings.file,
+                arguments=recorder.settings.arguments,
+            )
+        )
         _forget_compiled(recorder.settings)
         run = run_record(number, recorder.settings, rerun)
         recorder.emit(run)
@@ -121,7 +132,9 @@ class Driven:
         self.rests(None)
         session: Session | None = None
         try:
-            with pipeline.recording(recorder, self.live.ask) as hooks:
+            with ExitStack() as stack:
+                with isolation.ours_again():
+                    hooks = stack.enter_context(pipeline.recording(recorder, self.live.ask))
                 recorder.emit(environment(hooks))
                 if not self._aside:
                     step_aside(recorder.settings, recorder.user_root)
@@ -184,8 +197,9 @@ class Driven:
         recorder = self.recorder
         settings = msgspec.structs.replace(recorder.settings, overrides=dict(recorder.overrides))
         reference = session.done[0].reference if session.done else None
-        key = (settings.model, settings.inputs)
-        pristine = self._pristine.get(key)
+        pristine = self._pristine.get((settings.model, settings.inputs))
+        if pristine is None:
+            pristine = Pristine(session.given, session.sets, RandomState.now(), shared=True)
         self.finished[number] = FinishedRun(
             number=number,
             settings=settings,
@@ -195,9 +209,7 @@ class Driven:
             records=tuple(recorder.run or ()),
             kept=dict(recorder.kept),
             status=ended[0],
-            compile_again=(
-                (lambda: self._compile_again(settings, pristine)) if pristine is not None else None
-            ),
+            compile_again=lambda: self._compile_again(settings, pristine),
         )
         for old in sorted(self.finished)[1 : -KEPT_RUNS + 1]:
             del self.finished[old]
@@ -210,8 +222,10 @@ class Driven:
         with (
             unrecorded(self.recorder),
             torch._dynamo.config.patch(recompile_limit=limit),
-            pipeline.recording(silent),
+            ExitStack() as stack,
         ):
+            with isolation.ours_again():
+                stack.enter_context(pipeline.recording(silent))
             for engine in ENGINES[settings.engine]:
                 loaded = pristine.copy()
                 original = original_of(loaded.model)
@@ -252,22 +266,10 @@ class Driven:
                     )
                 )
                 return
-        if self._compare is None:
-            recorder.emit(Warned(message="this tcw cannot measure two runs", asked=True))
-            return
         with Safely(recorder, "a comparison of two runs"):
-            self._compare(recorder, self.finished[base], self.finished[run], scope)
-
-
-def _compare() -> Compare | None:
-    """What times two runs; imported before our packages step aside."""
-    import importlib
-
-    try:
-        found: Compare = importlib.import_module("workbench.worker.what_if").compare
-    except ImportError:
-        return None
-    return found
+            with isolation.ours_again():
+                compare: Compare = importlib.import_module("workbench.worker.what_if").compare
+            compare(recorder, self.finished[base], self.finished[run], scope)
 
 
 def _forget_compiled(settings: Settings) -> None:

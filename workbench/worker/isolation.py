@@ -7,6 +7,8 @@ the user's project says. Nothing of ours may be imported later (a test looks for
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 PACKAGES = ("compiler", "viewers", "workbench", "sample_models")
@@ -20,11 +22,40 @@ def step_aside() -> None:
     door = sys.modules["__main__"]
     finder = vars(door).get("Ours")
     sys.meta_path[:] = [found for found in sys.meta_path if found is not finder]
-    for name in list(sys.modules):
-        if name.partition(".")[0] in PACKAGES:
-            _kept[name] = sys.modules.pop(name)
+    _kept.update(_taken_out())
     _kept["__main__"] = door
     sys.modules["__main__"] = ModuleType("__main__")
+
+
+@contextmanager
+def ours_again() -> Iterator[None]:
+    """Inside the block our packages can be imported, and the user's have stepped aside. Only for
+    code of ours that runs nothing of the user's."""
+    door = _kept.get("__main__")
+    if door is None:  # ours have not stepped aside yet
+        yield
+        return
+    theirs = _taken_out()
+    sys.modules.update((name, found) for name, found in _kept.items() if name != "__main__")
+    finder = vars(door).get("Ours")
+    if finder is not None:
+        sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        if finder is not None:
+            sys.meta_path.remove(finder)
+        _kept.update(_taken_out())
+        sys.modules.update(theirs)
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    """The modules that go by our names, which `sys.modules` no longer holds."""
+    return {
+        name: sys.modules.pop(name)
+        for name in list(sys.modules)
+        if name.partition(".")[0] in PACKAGES
+    }
 
 
 def prepare_path(folder: str, arguments: list[str]) -> None:

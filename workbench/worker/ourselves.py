@@ -16,7 +16,7 @@ def unrecorded(recorder: Recorder) -> Iterator[None]:
     flush_output()
     saved = [os.dup(number) for number in (1, 2)]
     null = os.open(os.devnull, os.O_WRONLY)
-    recorder.quiet = True
+    before, recorder.quiet = recorder.quiet, True
     try:
         for number in (1, 2):
             os.dup2(null, number)
@@ -27,4 +27,4 @@ def unrecorded(recorder: Recorder) -> Iterator[None]:
             os.dup2(original, number)
             os.close(original)
         os.close(null)
-        recorder.quiet = False
+        recorder.quiet = before

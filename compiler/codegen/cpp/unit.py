@@ -9,6 +9,7 @@ from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function
+from compiler.codegen.question import Ask, Chooser
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.memory.plan import InArena, Plan, TakesOver
@@ -31,14 +32,19 @@ def unit(
     program: Program,
     vocabulary: Vocabulary,
     comments: Mapping[str, str] | None = None,
+    ask: Ask | None = None,
 ) -> Unit:
-    """The unit of a program whose memory is planned; without a plan nothing shares memory."""
+    """The unit of a program whose memory is planned; without a plan nothing shares memory.
+
+    `ask` answers each choice of the generator's own; without it all are the default.
+    """
+    chooser = None if ask is None else Chooser(ask)
     dtypes = buffer_dtypes(program)
     functions: list[tuple[Nest, Function]] = []
     for step in program.steps:
         if isinstance(step, Nest):
             shared = shared_buffers(step, plan)
-            functions.append((step, emit(step, dtypes, vocabulary, comments, shared)))
+            functions.append((step, emit(step, dtypes, vocabulary, comments, shared, chooser)))
     return assemble(functions, vocabulary)
 
 

@@ -22,7 +22,7 @@ from compiler.memory.plan import Plan
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.cached import Outcome, words
 from compiler.runtime.graph_cache import Hit
-from compiler.trace.records import CacheLookup, Record
+from compiler.trace.records import CacheLookup, Record, Stage, StageStart
 
 
 class GraphRecords:
@@ -38,6 +38,16 @@ class GraphRecords:
             self._compiled = Compiled(
                 self.recorder, graph, current_compile_id(), parents, user_outputs
             )
+
+    def enters(self, stage: Stage) -> None:
+        """The graph comes to a stage."""
+        self._emit(
+            lambda: [
+                StageStart(
+                    stage=stage, compile_id=self._compiled.compile_id, graph=self._compiled.base
+                )
+            ]
+        )
 
     def lowered(self, module: fx.GraphModule, graph: Graph) -> None:
         """`module`: the graph as it was lowered."""

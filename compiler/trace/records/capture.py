@@ -201,6 +201,15 @@ class StackValue(Part):
     value: str = ""
 
 
+class NewGuard(Part):
+    """A guard that Dynamo has just installed; `Guards` has all there is to know of it."""
+
+    kind: str
+    """`TENSOR_MATCH`, `CONSTANT_MATCH`, … as torch names it."""
+    name: str
+    """What it looks at, in the user's terms: `x`, `self.ln1.weight`."""
+
+
 class Step(Record):
     """One bytecode instruction, before Dynamo runs it. Stack and locals are deltas."""
 
@@ -227,6 +236,8 @@ class Step(Record):
     """FX nodes that the step before renamed, old name to new."""
     guards: int = 0
     """Guards installed so far."""
+    new_guards: tuple[NewGuard, ...] = ()
+    """Those since the step before, of any depth of this attempt."""
 
 
 class Bytecode(Record):

@@ -245,7 +245,8 @@ class Phase(Record):
     id: int
     name: str
     start: float
-    """Seconds since the recording started."""
+    """Seconds since the recording started, on a clock that stands still while the compile waits
+    for a person or the recording works on its own account."""
     seconds: float
     parent: int | None = None
     compile_id: str = ""

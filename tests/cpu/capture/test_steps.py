@@ -11,7 +11,7 @@ import torch
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
 from compiler.capture.variables import kind, unwrapped
-from compiler.trace.records import Bytecode, Graph, Step
+from compiler.trace.records import Bytecode, Graph, Guards, Step
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled
 
@@ -162,3 +162,17 @@ def test_a_repr_that_raises_is_never_called() -> None:
     result = compiled(function, (X,), record="steps")
     assert result.error is None
     assert result.warnings() == []
+
+
+@functions
+def test_new_guards_add_up_to_those_that_are_installed(function: Any) -> None:
+    result, _ = run(function)
+    installed: dict[Any, list[str]] = defaultdict(list)
+    for step in result.recording.all(Step):
+        mine = installed[step.compile_id, step.attempt]
+        mine += [f"{guard.kind} {guard.name}" for guard in step.new_guards]
+        assert len(mine) == step.guards
+    for guards in result.recording.all(Guards):
+        last = max(attempt for compile_id, attempt in installed if compile_id == guards.compile_id)
+        known = {f"{guard.kind} {guard.name}" for guard in guards.guards}
+        assert set(installed[guards.compile_id, last]) <= known

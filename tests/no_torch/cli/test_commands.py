@@ -115,7 +115,7 @@ def test_explain_never_imports_torch_or_textual(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("verb", ["explain", "open"])
+@pytest.mark.parametrize("verb", ["explain", "step", "open"])
 def test_the_docstring_is_the_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == codes.OK
     assert first_line(verb) in capsys.readouterr().out
@@ -131,7 +131,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["explian", "x.py"], "Did you mean 'explain'?"),
         (["model.py"], "Did you mean 'tcw explain model.py'?"),
-        (["frobnicate"], "There are explain, open, doctor."),
+        (["frobnicate"], "There are explain, step, open, doctor."),
         (["explain", "model.py", "--modle", "x"], "--model"),
         (["explain", "model.py", "--show", "brekas"], "Did you mean 'breaks'?"),
         (["explain", "model.py", "--show", "guards=most"], "guards=most: it is guards=all"),

@@ -11,8 +11,10 @@ from textual.pilot import Pilot
 
 from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
+from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
 from workbench.tui.app import Workbench
 from workbench.tui.bench import Bench
+from workbench.tui.live_feed import LiveFeed
 from workbench.tui.pane import PaneView
 from workbench.tui.picture import picture
 from workbench.tui.theme import ThemeName
@@ -107,9 +109,10 @@ Open = Callable[..., AbstractAsyncContextManager[Reader]]
 
 
 @pytest.fixture
-def open_trace(monkeypatch: pytest.MonkeyPatch) -> Open:
+def open_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
     """`async with open_trace(path, (120, 40)) as reader`: shown and read."""
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     @asynccontextmanager
     async def opened(
@@ -122,3 +125,41 @@ def open_trace(monkeypatch: pytest.MonkeyPatch) -> Open:
             yield reader
 
     return opened
+
+
+class Driver(Reader):
+    """A person who drives a compile."""
+
+    def __init__(self, app: Workbench, pilot: Pilot[None], driver: FakeDriver) -> None:
+        super().__init__(app, pilot)
+        self.driver = driver
+
+    @property
+    def sent(self) -> list[object]:
+        """The commands that the worker got."""
+        return list(self.driver.commands)
+
+
+Drive = Callable[..., AbstractAsyncContextManager[Driver]]
+
+
+@pytest.fixture
+def drive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drive:
+    """`async with drive((120, 40), asked={…}) as driver`: a compile that waits at its start."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    @asynccontextmanager
+    async def driven(
+        size: tuple[int, int] = (120, 40), theme: ThemeName | None = None, **state: object
+    ) -> AsyncIterator[Driver]:
+        fake = FakeDriver(head(), compiler)
+        vars(fake)["state"] = {"run": 1, "steps": 0, "open": None, **state}
+        feed = LiveFeed(fake.start, settings_of(file=str(tmp_path / "block.py")), None)
+        app = Workbench(feed, theme)
+        async with app.run_test(size=size) as pilot:
+            driver = Driver(app, pilot, fake)
+            await driver.until(lambda: driver.bench.state == "waiting")
+            yield driver
+
+    return driven

@@ -262,7 +262,7 @@ async def test_memory_order(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         await reader.go("memory")
         pane = reader.pane("memory")
-        assert next(row.key for row in pane.rows if row.key) == "buffer:buf0"
+        assert next(row.key for row in pane.rows if row.key) == "buffer:buf1"
         await reader.press("o")
         assert next(row.key for row in pane.rows if row.key) == "buffer:buf8"
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from compiler.trace.records import Run, WhatIf
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Summary, summarise
+from viewers.summary import summarise
 from viewers.summary.differences.decisions import (
     DecisionChange,
     DecisionChanges,
@@ -32,8 +32,9 @@ from viewers.summary.differences.figures import (
     setting_changes,
 )
 from viewers.summary.differences.kernels import KernelChange, kernel_changes
-from viewers.summary.differences.lines import DiffLine, Hunk, TextDiff, diff_lines
+from viewers.summary.differences.lines import DiffLine, Hunk, Sign, TextDiff, diff_lines
 from viewers.summary.differences.measured import Measured, measured_of
+from viewers.summary.differences.overrides import settings_of
 from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
 from viewers.summary.differences.vetoes import Veto, vetoes_of
 
@@ -92,7 +93,7 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
         base=base,
         run=run,
         because=last.because if last else "",
-        settings=setting_changes(before.settings, after.settings),
+        settings=setting_changes(settings_of(base), settings_of(run)),
         engines=engines,
         figures=figures(base, run, before, after),
         graphs=graph_changes(base, run),
@@ -117,7 +118,7 @@ __all__ = [
     "KernelChange",
     "Measured",
     "SettingChange",
-    "Summary",
+    "Sign",
     "TextDiff",
     "Veto",
     "WhatIfVerdict",

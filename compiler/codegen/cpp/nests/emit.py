@@ -19,6 +19,7 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function
+from compiler.codegen.question import Chooser
 from compiler.loops.expressions import ReadIndexed, SizeOf
 from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, c_expression, product, symbols_of
@@ -45,14 +46,15 @@ def emit(
     vocabulary: Vocabulary,
     comments: Mapping[str, str] | None = None,
     shared: Iterable[str] = (),
+    chooser: Chooser | None = None,
 ) -> Function:
     """The function of a nest.
 
     `dtypes`: of each buffer. `comments`: origin -> the user's line (`model.py:12  x = f(x)`).
     `shared`: buffers whose memory may be that of another buffer of the nest, element for element
-    (a result that takes over the memory of an argument).
+    (a result that takes over the memory of an argument). `chooser` may want it otherwise.
     """
-    phases = Phases(vocabulary.isa, frozenset(shared))
+    phases = Phases(vocabulary.isa, frozenset(shared), chooser=chooser)
     phases.add(without_round_trips(nest))
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
@@ -108,6 +110,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         plan.outer,
         function.shared,
         prologue=plan.chunk is None and plan.tile is None,
+        choose=phase.choose,
     )
     loops = Loops(
         phase.facts,
@@ -119,9 +122,10 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         Comments(phase.facts, function.lines),
         phase.riders,
         phase.turn,
+        phase.choose,
     )
     count: int | str = units.count() if phase.blocks is None else phase.blocks.count
-    serial = phase.small or count == 1
+    serial = (phase.small and phase.turn is None) or count == 1
     begin, end = ("0", str(count)) if serial else ("begin", "end")
     rows = loops.rows(units, begin, end)
     body = Code()
@@ -159,11 +163,13 @@ def _large(function: _Function, phase: Phase, main: Code) -> str:
     """Whether the work is worth more than one thread, as a C expression."""
     work: Size = product(axis.size for axis in phase.nest.axes)
     if isinstance(work, int):
-        return "true"
+        return "false" if phase.small else "true"
     for place, symbol in enumerate(function.symbols):
         line = f"const long {symbol} = sizes[{place}];"
         if all(text != line for text, _ in main.lines):
             main.add(line)
+    if phase.large is not None:
+        return "true" if phase.large else "false"
     return f"{c_expression(work)} >= {max(SMALL // phase.facts.element_weight(), 1)}"
 
 

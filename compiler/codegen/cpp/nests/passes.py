@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, kept
+from compiler.codegen.question import NestChooser
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Local, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
@@ -54,8 +56,10 @@ class Passes:
         shared: frozenset[str],
         *,
         prologue: bool = True,
+        choose: NestChooser | None = None,
     ) -> None:
         self.facts = facts
+        self.choose = choose
         self.inner = frozenset(inner)
         """The axes of a row, the one on the lanes included."""
         self.outer = frozenset(outer)
@@ -194,16 +198,32 @@ class Passes:
                 own_walk = next(walk for walk in self.walks if statement in walk.effects)
                 if any(walk is not own_walk for walk in users):
                     self._keep_in(name, own_walk)
-            elif self._invariant(name, axes) and weight > INVARIANT and users:
-                self._keep_before(name, own)
+                continue
+            asked = self.choose is not None
+            before = bool(users) and (weight > INVARIANT or asked) and self._invariant(name, axes)
+            stored = self._stored(name, users[0]) if len(users) > 1 else None
+            if weight > INVARIANT and before:
+                how = BEFORE
             elif wide and weight > INVARIANT:
+                how = KEEP
+            elif stored is not None:
+                how = RELOAD if weight > 1 else AGAIN
+            else:
+                how = KEEP if len(users) > 1 and weight > HEAVY else AGAIN
+            if self.choose is not None:
+                again = len(users) > 1 or wide
+                may = {AGAIN: True, KEEP: again, RELOAD: stored, BEFORE: before}
+                legal = [one for one, possible in may.items() if possible]
+                how = kept(self.choose, name, how, legal, weight, len(users))
+            if how == BEFORE:
+                self._keep_before(name, own)
+            elif how == KEEP and wide:
                 self._keep_in(name, self._pass(self._stage[name], own))
-            elif len(users) > 1 and (stored := self._stored(name, users[0])):
-                if weight > 1:
-                    self.reload[name] = stored
-                    self._changed(name)
-            elif len(users) > 1 and weight > HEAVY:
+            elif how == KEEP:
                 self._keep_in(name, users[0])
+            elif how == RELOAD and stored is not None:
+                self.reload[name] = stored
+                self._changed(name)
 
     def _invariant(self, name: str, axes: frozenset[int]) -> bool:
         """The same for all rows, and from nothing that a row computes."""

@@ -12,19 +12,22 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 
 from compiler.codegen.cpp.isa import Isa
+from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.accumulators import ARG, Rider
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.online import online
 from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify
-from compiler.codegen.cpp.nests.units import Blocks, Units
+from compiler.codegen.cpp.nests.units import BLOCKS, Blocks, Units
 from compiler.codegen.cpp.nests.values import Base
+from compiler.codegen.question import Chooser, NestChooser
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Expression, Local, Read, convert, rewrite
-from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
+from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
 from compiler.loops.sizes import Size, add, multiply, terms
 
 SMALL = 1 << 19
@@ -48,6 +51,10 @@ class Phase:
     blocks: Blocks | None = None
     turn: Size | None = None
     """Byte offset into the workspace of the number of the block that may add to the results."""
+    choose: NestChooser | None = None
+    """Who may want it otherwise."""
+    large: bool | None = None
+    """Whether threads share it, whatever its size; None: that is for the size to say."""
 
 
 @dataclass(slots=True)
@@ -61,25 +68,38 @@ class Phases:
     workspace: dict[str, tuple[str, Size]] = field(default_factory=dict)
     """Pseudo-buffer -> (dtype, byte offset)."""
     bytes: Size = 0
+    chooser: Chooser | None = None
 
     def add(self, nest: Nest, spread: bool = True) -> None:
         """Append the phases of a nest; `spread`: long reductions may be cut into blocks."""
         nest = simplify(nest)
         facts = Facts(nest)
-        if spread and _spreads(facts, self.isa):
+        choose = questions.of_nest(self.chooser, nest)
+        if spread and _spreads(facts, self.isa, choose):
             flat = tuple(Axis(axis.size) for axis in nest.axes)
             nest = simplify(replace(nest, axes=flat))
             facts = Facts(nest)
         riders = [s for s in nest.statements if isinstance(s, Reduction) and facts.is_rider(s)]
         if not riders:
-            self.order.append(self._phase(nest))
+            self.order.append(self._phase(nest, choose))
             return
-        self._with_riders(facts, riders)
+        self._with_riders(facts, riders, choose)
 
-    def _phase(self, nest: Nest) -> Phase:
+    def _phase(self, nest: Nest, choose: NestChooser | None) -> Phase:
         nest = with_invariants(nest)
         facts = Facts(nest)
-        return Phase(nest, facts, schedule(facts, self.isa), is_small(facts))
+        plan, small = schedule(facts, self.isa, choose), is_small(facts)
+        walked = online(facts, plan)
+        if walked is not nest:
+            nest, facts = walked, Facts(walked)
+        phase = Phase(nest, facts, plan, small, choose=choose)
+        if choose is not None:
+            work = work_of(facts)
+            one = questions.threads(choose, phase.small, work, SMALL)
+            if one != phase.small:
+                phase.small = one and work is not None
+                phase.large = not one
+        return phase
 
     def reserve(self, wanted: str, dtype: str, size: Size) -> str:
         """A pseudo-buffer of the workspace."""
@@ -89,14 +109,16 @@ class Phases:
         self.bytes = add(self.bytes, _aligned(size))
         return name
 
-    def _with_riders(self, facts: Facts, riders: list[Reduction]) -> None:
+    def _with_riders(
+        self, facts: Facts, riders: list[Reduction], choose: NestChooser | None
+    ) -> None:
         nest = facts.nest
         after = _depending(facts, {rider.name for rider in riders})
         riders = [rider for rider in riders if id(rider) not in after]
         after |= self._overwriting(facts, after)
         before = [s for s in nest.statements if s not in riders and id(s) not in after]
         later = [s for s in nest.statements if id(s) in after]
-        apart = [r for r in riders if r.op in ARG or _inner_only(facts, r)]
+        apart = [r for r in riders if r.op in ARG or _inner_only(facts, r, choose)]
         along = [r for r in riders if r not in apart]
         groups: dict[tuple[int, ...], list[Reduction]] = {}
         for rider in along:
@@ -125,7 +147,7 @@ class Phases:
             if members[0] in apart:
                 self._apart(facts, members[0], mine, totals, reads)
         if along:
-            phase = self._riding(facts, [*before, *along], along, nest)
+            phase = self._riding(facts, [*before, *along], along, nest, choose)
             for axes, members, mine in homes:
                 if members[0] not in apart:
                     self._combine(facts, phase, axes, members, mine, totals, reads)
@@ -145,13 +167,21 @@ class Phases:
         }
 
     def _riding(
-        self, facts: Facts, statements: list[Statement], riders: list[Reduction], nest: Nest
+        self,
+        facts: Facts,
+        statements: list[Statement],
+        riders: list[Reduction],
+        nest: Nest,
+        choose: NestChooser | None,
     ) -> Phase:
         order = {id(s): place for place, s in enumerate(nest.statements)}
         statements.sort(key=lambda s: order[id(s)])
-        phase = self._phase(replace(nest, statements=tuple(_needed(facts, statements))))
+        phase = self._phase(replace(nest, statements=tuple(_needed(facts, statements))), choose)
         units = Units(phase.facts, phase.schedule, Names())
-        phase.blocks = units.blocks(phase.small)
+        most = 1 if phase.small else BLOCKS
+        if choose is not None:
+            most = questions.partials(choose, most)
+        phase.blocks = units.blocks(most)
         lanes = phase.schedule.lanes
         for rider in riders:
             dtype = compute_dtype(rider.expression.dtype)
@@ -333,30 +363,48 @@ def _reading(facts: Facts, rest: list[Statement], reads: dict[str, Read]) -> Nes
     return replace(nest, statements=tuple(_needed(other, [s for s in statements if s in chosen])))
 
 
-def _inner_only(facts: Facts, rider: Reduction) -> bool:
-    """A rider whose partial results would take more memory than the workspace should."""
-    size = 1
+def _inner_only(facts: Facts, rider: Reduction, choose: NestChooser | None) -> bool:
+    """A rider whose partial results would take more memory than the workspace should; not one
+    of what each row adds up, which only a loop over those rows has."""
+    size = BYTES[compute_dtype(rider.expression.dtype)]
     for axis in rider.axes:
         size *= estimate(facts.nest.axes[axis].size)
-    return size * BYTES[compute_dtype(rider.expression.dtype)] > 1 << 18
+    rows = any(s is not rider and not isinstance(s, Let) for s in _needed(facts, [rider]))
+    alone = size > 1 << 18 and not rows
+    return alone if choose is None else questions.rides(choose, rider.name, size, alone, rows)
 
 
 def is_small(facts: Facts) -> bool:
     """Whether it is certain that one thread is enough."""
+    work = work_of(facts)
+    return work is not None and work < SMALL
+
+
+def work_of(facts: Facts) -> int | None:
+    """Elements times instructions; None where a size is symbolic."""
     work = facts.element_weight()
     for axis in facts.nest.axes:
         if not isinstance(axis.size, int):
-            return False
+            return None
         work *= max(axis.size, 1)
-    return work < SMALL
+    return work
 
 
-def _spreads(facts: Facts, isa: Isa) -> bool:
-    """Whether main reductions have so few results that their rows are to be cut into blocks."""
+def _spreads(facts: Facts, isa: Isa, choose: NestChooser | None) -> bool:
+    """Whether the rows of main reductions are to be cut into blocks."""
     mains = [s for s in facts.nest.statements if facts.is_main(s)]
-    if not mains or is_small(facts):
+    if not mains or any(isinstance(s, Reduction) and s.op in ARG for s in mains):
         return False
-    if any(isinstance(s, Reduction) and s.op in ARG for s in mains):
+    few = _few_results(facts, isa, mains)
+    if choose is None:
+        return few
+    scans = any(isinstance(s, ScanAlong) for s in facts.nest.statements)
+    return questions.spread(choose, few, scans)
+
+
+def _few_results(facts: Facts, isa: Isa, mains: list[Statement]) -> bool:
+    """Whether there are so few results of so many elements that threads should share each."""
+    if is_small(facts):
         return False
     kept = long = 1
     for axis in facts.nest.axes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators, Rider
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.comments import Comments
@@ -18,6 +19,7 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.question import NestChooser
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Reduction, ScanAlong, Write
 from compiler.loops.sizes import Size, c_expression
@@ -42,6 +44,7 @@ class Loops:
     riders: Mapping[str, Rider]
     turn: Size | None = None
     """Where in the workspace stands which block may add to the riders' results."""
+    choose: NestChooser | None = None
 
     def rows(self, units: Units, begin: str, end: str) -> Code:
         """The body of the function: all loops from unit `begin` to `end`."""
@@ -108,6 +111,9 @@ class Loops:
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
         found = self.accumulators.begin(walk, scope)
+        for one in found:
+            if one.statement.name in self.riders:
+                one.guard = self.units.guard(self.facts.domain(one.statement))
         self.accumulators.fill_scans(walk, scope)
         loops = [axis for axis in self.schedule.inner if axis in walk.axes]
         current, opened = inside, []
@@ -168,6 +174,12 @@ class Loops:
         lane = self.schedule.lane
         if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
             return 1
+        steps = self._cheap_steps(walk, lane)
+        if self.choose is not None and self.schedule.tile is None:
+            return questions.steps(self.choose, self.facts, walk.effects, lane, steps)
+        return steps
+
+    def _cheap_steps(self, walk: Pass, lane: int) -> int:
         if any(isinstance(effect, ScanAlong) and effect.axis == lane for effect in walk.effects):
             return 1
         reductions = [effect for effect in walk.effects if isinstance(effect, Reduction)]

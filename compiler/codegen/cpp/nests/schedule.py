@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.isa import Isa
+from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.question import NestChooser
 from compiler.loops.expressions import Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
 from compiler.loops.sizes import Size, product
@@ -114,22 +116,24 @@ def _separate(axis: int, parts: list[tuple[int | None, Size, Size]]) -> bool:
     return below < stride
 
 
-def schedule(facts: Facts, isa: Isa) -> Schedule:
-    """The cheapest order of the loops."""
+def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Schedule:
+    """The cheapest order of the loops, or what `choose` wants instead."""
     ordered = sequential(facts)
-    lane, lanes = _lane(facts, isa, ordered)
+    lane, lanes = _lane(facts, isa, ordered, choose)
     sizes = [axis.size for axis in facts.nest.axes]
     inner = tuple(axis for axis in range(len(sizes)) if axis in ordered and axis != lane)
     outer = tuple(axis for axis in range(len(sizes)) if axis not in ordered and axis != lane)
     chunk: Size | None = None
-    tile = None if inner or lane is None else tile_axis(facts, lane, lanes, outer)
+    tile = None if inner or lane is None else tile_axis(facts, lane, lanes, outer, choose)
     if tile is not None:
         outer = tuple(axis for axis in outer if axis != tile)
-        return Schedule(lane, lanes, outer, _units(sizes, outer), None, inner, tile)
+        return Schedule(lane, lanes, outer, _units(sizes, outer, choose), None, inner, tile)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner])
-    return Schedule(lane, lanes, outer, _units(sizes, outer), chunk, inner)
+        if choose is not None:
+            chunk = questions.block(choose, chunk, sizes[lane])
+    return Schedule(lane, lanes, outer, _units(sizes, outer, choose), chunk, inner)
 
 
 def _chunk(size: Size, rows: Size, inner: list[Size]) -> Size | None:
@@ -150,8 +154,15 @@ def _chunk(size: Size, rows: Size, inner: list[Size]) -> Size | None:
     return width
 
 
-def _units(sizes: list[Size], outer: tuple[int, ...]) -> int:
+def _units(sizes: list[Size], outer: tuple[int, ...], choose: NestChooser | None) -> int:
     """How many of the outer axes become units: enough to keep threads busy."""
+    count = _enough_units(sizes, outer)
+    if choose is not None:
+        return questions.units(choose, count, [sizes[axis] for axis in outer])
+    return count
+
+
+def _enough_units(sizes: list[Size], outer: tuple[int, ...]) -> int:
     total = 1
     for place, axis in enumerate(outer):
         if total >= UNITS:
@@ -161,7 +172,10 @@ def _units(sizes: list[Size], outer: tuple[int, ...]) -> int:
     return len(outer)
 
 
-def _lane(facts: Facts, isa: Isa, ordered: frozenset[int]) -> tuple[int | None, int]:
+def _lane(
+    facts: Facts, isa: Isa, ordered: frozenset[int], choose: NestChooser | None
+) -> tuple[int | None, int]:
+    costs: dict[int, float] = {}
     best: tuple[float, int, int] | None = None
     bare = [axis.size for axis in facts.nest.axes]
     for axis in _candidates(facts, ordered):
@@ -169,12 +183,19 @@ def _lane(facts: Facts, isa: Isa, ordered: frozenset[int]) -> tuple[int | None, 
         size = bare[axis]
         if isinstance(size, int) and size < 2:
             continue
-        cost = _cost(facts, axis, lanes, bare, axis in ordered)
+        cost = costs[axis] = _cost(facts, axis, lanes, bare, axis in ordered)
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
     if best is None:
         return None, 1
-    return -best[1], best[2]
+    lane, lanes = -best[1], best[2]
+    if choose is not None:
+        lane = questions.lane_axis(choose, facts, lane, costs)
+        itemsizes = facts.itemsizes(lane)
+        lanes = questions.vector(choose, isa, isa.lanes(itemsizes), itemsizes)
+        if lanes == 1:
+            return None, 1
+    return lane, lanes
 
 
 def _candidates(facts: Facts, ordered: frozenset[int]) -> Iterator[int]:
@@ -231,7 +252,9 @@ def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> 
     return total * 16 / lanes
 
 
-def tile_axis(facts: Facts, lane: int, lanes: int, outer: tuple[int, ...]) -> int | None:
+def tile_axis(
+    facts: Facts, lane: int, lanes: int, outer: tuple[int, ...], choose: NestChooser | None = None
+) -> int | None:
     """The axis that most reads run along which are strided on the lanes."""
     if lanes == 1 or any(
         not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode == "add"))
@@ -247,7 +270,8 @@ def tile_axis(facts: Facts, lane: int, lanes: int, outer: tuple[int, ...]) -> in
     if not wide:
         return None
     best = max(sorted(set(wide)), key=wide.count)
-    return best if len(list(tiled_reads(facts, lane, best))) <= MOST_TILES else None
+    found_best = best if len(list(tiled_reads(facts, lane, best))) <= MOST_TILES else None
+    return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
 
 
 def along(read: Read, outer: tuple[int, ...]) -> list[int]:

@@ -158,14 +158,13 @@ class Units:
             " + (unit_left < block_units ? unit_left : block_units);"
         )
 
-    def blocks(self, small: bool) -> Blocks:
-        """The blocks of a nest with riders."""
+    def blocks(self, most: int = BLOCKS) -> Blocks:
+        """The blocks of a nest with riders, so many at most."""
         count = self.count()
         if isinstance(count, int):
-            each = count if small else -(-count // BLOCKS)
-            each = max(each, 1)
+            each = max(-(-count // most), 1)
             return Blocks(max(-(-count // each), 1), str(each))
-        return Blocks(BLOCKS, f"({count} + {BLOCKS - 1}) / {BLOCKS}")
+        return Blocks(most, f"({count} + {most - 1}) / {most}")
 
     def lane_size(self) -> Size:
         assert self.schedule.lane is not None

@@ -7,10 +7,12 @@ from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
+from viewers.timeline import Track
 
 
 def view_of(records: list[AnyRecord], compile_id: str = "0/0") -> View:
-    return View(Facts(Recording(records), Provenance(records)), compile_id=compile_id)
+    facts = Facts(Recording(records), Provenance(records))
+    return View(facts, compile_id=compile_id, track=Track(records))
 
 
 @pytest.fixture(scope="session")

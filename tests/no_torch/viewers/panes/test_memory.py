@@ -1,9 +1,14 @@
 from __future__ import annotations
 
-from compiler.trace.records import AnyRecord, Buffer, MemoryPlan
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.trace.records import AnyRecord, Buffer, Decided, MemoryPlan
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import memory
+from viewers.panes.rows import width_of
 from viewers.panes.view import View
+from viewers.summary.lifetimes import alive, places
 
 
 def texts(view: View) -> list[str]:
@@ -13,7 +18,8 @@ def texts(view: View) -> list[str]:
 def test_a_bar_lasts_as_long_as_its_buffer(block: View) -> None:
     rows = {row.key: row.text for row in memory.content(block, 120).rows}
     assert rows["buffer:buf14"].count("█") > rows["buffer:buf8"].count("█") > 0
-    assert "← buf16" in rows["buffer:buf18"]
+    assert "→ buf18 +1" in rows["buffer:buf16"]
+    assert "→ buf1 " in rows["buffer:buf1"]
     assert "saved" in rows["buffer:buf4"]
 
 
@@ -84,3 +90,78 @@ def test_steps_are_named_in_few_words(block_records: list[AnyRecord]) -> None:
 
 def test_the_peak_comes_first(block: View) -> None:
     assert texts(block)[0].strip().startswith("peak 6.1 MB (9.1 MB without reuse)")
+
+
+def test_a_place_that_several_took_over_unfolds(block: View) -> None:
+    key = next(r.opens for r in memory.content(block, 120).rows if r.key == "buffer:buf16")
+    block.unfolded.add(key.removeprefix("fold:"))
+    rows = [row for row in memory.content(block, 120).rows if row.key]
+    names = [row.key for row in rows]
+    at = names.index("buffer:buf16")
+    assert names[at : at + 3] == ["buffer:buf16", "buffer:buf18", "buffer:buf19"]
+    assert len(names) == len(set(names))
+
+
+def test_a_taker_begins_where_the_buffer_before_it_ends(block: View) -> None:
+    row = next(r for r in memory.content(block, 120).rows if r.key == "buffer:buf16")
+    bars = [(len(words), role) for words, role in row.body if words.strip()]
+    assert [role for _, role in bars] == ["bar", "bar-accent", "bar-hot"]
+
+
+def test_the_bar_says_why_and_what_it_saves(block_records: list[AnyRecord]) -> None:
+    id = "tcw/0/0/forward/reuse/buf18"
+    reason = "buf16 is read for the last time"
+    one = Decided(
+        id=id, graph="0/0/forward", kind="reuse", default="reuse", choice="reuse",
+        rule="in-place", reason=reason,
+    )  # fmt: skip
+    view = view_of([*block_records, one])
+    assert memory.verdict(view, 120) == []
+    view.buffer = "buf18"
+    title, rule, saves = memory.verdict(view, 120)
+    assert title.text.startswith("buf18 takes the memory of buf16")
+    assert title.right[0][0] == id
+    assert reason in rule.text
+    assert "one allocation of 512 KB; the plan's peak is 6.1 MB at k4 softmax" in saves.text
+    row = next(r for r in memory.content(view, 120).rows if r.key == "buffer:buf16")
+    assert row.decision == id
+    view.buffer = "buf8"
+    assert memory.verdict(view, 120)[1].text.startswith("lives    from k3 bmm")
+
+
+def test_orders(block: View) -> None:
+    def order() -> list[str]:
+        return [row.key for row in memory.content(block, 120).rows if row.key.startswith("buffer")]
+
+    born = order()
+    block.order = "size"
+    assert order()[:2] == ["buffer:buf8", "buffer:buf14"]
+    block.order = "life"
+    assert sorted(order()) == sorted(born) != order()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-1, 12)), max_size=12),
+    st.integers(1, 10),
+)
+def test_any_plan_is_drawn_within_its_cells(lives: list[tuple[int, int, int]], steps: int) -> None:
+    """Also one that makes no sense: buffers that take over each other, or live past the end."""
+    buffers = tuple(
+        Buffer(
+            name=f"buf{number}",
+            bytes=None if size == 5 else size * 100,
+            first=min(first, steps - 1),
+            last=first + size,
+            reuses=f"buf{donor}" if donor >= 0 else "",
+        )
+        for number, (first, size, donor) in enumerate(lives)
+    )
+    plan = MemoryPlan(graph="g", steps=tuple(f"k{n}" for n in range(steps)), buffers=buffers)
+    found = places(plan)
+    shown = [buffer.name for place in found for buffer in place.buffers]
+    assert sorted(shown) == sorted(buffer.name for buffer in buffers)
+    assert len(alive(plan)) == steps
+    chart = memory._Chart(view_of([]), plan, 100)
+    for place in found:
+        row = chart.row(place, "")
+        assert width_of(row.body) == chart.cells

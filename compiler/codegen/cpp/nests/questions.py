@@ -1,0 +1,247 @@
+"""The choices of a nest as questions: what could be done otherwise, and what forbids it.
+
+Nothing here decides. Each function is given what the schedule, the phases or the passes have
+decided, and answers that, or what somebody wants instead. Every answer gives the same results, but
+for the order in which floating-point numbers are added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from compiler.codegen.cpp.isa import Isa
+from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.question import Chooser, NestChooser
+from compiler.loops.expressions import Local
+from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write
+from compiler.loops.printer.words import axis_name
+from compiler.loops.sizes import Size
+
+WIDTHS = (1, 2, 4, 8, 16)
+BLOCKS = (64, 256, 1024, 4096, 16384)
+PARTIALS = (1, 8, 64)
+STEPS = (1, 2, 4)
+
+NONE = "none"
+ROW = "row"
+KEEP, AGAIN, RELOAD, BEFORE = "keep", "again", "reload", "before"
+ROWS, SPREAD = "rows", "blocks"
+RIDE, ALONE = "ride", "alone"
+PARALLEL, ONE = "parallel", "one"
+
+
+def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
+    """Who asks about a nest. It is named by a value that it stores, else by one that it makes."""
+    if chooser is None:
+        return None
+    stored: list[str] = []
+    made: list[str] = []
+    lets: list[str] = []
+    buffers: list[str] = []
+    for statement in nest.statements:
+        if isinstance(statement, Write):
+            value = statement.expression
+            own = isinstance(value, Local) and value.name == statement.buffer
+            (stored if own else buffers).append(statement.buffer.partition(".")[0])
+        else:
+            (lets if isinstance(statement, Let) else made).append(statement.name)
+    names = dict.fromkeys((*stored, *made, *lets, *buffers, nest.name))
+    return chooser.nest(list(names), nest.origins())
+
+
+def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[int, float]) -> int:
+    """Which axis lies on the lanes; `costs`: instructions for each axis that may."""
+    axes = [axis for axis, one in enumerate(facts.nest.axes) if one.size != 1]
+    words = ", ".join(f"{axis_name(a)} {facts.nest.axes[a].size}" for a in axes)
+    answer = choose.choose(
+        "lanes",
+        axis_name(default),
+        [axis_name(axis) for axis in axes],
+        "cheapest axis",
+        f"of {words}: {axis_name(default)} takes {costs[default]:.1f} instructions for 16 elements",
+        numbers={f"{axis_name(axis)}_cost": round(cost, 1) for axis, cost in costs.items()},
+        forbidden={
+            axis_name(axis): ("order", f"positions along {axis_name(axis)} are taken in order")
+            for axis in axes
+            if axis not in costs
+        },
+        means="elements side by side along this axis are one vector",
+    )
+    return next(axis for axis in axes if axis_name(axis) == answer)
+
+
+def vector(choose: NestChooser, isa: Isa, default: int, itemsizes: Sequence[int]) -> int:
+    """How many elements a vector holds; 1 for scalar code."""
+    widest = max((4, *itemsizes))
+    widths = [width for width in WIDTHS if width * 4 <= isa.vector_bytes]
+    answer = choose.choose(
+        "vector",
+        str(default),
+        [str(width) for width in widths],
+        "whole vectors",
+        f"elements of {widest} bytes, vectors of {isa.vector_bytes} bytes ({isa.name})",
+        numbers={"vector_bytes": isa.vector_bytes, "element_bytes": widest},
+        forbidden={
+            str(width): (
+                "registers",
+                f"{width} elements of {widest} bytes take {width * widest} bytes,"
+                f" a vector has {isa.vector_bytes}",
+            )
+            for width in widths
+            if width > default
+        },
+        means="elements that one instruction computes",
+    )
+    return int(answer)
+
+
+def tile(
+    choose: NestChooser, default: int | None, legal: Collection[int], lanes: int
+) -> int | None:
+    """The axis along which tiles are loaded and transposed."""
+    names = {axis_name(axis): axis for axis in sorted(set(legal))}
+    answer = choose.choose(
+        "tile",
+        NONE if default is None else axis_name(default),
+        [NONE, *names],
+        "transposed reads",
+        f"reads with a stride on the lanes, in tiles of {lanes} x {lanes}",
+        numbers={"tile": lanes},
+        means="reads along another axis than the lanes: square tiles turned in registers, or one "
+        "element a lane",
+    )
+    return names.get(answer)
+
+
+def block(choose: NestChooser, default: Size | None, size: Size) -> Size | None:
+    """How much of the lane axis a unit of work takes; None for all of it."""
+    widths = [width for width in BLOCKS if not isinstance(size, int) or width < size]
+    if isinstance(default, int) and default not in widths:
+        widths = sorted([*widths, default])
+    answer = choose.choose(
+        "block",
+        ROW if default is None else str(default),
+        [*map(str, widths), ROW],
+        "threads and cache",
+        f"an axis of {size} elements",
+        means="elements that a thread takes at once",
+    )
+    return None if answer == ROW else default if answer == str(default) else int(answer)
+
+
+def units(choose: NestChooser, default: int, sizes: Sequence[Size]) -> int:
+    """How many of the outer axes are shared out to threads."""
+    words = " x ".join(map(str, sizes))
+    answer = choose.choose(
+        "units",
+        str(default),
+        [str(count) for count in range(len(sizes) + 1)],
+        "enough for all threads",
+        f"outer axes {words}",
+        means="outermost axes whose positions threads share; the others are loops of one thread",
+    )
+    return int(answer)
+
+
+def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> bool:
+    """Whether one thread runs the nest."""
+    known = "symbolic sizes" if work is None else f"{work:,} simple instructions"
+    answer = choose.choose(
+        "threads",
+        ONE if small else PARALLEL,
+        [ONE, PARALLEL],
+        "enough work",
+        f"{known}; {least:,} are worth more than one thread",
+        numbers={} if work is None else {"instructions": work},
+        means="whether threads share the nest's units",
+    )
+    return answer == ONE
+
+
+def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
+    """Whether the rows of reductions are cut into blocks."""
+    answer = choose.choose(
+        "reduction",
+        SPREAD if default else ROWS,
+        [ROWS, SPREAD],
+        "long reductions",
+        "few results of many elements" if default else "rows enough for all threads",
+        forbidden={SPREAD: ("scan", "a scan needs its whole row")} if scans and not default else {},
+        means="a row is added up by one thread, or in blocks whose sums are added up",
+    )
+    return answer == SPREAD
+
+
+def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) -> bool:
+    """Whether a reduction over other axes than the rows runs in a loop of its own."""
+    answer = choose.choose(
+        "rider",
+        ALONE if alone else RIDE,
+        [RIDE, ALONE],
+        "room for partial results",
+        f"its partial results take {bytes_:,} bytes",
+        numbers={"partial_bytes": bytes_},
+        forbidden={ALONE: ("rows", f"{name} adds up what each row adds up first")} if rows else {},
+        means="it adds up while the rows are walked over, or in a pass of its own",
+        about=name,
+    )
+    return answer == ALONE
+
+
+def partials(choose: NestChooser, default: int) -> int:
+    """How many partial results a riding reduction has at most."""
+    counts = sorted({*PARTIALS, default})
+    answer = choose.choose(
+        "partials",
+        str(default),
+        [str(count) for count in counts],
+        "one thread" if default == 1 else "enough for all threads",
+        "the sizes alone decide it, so that any number of threads gives the same bits",
+        means="blocks of units that add up by themselves before they are added to the result",
+    )
+    return int(answer)
+
+
+def kept(
+    choose: NestChooser, name: str, default: str, legal: Sequence[str], weight: int, passes: int
+) -> str:
+    """What happens to a value that several passes over a row need."""
+    return choose.choose(
+        "row",
+        default,
+        [one for one in (AGAIN, KEEP, RELOAD, BEFORE) if one == default or one in legal],
+        "cost of a value",
+        f"{passes} passes need it; it costs {weight} simple instructions",
+        numbers={"instructions": weight, "passes": passes},
+        means="computed again in each pass, kept in a buffer as long as the row, read back from "
+        "where it is stored, or computed once before all rows",
+        about=name,
+    )
+
+
+def steps(
+    choose: NestChooser, facts: Facts, effects: Sequence[Statement], lane: int, default: int
+) -> int:
+    """How many vectors one step of a pass along the lanes takes; its first effect names it."""
+    illegal = ""
+    for effect in effects:
+        if isinstance(effect, ScanAlong) and effect.axis == lane:
+            illegal = f"{effect.name} carries a value from each vector to the next"
+        elif isinstance(effect, Reduction) and effect.op in ("argmax", "argmin"):
+            illegal = f"{effect.name} keeps the first of equal elements"
+    if not effects:
+        return default
+    first = effects[0]
+    answer = choose.choose(
+        "unroll",
+        str(default),
+        [str(count) for count in STEPS],
+        "independent chains",
+        f"{default} vectors a step keep the processor busy",
+        forbidden={str(count): ("order", illegal) for count in STEPS if count > 1}
+        if illegal
+        else {},
+        means="vectors a step, each with accumulators of its own",
+        about=first.buffer if isinstance(first, Write) else first.name,
+    )
+    return int(answer)

@@ -1,0 +1,111 @@
+"""Breakpoints as a person writes them: `model.py:19`, `op:softmax`, `fuse:bytes>=1e6`."""
+
+from __future__ import annotations
+
+import os
+import re
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from compiler.control.commands import Breakpoint
+from compiler.control.stages import STAGES
+
+EVENTS: dict[str, dict[str, Any]] = {
+    "break": {"kind": "break"},
+    "recompile": {"kind": "recompile"},
+    "miss": {"kind": "miss"},
+}
+DECISIONS = (
+    "fuse", "save", "inline", "split", "column", "reuse", "order", "library", "layout", "lowering",
+)  # fmt: skip
+"""Kinds that have a word of their own; `decision:KIND` takes any."""
+
+WORDS = (
+    "FILE:LINE", "op:NAME", "stage:STAGE", "rejection", "first-rejection", "decision",
+    *DECISIONS, *EVENTS,
+)  # fmt: skip
+"""What a breakpoint can be written as."""
+
+_CONDITION = re.compile(r"(?P<name>[\w.]*)\s*(?P<sign>>=|<=|=)\s*(?P<value>\S+)")
+_LINE = re.compile(r"(?:(?P<file>.*):)?(?P<line>\d+)")
+
+
+class BreakpointError(Exception):
+    """The text is no breakpoint; the message says why, and what is one."""
+
+
+def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
+    """The breakpoint that `text` means.
+
+    `19` and `:19` are lines of `file`. Decisions and rejections take conditions after a colon:
+    `fuse:saved_bytes>=1048576,rule=domain`. Raises `BreakpointError`.
+    """
+    text = text.strip()
+    word, colon, rest = (part.strip() for part in text.partition(":"))
+    if word == "op" and colon:
+        if not rest:
+            raise BreakpointError(f"{text}: it takes part of a node's name, such as op:softmax")
+        return Breakpoint(number=number, kind="op", op=rest)
+    if word == "stage" and colon:
+        if rest not in STAGES:
+            raise BreakpointError(f"{text}: there is no stage {rest!r}{_meant(rest, STAGES)}")
+        return Breakpoint(number=number, kind="stage", stage=rest)
+    if word == "decision":
+        kind, _, conditions = rest.partition(":")
+        if _CONDITION.fullmatch(kind.split(",")[0].strip()):
+            kind, conditions = "", rest
+        return _decision(text, conditions, number=number, kind="decision", decision=kind.strip())
+    if word in DECISIONS:
+        return _decision(text, rest, number=number, kind="decision", decision=word)
+    if word in ("rejection", "first-rejection"):
+        once = word == "first-rejection"
+        return _decision(text, rest, number=number, kind="rejection", once=once)
+    if word in EVENTS and not colon:
+        return Breakpoint(number=number, **EVENTS[word])
+    line = _LINE.fullmatch(text)
+    if line is not None:
+        return Breakpoint(
+            number=number, kind="line", file=_file(line["file"] or file), line=int(line["line"])
+        )
+    raise BreakpointError(f"{text!r} is no breakpoint{_meant(word, WORDS)}")
+
+
+def _file(name: str) -> str:
+    """The whole path of a file that is there; else what was written, which matches by its end."""
+    return os.path.abspath(name) if os.path.exists(name) else name
+
+
+def _decision(
+    text: str,
+    conditions: str,
+    *,
+    number: int,
+    kind: Literal["decision", "rejection"],
+    decision: str = "",
+    once: bool = False,
+) -> Breakpoint:
+    found: dict[str, Any] = {}
+    for condition in filter(None, (part.strip() for part in conditions.split(","))):
+        match = _CONDITION.fullmatch(condition)
+        if match is None:
+            raise BreakpointError(f"{text}: {condition!r} is none of NAME>=NUMBER, rule=NAME")
+        name, sign, value = match["name"], match["sign"], match["value"]
+        if sign == "=" and name in ("rule", "op"):
+            found[name] = value
+            continue
+        try:
+            limit = float(value)
+        except ValueError:
+            raise BreakpointError(f"{text}: {value!r} is no number") from None
+        if found.setdefault("number_name", name) != name:
+            raise BreakpointError(f"{text}: one number at a time, and it has {name} too")
+        if sign != "<=":
+            found["at_least"] = limit
+        if sign != ">=":
+            found["at_most"] = limit
+    return Breakpoint(number=number, kind=kind, decision=decision, once=once, **found)
+
+
+def _meant(word: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(word, known, n=1)
+    return f". Did you mean {close[0]!r}?" if close else f". There are {', '.join(known)}"

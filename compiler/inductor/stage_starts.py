@@ -1,0 +1,83 @@
+"""When a graph enters each of Inductor's stages, in the order in which it does.
+
+Inductor plans memory while it writes the wrapper, so `memory` comes after `codegen`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id, lowering_graph_id
+from compiler.trace.records import Stage, StageStart
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.codecache import PyCodeCache
+    from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+    from torch._inductor.graph import GraphLowering
+    from torch._inductor.scheduler import Scheduler
+
+    safely = Safely(recorder, HOOK.name)
+
+    def enters(stage: Stage, graph: Any) -> None:
+        compile_id = current_compile_id()
+        if not compile_id:
+            return
+        flags = (getattr(graph, name, None) for name in ("is_backward", "is_inference"))
+        backward, inference = flags
+        known = backward is not None and inference is not None
+        id = lowering_graph_id(bool(backward), bool(inference)) if known else ""
+        recorder.emit(StageStart(stage=stage, compile_id=compile_id, graph=id))
+
+    def entering(owner: Any, name: str, stage: Stage) -> Uninstall:
+        original: Callable[..., Any] = getattr(owner, name)
+
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            safely(enters, stage, self if isinstance(self, GraphLowering) else _graph())
+            return original(self, *args, **kwargs)
+
+        return patch(owner, name, method)
+
+    load = PyCodeCache.load_by_key_path
+
+    def load_by_key_path(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        safely(enters, "build", _graph())
+        return load(*args, **kwargs)
+
+    return undo_all(
+        [
+            entering(GraphLowering, "run", "lowering"),
+            entering(Scheduler, "__init__", "fusion"),
+            entering(Scheduler, "codegen", "codegen"),
+            entering(PythonWrapperCodegen, "memory_plan_reuse", "memory"),
+            patch(PyCodeCache, "load_by_key_path", classmethod(load_by_key_path)),
+        ]
+    )
+
+
+def _graph() -> Any:
+    """The graph that Inductor works on; one without flags where it serves a cached one."""
+    from torch._inductor.virtualized import V
+
+    return V.graph
+
+
+HOOK = Hook(
+    name="stages",
+    offers="when a graph enters each of Inductor's stages",
+    needs=(
+        "torch._inductor.graph:GraphLowering.run",
+        "torch._inductor.scheduler:Scheduler.codegen",
+        "torch._inductor.codegen.wrapper:PythonWrapperCodegen.memory_plan_reuse",
+        "torch._inductor.codecache:PyCodeCache.load_by_key_path",
+    ),
+    install=install,
+    stage="lowering",
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+)

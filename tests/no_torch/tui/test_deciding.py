@@ -1,0 +1,139 @@
+"""Answers, what-ifs, overrides and their file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compiler.control.commands import Answer, Measure, Rerun
+from compiler.control.decisions import APART
+from tests.no_torch.tui.conftest import Drive
+from tests.no_torch.tui.driven import FUSE, forbidden
+
+
+async def test_the_bar_asks_with_all_that_is_known(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d")
+        shown = driver.text()
+        assert "Fuse A and B?" in shown
+        assert FUSE in shown
+        assert "same domain" in shown
+        assert "shared bytes 2,134,016" in shown
+        assert "two loop nests, which may share one C++ function" in shown
+        assert "decision 1" in driver.lines()[0]
+        assert driver.bench.navigator.arrangement == "fusion"
+        assert "a accept" in driver.lines()[-1]
+
+
+async def test_accept_and_veto(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d", "a")
+        assert driver.sent[-1] == Answer(id=FUSE, choice="fuse")
+        assert driver.bench.view.overrides == {}
+    async with drive() as driver:
+        await driver.press("d", "v")
+        assert driver.sent[-1] == Answer(id=FUSE, choice=APART)
+        assert driver.bench.view.overrides == {FUSE: APART}
+        assert "1 override" in driver.lines()[0]
+        assert "■ finished" in driver.lines()[0]
+
+
+async def test_a_forbidden_choice_is_refused_and_the_decision_stays_open(drive: Drive) -> None:
+    changes = {"default": "apart", "rule": "domain", "forbidden": (forbidden(),)}
+    async with drive(asked=changes) as driver:
+        await driver.press("d", "f")
+        assert "refused" in driver.lines()[-1]
+        shown = driver.text()
+        assert "fuse refused: rule domain: 4096×128 against 512×256" in shown
+        assert "the decision is still open" in shown
+        assert "◆ waiting" in driver.lines()[0]
+        assert driver.bench.view.overrides == {}
+
+
+async def test_what_if_makes_a_base_where_there_is_none(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d", "v", "w")
+        reruns = [command for command in driver.sent if isinstance(command, Rerun)]
+        assert [rerun.settings.overrides for rerun in reruns] == [{}, {FUSE: APART}]
+        assert reruns[1].compare_with == 2
+        assert reruns[1].because == f"veto {FUSE}"
+        assert "run 3 of 3" in driver.lines()[0]
+
+
+async def test_what_if_at_an_open_decision_compares_with_this_run(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d", "w")
+        rerun = driver.sent[-1]
+        assert isinstance(rerun, Rerun)
+        assert rerun.settings.overrides == {FUSE: APART}
+        assert rerun.compare_with == 1
+        assert driver.bench.view.run == 2
+        assert driver.bench.view.base is not None
+        await driver.press("M")
+        assert driver.sent[-1] == Measure(base=1, run=2, scope="call")
+        await driver.press("K")
+        assert driver.bench.view.kept == {FUSE: APART}
+        await driver.press("O")
+        assert "✓" in driver.text()
+        assert "met" in driver.text()
+        await driver.press("u")
+        assert driver.bench.view.overrides == {}
+
+
+async def test_runs_are_turned_to(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d", "w")
+        assert driver.bench.view.run == 2
+        await driver.press("T")
+        assert driver.bench.view.run == 1
+        assert driver.bench.view.base is None
+
+
+async def test_write_and_replay_command(drive: Drive, tmp_path: Path) -> None:
+    async with drive() as driver:
+        await driver.press("d", "v", "W", "ctrl+u")
+        file = tmp_path / "mine.toml"
+        await driver.type(str(file))
+        await driver.press("enter")
+        assert file.read_text() == f'"{FUSE}" = "apart"\n'
+        assert "wrote mine.toml" in driver.lines()[-1]
+        await driver.press("y")
+        assert driver.app.clipboard.startswith("tcw explain /home/ada/block.py")
+        assert driver.app.clipboard.endswith(f"--override {file}")
+        await driver.press("q")
+        assert driver.app.return_code == 0
+
+
+async def test_a_file_of_others_is_not_written_over_unasked(drive: Drive, tmp_path: Path) -> None:
+    async with drive() as driver:
+        file = tmp_path / "mine.toml"
+        file.write_text("something = 'else'\n")
+        await driver.press("d", "v", "W", "ctrl+u")
+        await driver.type(str(file))
+        await driver.press("enter")
+        assert "write over it" in driver.text()
+        await driver.type("n")
+        await driver.press("enter")
+        assert file.read_text() == "something = 'else'\n"
+
+
+async def test_quit_asks_while_overrides_are_not_written(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d", "v", "q")
+        assert driver.app.is_running
+        assert "1 override not written" in driver.lines()[-1]
+        await driver.press("j", "q")
+        assert driver.app.is_running
+        await driver.press("q")
+        assert driver.app.return_code == 0
+
+
+async def test_more_than_two_choices_are_listed(drive: Drive) -> None:
+    changes = {
+        "id": "tcw/0/0/forward/vector/nest_softmax", "kind": "vector", "default": "8",
+        "choices": ("4", "8", "16"), "first": (), "second": (),
+    }  # fmt: skip
+    async with drive(asked=changes) as driver:
+        await driver.press("d")
+        assert "vector of nest_softmax: which?" in driver.text()
+        await driver.press("v", "down", "down", "enter")
+        assert driver.sent[-1] == Answer(id="tcw/0/0/forward/vector/nest_softmax", choice="16")

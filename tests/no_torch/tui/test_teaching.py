@@ -1,0 +1,215 @@
+"""Predict, presenter and notes, at the keyboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.reader import read_trace
+from compiler.trace.records import Note
+from tests.conftest import Golden
+from tests.no_torch.asking import stopped
+from tests.no_torch.tui.conftest import Open, Reader, encoded
+from viewers.teaching.notes import notes_of
+from workbench.tui.notes import Writing
+
+
+@pytest.fixture
+def own_block(block_file: Path, tmp_path: Path) -> Path:
+    """A copy that notes may be put into."""
+    path = tmp_path / "block.tcw"
+    path.write_bytes(block_file.read_bytes())
+    return path
+
+
+async def _predict(reader: Reader) -> None:
+    await reader.bench.do_predict()
+    await reader.settle()
+
+
+async def test_the_outcome_is_hidden_until_the_guess(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await _predict(reader)
+        quiz = reader.bench.quiz
+        question = quiz.question
+        assert question is not None
+        assert reader.bench.view.playhead == question.position
+        text = reader.text()
+        assert "Will the compiler fuse A and B?" in text
+        assert "something between" not in text
+        assert question.id not in text
+        await reader.press("question_mark")
+        assert "hint: both touch" in reader.text()
+        await reader.press("n")
+        text = reader.text()
+        assert "✓ Right: they are kept apart" in text
+        assert "something between" in text
+        await reader.press("space")
+        assert quiz.question is not None
+        assert quiz.question.id != question.id
+        assert reader.bench.view.hidden
+
+
+async def test_other_keys_tell_nothing_while_a_question_is_open(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        await _predict(reader)
+        for key in ("f", "greater_than_sign", "O", "s", "o", "R", "enter"):
+            await reader.press(key)
+            assert "something between" not in reader.text()
+            assert reader.bench.navigator.arrangement == "predict"
+
+
+async def test_the_score_says_what_was_missed(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await _predict(reader)
+        for key in ("y", "n", "minus"):
+            await reader.press(key, "space")
+        await reader.press("escape")
+        text = reader.text()
+        assert reader.bench.navigator.arrangement == "score"
+        assert "1 of 2 right, 1 skipped" in text
+        assert "you: fused   it is kept apart" in text
+        assert reader.bench.view.playhead == 0
+        assert not reader.bench.view.presenting
+
+
+async def test_every_question_can_be_answered(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await _predict(reader)
+        count = len(reader.bench._truths.askable())
+        for _ in range(count):
+            assert reader.bench.quiz.question is not None
+            await reader.pilot.press("n")
+            await reader.pilot.press("space")
+        await reader.until(lambda: reader.bench.navigator.arrangement == "score")
+        assert reader.bench.quiz.scored == count
+
+
+async def test_presenter(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.go("fusion")
+        await reader.press("p")
+        assert [pane.pane for pane in reader.bench.panes()] == ["source", "loops-a", "loops-b"]
+        lines = reader.lines()
+        assert not any("call 1" in line for line in lines)
+        pane = reader.pane("loops-a")
+        assert pane.spacing == 2
+        await reader.press("p")
+        assert reader.pane("loops-a").spacing == 1
+        assert reader.bench.spine.display
+
+
+async def test_a_presenter_can_show_every_arrangement(open_trace: Open, block_file: Path) -> None:
+    from workbench.tui.commands import GOES
+
+    async with open_trace(block_file) as reader:
+        await reader.press("p")
+        for name, _ in GOES:
+            await reader.go(name)
+            assert reader.cells() == [120] * 40, name
+
+
+async def _write(reader: Reader, words: str) -> None:
+    await reader.press("m")
+    assert isinstance(reader.app.screen, Writing)
+    reader.app.screen.area.text = words
+    await reader.press("ctrl+s")
+
+
+async def test_a_note_is_written_edited_and_deleted(open_trace: Open, own_block: Path) -> None:
+    async with open_trace(own_block) as reader:
+        await reader.press("1")
+        await reader.go("source")
+        on = reader.bench.view.ref
+        await _write(reader, "why twice?\n\x1b[31mred\u202e")
+        await reader.until(lambda: bool(reader.bench.recording.all(Note)))
+        await reader.settle()
+        assert '"' in reader.pane("source").row.text
+        await reader.go("notes")
+        assert "  why twice?" in reader.text()
+        assert all(line.isprintable() for line in reader.lines())
+        await reader.press("escape")
+        assert notes_of(reader.bench.recording)[on].text.startswith("why twice?")
+        await reader.press("m")
+        assert isinstance(reader.app.screen, Writing)
+        assert reader.app.screen.area.text.startswith("why twice?")
+        await reader.press("escape")
+        await _write(reader, "")
+        await reader.until(lambda: not notes_of(reader.bench.recording))
+    found = read_trace(own_block)
+    assert found.complete
+    assert [r.text for r in found.records if isinstance(r, Note)][-1] == ""
+
+
+async def test_a_long_note_is_kept_to_its_limit(open_trace: Open, own_block: Path) -> None:
+    async with open_trace(own_block, (80, 24)) as reader:
+        await reader.go("source")
+        await _write(reader, "word " * 4_000)
+        await reader.until(lambda: bool(reader.bench.recording.all(Note)))
+        await reader.go("notes")
+        assert reader.cells() == [80] * 24
+        note = reader.bench.recording.all(Note)[-1]
+        assert len(note.text) == 10_000
+
+
+async def test_a_note_on_a_decision(open_trace: Open, own_block: Path) -> None:
+    async with open_trace(own_block) as reader:
+        await reader.go("fusion")
+        pair = reader.pane("fusion").row.decision
+        await _write(reader, "this is the lesson")
+        await reader.until(lambda: bool(reader.bench.recording.all(Note)))
+        assert reader.bench.recording.all(Note)[-1].on == f"decision:{pair}"
+        await reader.go("notes")
+        assert "this is the lesson" in reader.text()
+
+
+async def test_a_note_that_cannot_be_kept_says_so(
+    open_trace: Open, own_block: Path, tmp_path: Path
+) -> None:
+    async with open_trace(own_block) as reader:
+        await reader.go("source")
+        own_block.rename(tmp_path / "away.tcw")
+        await _write(reader, "words")
+        assert "the note is not kept" in reader.text()
+        assert not reader.bench.recording.all(Note)
+
+
+async def test_only_pairs_of_a_node(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.go("fusion")
+        await reader.press("ampersand")
+        await reader.type("div")
+        await reader.press("enter")
+        assert "with div" in reader.text()
+        await reader.press("ampersand", "ctrl+u", "enter")
+        assert "with div" not in reader.text()
+
+
+SIZES = [(80, 24), (120, 40), (220, 60)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_screens(
+    size: tuple[int, int], open_trace: Open, block_file: Path, tmp_path: Path, golden: Golden
+) -> None:
+    """A decision that waits, a question, the truth."""
+    name = f"{size[0]}x{size[1]}"
+    waits = tmp_path / "asked.tcw"
+    waits.write_bytes(encoded(stopped()))
+    async with open_trace(waits, size) as reader:
+        await reader.go("fusion")
+        golden(f"tui/s4-asked-{name}.txt", reader.text())
+        golden(f"tui/s4-asked-{name}.svg", reader.svg())
+    async with open_trace(block_file, size) as reader:
+        await _predict(reader)
+        for _ in range(12):
+            await reader.pilot.press("n")
+            await reader.pilot.press("space")
+        await reader.settle()
+        golden(f"tui/s11-predict-{name}.txt", reader.text())
+        golden(f"tui/s11-predict-{name}.svg", reader.svg())
+        await reader.press("n")
+        golden(f"tui/s11-told-{name}.txt", reader.text())

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.block_trace import large_trace
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.panes import timeline
+from viewers.panes.rows import Line, width_of
+from viewers.panes.view import View
+
+
+def words(line: Line) -> str:
+    return "".join(span[0] for span in line)
+
+
+@pytest.mark.parametrize("width", [100, 120, 200])
+def test_it_fits_and_clicks_find_the_record(width: int, block: View) -> None:
+    above, below, right = timeline.timeline(block, width)
+    assert width_of(above) <= width
+    assert width_of(below) + width_of(right) <= width
+    assert words(above).count("✗") == 5
+    assert words(above).count("↻") == 4
+    for x in range(1, width_of(above) - 1):
+        block.playhead = timeline.at(block, width, x)
+        segment = block.track.segment_at(block.playhead)
+        assert segment is not None
+        assert segment.first < block.playhead <= segment.last + 1
+        if words(above)[x] != " " and segment.last - segment.first > width:
+            drawn = words(timeline.timeline(block, width)[0])
+            assert drawn.index("▼") == x
+
+
+def test_attempts_have_segments_and_one_name(block: View) -> None:
+    above, below, _ = timeline.timeline(block, 200)
+    assert len(words(above).split()) == 12
+    assert words(below).count("0/0") == 1
+    assert "0/0 forward" in words(below)
+
+
+def test_past_and_ahead(block: View) -> None:
+    block.playhead = 300
+    above, _, right = timeline.timeline(block, 120)
+    before, _, after = words(above).partition("▼")
+    assert "─" not in before
+    assert "━" not in after
+    assert words(right).endswith("record 300 / 618 ")
+
+
+def test_too_many_compiles_show_those_around_the_present_one() -> None:
+    view = view_of(large_trace(8000), "20/0")
+    view.playhead = len(view.recording.records) - 1
+    above, _, _ = timeline.timeline(view, 100)
+    assert "▼" in words(above)
+    assert width_of(above) <= 100

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    FusionPair,
+    FusionRound,
+    Run,
+    SchedulerNode,
+    Settings,
+)
+from tests.block_trace import block_trace
+from tests.no_torch.asking import ID, asked, operations, stopped
+from viewers.recording import Recording
+from viewers.summary import fusion_summary
+from viewers.teaching.predict import (
+    Answer,
+    Guess,
+    Question,
+    Quiz,
+    Truth,
+    Truths,
+    hint,
+    lessons,
+    question_of,
+    summary,
+    truth_of_asked,
+)
+
+
+def truths(records: list[AnyRecord]) -> Truths:
+    found = Truths()
+    found.feed(records)
+    return found
+
+
+def pair(
+    id: str, fused: bool, first: str = "op0", second: str = "op1", **more: object
+) -> FusionPair:
+    fields: dict[str, object] = {"phase": "commit", "round": 1, **more}
+    return FusionPair(id=id, graph="g", first=first, second=second, fused=fused, **fields)  # type: ignore[arg-type]
+
+
+def test_the_truth_is_what_the_list_of_pairs_says() -> None:
+    records = block_trace()
+    found = truths(records)
+    for graph in fusion_summary(Recording(records)).graphs:
+        for one in graph.pairs:
+            if one.first == one.second:
+                assert one.id not in found.questions
+                continue
+            truth = found.truth(one.id)
+            said = {"fused": "fuse", "rejected": "apart"}.get(one.verdict)
+            assert (truth.choice if truth else None) == said
+            if truth is not None and truth.choice == "apart":
+                assert truth.rule == one.rule
+
+
+def test_a_question_stands_before_the_first_record_that_tells() -> None:
+    records = block_trace()
+    for question in truths(records).askable():
+        told = records[: question.position]
+        assert not any(isinstance(r, FusionPair) and r.id == question.id for r in told)
+        next_one = records[question.position]
+        assert isinstance(next_one, FusionPair)
+        assert next_one.id == question.id
+
+
+def test_a_pair_that_fused_elsewhere_is_not_asked() -> None:
+    found = truths([pair("a", True), pair("b", True, "op1", "op2")])
+    found.feed(
+        [
+            FusionRound(
+                graph="g", round=1, nodes_before=3, nodes_after=2, fused=(("op1", "op2", "x"),)
+            )
+        ]
+    )
+    assert [question.id for question in found.askable()] == ["b"]
+
+
+def test_a_veto_is_told_as_the_readers_own() -> None:
+    one = Decided(
+        id="a",
+        graph="g",
+        kind="fuse",
+        default="fuse",
+        choice="apart",
+        overridden=True,
+        rule="yours",
+    )
+    truth = truths([pair("a", False, rule="yours"), one]).truth("a")
+    assert truth == Truth("apart", "yours", "", True)
+
+
+def test_a_new_run_asks_anew() -> None:
+    found = truths(
+        [pair("a", False), Run(number=2, settings=Settings(file="m.py")), pair("b", False)]
+    )
+    assert [(one.id, one.position) for one in found.askable()] == [("b", 2)]
+
+
+def test_a_driven_compile_knows_what_the_engine_is_about_to_do() -> None:
+    one = asked()
+    assert truth_of_asked(one) == Truth("fuse", "may-fuse", "B reads what A writes")
+    assert truth_of_asked(asked(default="apart")).choice == "apart"
+    assert question_of(one) == Question(ID, one.graph, "op9_op10_op11", "op12_op13")
+
+
+ANSWERS = st.sampled_from(("fuse", "apart", ""))
+TRUTHS = st.sampled_from((Truth("fuse"), Truth("apart", "between"), Truth("apart", "domain"), None))
+
+
+@given(st.lists(st.tuples(ANSWERS, TRUTHS)))
+def test_the_score(rounds: list[tuple[Answer, Truth | None]]) -> None:
+    quiz = Quiz()
+    assert quiz.answer("fuse", None) is None
+    for number, (answer, truth) in enumerate(rounds):
+        question = Question(str(number), "g", "a", "b")
+        quiz.ask(question)
+        quiz.hint = True
+        guess = quiz.answer(answer, truth)
+        assert guess == Guess(question, answer, truth)
+        assert quiz.question is None
+    known = [(answer, truth) for answer, truth in rounds if answer and truth]
+    right = sum(answer == truth.choice for answer, truth in known)
+    assert (quiz.right, quiz.scored, len(quiz.missed)) == (right, len(known), len(known) - right)
+    assert len(quiz.marks) == min(12, len(rounds))
+    assert quiz.marks.count("✓") <= right
+    assert sum(len(guesses) for _, guesses in lessons(quiz.missed)) == len(quiz.missed)
+    skipped = sum(not answer for answer, _ in rounds)
+    if known and skipped:
+        assert summary(quiz) == f"{right} of {len(known)} right, {skipped} skipped"
+    questions = [Question(str(number), "g", "a", "b") for number in range(len(rounds) + 1)]
+    assert quiz.next(questions) == questions[-1]
+    assert quiz.next(questions[:-1]) is None
+
+
+def test_a_guess_learns_the_truth_later() -> None:
+    quiz = Quiz()
+    quiz.ask(Question("a", "g", "op0", "op1"))
+    quiz.answer("fuse", None)
+    assert quiz.scored == 0
+    quiz.learn(truths([pair("a", False, rule="between")]))
+    assert quiz.missed[0].truth == Truth("apart", "between")
+
+
+def test_a_hint_tells_what_both_sides_show_and_not_the_rule() -> None:
+    known = {node.name: node for node in operations(stopped())}
+    sides = [
+        [known[name] for name in names] for names in (("op9", "op10", "op11"), ("op12", "op13"))
+    ]
+    words = hint(*sides)
+    assert "both touch buf8" in words
+    assert "B reads what A writes" in words
+    assert "the same domain 4096×128" in words
+    alone = SchedulerNode(
+        graph="g", name="op0", kind="extern", origins=(), label="mm", reads=("a",), writes=("b",)
+    )
+    assert "no buffer in common" in hint([alone], sides[1])

@@ -1,0 +1,60 @@
+"""A diagram in Graphviz's language, and as Graphviz lays it out where its `dot` is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import Literal
+
+from viewers.drawing.blocks import Diagram
+from viewers.drawing.colours import LIGHT, Palette, fill_of
+from viewers.plain import plain
+
+MOST = 400
+"""Blocks up to which `dot` is asked: it takes half a minute for 5,000."""
+SECONDS = 20
+
+
+def dot(drawn: Diagram, words: Sequence[Sequence[str]], palette: Palette = LIGHT) -> str:
+    """The diagram as a digraph; `words` are the lines of each block, plain."""
+    lines = [
+        f"digraph {quoted(plain(drawn.graph.id))} {{",
+        f"  graph [bgcolor={quoted(palette.background)}, ranksep=0.35, nodesep=0.3];",
+        f"  edge [color={quoted(palette.line)}, arrowsize=0.6];",
+        '  node [shape=box, style="filled,rounded", color="#00000000", '
+        f'fontname="monospace", fontsize=11, fontcolor={quoted(palette.text)}];',
+    ]
+    for number, block in enumerate(drawn.blocks):
+        label = "".join(f"{escaped(line.strip())}\\l" for line in words[number])
+        fill = palette.fills[fill_of(block.hue)]
+        lines.append(f'  b{number} [label="{label}", fillcolor={quoted(fill)}];')
+    lines += [f"  b{first} -> b{second};" for first, second in drawn.edges]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def escaped(words: str) -> str:
+    """Inside quotes: a backslash begins `\\N`, `\\l` and their like, a quote ends the string."""
+    return words.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def quoted(words: str) -> str:
+    return f'"{escaped(words)}"'
+
+
+def laid_out(source: str, form: Literal["svg", "png"]) -> bytes | None:
+    """What `dot` makes of it; None where there is no `dot`, or it fails or takes too long."""
+    program = shutil.which("dot")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(
+            [program, f"-T{form}"],
+            input=source.encode(),
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 and done.stdout else None

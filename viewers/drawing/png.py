@@ -1,0 +1,70 @@
+"""A layout as PNG, drawn with Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+
+from PIL import Image, ImageDraw, ImageFont
+from rich.cells import cell_len
+
+from viewers.drawing.blocks import Diagram
+from viewers.drawing.colours import LIGHT, Palette, fill_of
+from viewers.drawing.layout import Down, Layout
+
+CELL_WIDTH, CELL_HEIGHT, MARGIN = 9, 18, 18
+FACES = ("DejaVuSansMono.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf")
+PIXELS = 64_000_000
+"""Most pixels of a picture: 256 MB while it is drawn."""
+
+
+class TooLarge(Exception):
+    """The drawing has more pixels than a PNG may have here."""
+
+
+def png(
+    drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]], palette: Palette = LIGHT
+) -> bytes:
+    """The drawing; `words` are the lines of each block, plain. Raises `TooLarge`."""
+    width = layout.width * CELL_WIDTH + 2 * MARGIN
+    height = layout.height * CELL_HEIGHT + 2 * MARGIN
+    if width * height > PIXELS:
+        raise TooLarge(f"{width:,} × {height:,} pixels")
+    image = Image.new("RGB", (width, height), palette.background)
+    pen = ImageDraw.Draw(image)
+    face = _face()
+    for line in layout.lines():
+        if isinstance(line, Down):
+            x = MARGIN + line.x * CELL_WIDTH + CELL_WIDTH // 2
+            half = CELL_HEIGHT // 2
+            ends = (x, MARGIN + line.top * half, x, MARGIN + line.bottom * half)
+        else:
+            y = MARGIN + line.y * CELL_HEIGHT + CELL_HEIGHT // 2
+            middle = MARGIN + CELL_WIDTH // 2
+            ends = (middle + line.left * CELL_WIDTH, y, middle + line.right * CELL_WIDTH, y)
+        pen.line(ends, fill=palette.line)
+    for number, box in enumerate(layout.boxes):
+        x, y = MARGIN + box.x * CELL_WIDTH, MARGIN + box.y * CELL_HEIGHT
+        corner = (x + box.width * CELL_WIDTH - 1, y + box.height * CELL_HEIGHT - 1)
+        fill = palette.fills[fill_of(drawn.blocks[number].hue)]
+        pen.rounded_rectangle((x, y, *corner), radius=3, fill=fill)
+        for row, said in enumerate(words[number]):
+            colour = palette.dim if row else palette.text
+            at = x
+            for character in said:
+                if character != " ":
+                    pen.text((at, y + row * CELL_HEIGHT + 1), character, fill=colour, font=face)
+                at += cell_len(character) * CELL_WIDTH
+    out = BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()
+
+
+def _face() -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
+    """A monospace face of this machine, else the one that Pillow carries."""
+    for name in FACES:
+        try:
+            return ImageFont.truetype(name, 14)
+        except OSError:
+            continue
+    return ImageFont.load_default(14)

@@ -1,0 +1,77 @@
+"""A layout as an SVG that stands alone: no script, no font and nothing else is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from rich.cells import cell_len
+
+from viewers.drawing.blocks import Diagram
+from viewers.drawing.colours import LIGHT, Palette, fill_of
+from viewers.drawing.layout import Down, Layout, Line
+from viewers.plain import plain
+
+CELL_WIDTH, CELL_HEIGHT = 9, 18
+"""Pixels of a cell."""
+MARGIN = 18
+FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+NOTE = 400
+"""Characters of what a block tells when the pointer rests on it."""
+
+
+def svg(
+    drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]], palette: Palette = LIGHT
+) -> str:
+    """The drawing; `words` are the lines of each block, plain."""
+    width = layout.width * CELL_WIDTH + 2 * MARGIN
+    height = layout.height * CELL_HEIGHT + 2 * MARGIN
+    title = f"{plain(drawn.graph.id)}: {drawn.words}"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family={quoteattr(FONT)} font-size="14">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{width}" height="{height}" fill="{palette.background}"/>',
+        f'<g fill="none" stroke="{palette.line}" stroke-linecap="round">',
+        *(_line(line) for line in dict.fromkeys(layout.lines())),
+        "</g>",
+    ]
+    for number, box in enumerate(layout.boxes):
+        block = drawn.blocks[number]
+        x, y = MARGIN + box.x * CELL_WIDTH, MARGIN + box.y * CELL_HEIGHT
+        fill = palette.fills[fill_of(block.hue)]
+        parts.append(f"<g><title>{escape(_note(drawn, number))}</title>")
+        parts.append(
+            f'<rect x="{x}" y="{y}" width="{box.width * CELL_WIDTH}" '
+            f'height="{box.height * CELL_HEIGHT}" rx="3" fill="{fill}"/>'
+        )
+        for row, line in enumerate(words[number]):
+            said = line.strip()
+            if not said:
+                continue
+            look = f'fill="{palette.dim}"' if row else f'fill="{palette.text}" font-weight="bold"'
+            length = cell_len(said) * CELL_WIDTH
+            parts.append(
+                f'<text x="{x + CELL_WIDTH}" y="{y + row * CELL_HEIGHT + 13}" {look} '
+                f'textLength="{length}" lengthAdjust="spacingAndGlyphs">{escape(said)}</text>'
+            )
+        parts.append("</g>")
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _line(line: Line) -> str:
+    if isinstance(line, Down):
+        x = MARGIN + line.x * CELL_WIDTH + CELL_WIDTH // 2
+        half = CELL_HEIGHT // 2
+        return f'<path d="M{x} {MARGIN + line.top * half}V{MARGIN + line.bottom * half}"/>'
+    y = MARGIN + line.y * CELL_HEIGHT + CELL_HEIGHT // 2
+    left, right = line.left, line.right
+    start = MARGIN + left * CELL_WIDTH + CELL_WIDTH // 2
+    return f'<path d="M{start} {y}h{(right - left) * CELL_WIDTH}"/>'
+
+
+def _note(drawn: Diagram, number: int) -> str:
+    """The names of the nodes in a block."""
+    names = ", ".join(drawn.graph.nodes[i].name[:NOTE] for i in drawn.blocks[number].nodes[:40])
+    said = plain(names[:NOTE])
+    return said if len(names) <= NOTE and len(drawn.blocks[number].nodes) <= 40 else f"{said} …"

@@ -1,0 +1,142 @@
+"""Breakpoints: what they stop at, in words; the list of them; the one for a row."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import structs
+
+from compiler.control.commands import Breakpoint
+from compiler.control.stops import in_words
+from compiler.trace import refs
+from compiler.trace.records import Asked, Waiting
+from viewers.panes.rows import Content, Row, empty, pad, text
+from viewers.panes.view import View
+from viewers.plain import plain
+from viewers.words import plural
+
+_ANY = 0
+KINDS: tuple[tuple[str, Breakpoint], ...] = (
+    ("Break at graph break", Breakpoint(number=_ANY, kind="break")),
+    ("Break at first rejection", Breakpoint(number=_ANY, kind="rejection", once=True)),
+    ("Break at each rejected fusion", Breakpoint(number=_ANY, kind="rejection")),
+    ("Break at recompile", Breakpoint(number=_ANY, kind="recompile")),
+    ("Break at cache miss", Breakpoint(number=_ANY, kind="miss")),
+    (
+        "Break at a decision over … bytes",
+        Breakpoint(number=_ANY, kind="decision", number_name="bytes", at_least=1),
+    ),
+    (
+        "Break at fusion decisions",
+        Breakpoint(number=_ANY, kind="decision", decision="fuse"),
+    ),
+    (
+        "Break at save or recompute decisions",
+        Breakpoint(number=_ANY, kind="decision", decision="save"),
+    ),
+    ("Break at op or node …", Breakpoint(number=_ANY, kind="op")),
+    ("Break at autograd", Breakpoint(number=_ANY, kind="stage", stage="autograd")),
+    ("Break at lowering", Breakpoint(number=_ANY, kind="stage", stage="lowering")),
+    ("Break at fusion", Breakpoint(number=_ANY, kind="stage", stage="fusion")),
+    ("Break at memory planning", Breakpoint(number=_ANY, kind="stage", stage="memory")),
+    ("Break at code generation", Breakpoint(number=_ANY, kind="stage", stage="codegen")),
+)
+"""Kinds that need no cursor, as the palette offers them; `…` asks for a word first."""
+
+_SIZE = re.compile(r"\s*([\d.,]+)\s*([kmg]?)i?b?\s*", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def words(one: Breakpoint) -> str:
+    """`block.py:19`, `decision fuse, saved_bytes ≥ 65536`; plain."""
+    return plain(in_words(one))
+
+
+def content(view: View, width: int) -> Content:
+    rows = [_row(view, one) for one in view.breakpoints]
+    if not rows:
+        why = "no breakpoint is set"
+        rows = empty(
+            width, why, "b sets one on the line, node or decision under the cursor; : break"
+        )
+    on = sum(one.enabled for one in view.breakpoints)
+    right = ((f"{on} on", "dim"),) if view.breakpoints else ()
+    return Content("breakpoints", plural(len(view.breakpoints), "breakpoint"), right, rows)  # type: ignore[arg-type]
+
+
+def _row(view: View, one: Breakpoint) -> Row:
+    hits = sum(w.breakpoint == one.number for w in view.recording.all(Waiting))
+    met = f"   stopped it {plural(hits, 'time')}" if hits else ""
+    return Row(
+        body=(
+            (" ● " if one.enabled else " ○ ", "accent" if one.enabled else "faint"),
+            (pad(str(one.number), 4), "dim"),
+            text(words(one), "text" if one.enabled else "dim"),
+            (met, "dim"),
+        ),
+        right=(("⏎ off, D delete " if one.enabled else "⏎ on, D delete ", "faint"),),
+        key=f"breakpoint:{one.number}",
+        opens=f"breakpoint:{one.number}",
+        selects=refs.source(one.file, one.line) if one.kind == "line" else "",
+    )
+
+
+def of_row(view: View, row: Row, number: int) -> Breakpoint | None:
+    """A breakpoint on the thing that a row shows; None where it shows none."""
+    kind, _, rest = row.key.partition(":")
+    if kind == "stage":
+        stage = rest.rpartition(":")[2]
+        known = {"kernels": "codegen", "guards": "capture"}
+        return Breakpoint(number=number, kind="stage", stage=known.get(stage, stage))  # type: ignore[arg-type]
+    if kind == "pair":
+        return Breakpoint(number=number, kind="decision", decision="fuse")
+    ref = row.ref or row.selects
+    if not ref:
+        return None
+    if refs.kind(ref) == "src":
+        file, line = refs.split_source(ref)
+        return Breakpoint(number=number, kind="line", file=file, line=line)
+    if refs.kind(ref) == "fx":
+        return Breakpoint(number=number, kind="op", op=refs.split_node(ref)[1])
+    return None
+
+
+def numbered(one: Breakpoint, number: int) -> Breakpoint:
+    made: Breakpoint = structs.replace(one, number=number)
+    return made
+
+
+def switched(one: Breakpoint) -> Breakpoint:
+    made: Breakpoint = structs.replace(one, enabled=not one.enabled)
+    return made
+
+
+def same(one: Breakpoint, other: Breakpoint) -> bool:
+    """Whether both stop at the same things."""
+    plain_one = structs.replace(one, number=_ANY, enabled=True)
+    return bool(plain_one == structs.replace(other, number=_ANY, enabled=True))
+
+
+def bytes_of(said: str) -> float | None:
+    """`1.5 MB` -> 1572864; None where it is no size."""
+    match = _SIZE.fullmatch(said)
+    if match is None:
+        return None
+    try:
+        return float(match[1].replace(",", "")) * _UNITS[match[2].lower()]
+    except ValueError:
+        return None
+
+
+def size_name(view: View) -> str:
+    """The number of a decision that counts bytes, as this engine calls it."""
+    for asked in reversed(view.recording.all(Asked)):
+        for name in asked.numbers:
+            if name.endswith("bytes"):
+                return name
+    return "shared_bytes" if _engine(view) == "inductor" else "saved_bytes"
+
+
+def _engine(view: View) -> str:
+    start = view.recording.start
+    return start.settings.engine if start else ""

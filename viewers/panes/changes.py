@@ -1,0 +1,242 @@
+"""Two runs of one model: what changed, and the code that changed, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from viewers.labels import kernel_label
+from viewers.panes.highlight import Language, highlight
+from viewers.panes.kernel import tidy, without_decorators
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.view import LANGUAGES, View
+from viewers.panes.what_if import difference_of, nothing
+from viewers.places import cut
+from viewers.plain import plain
+from viewers.summary.differences import (
+    CountChange,
+    DecisionChange,
+    Difference,
+    KernelChange,
+    Sign,
+    TextDiff,
+    Veto,
+    diff_lines,
+)
+from viewers.summary.differences.words import (
+    change_text,
+    change_words,
+    kernel_words,
+    kind_words,
+    veto_words,
+)
+from viewers.words import plural
+
+NAME = 18
+"""Cells of what a figure is of."""
+DECISIONS = 8
+COUNTS = 3
+KERNELS = 30
+"""Listed of each; more are counted."""
+
+
+def shown_change(view: View, difference: Difference) -> KernelChange | None:
+    """The changed kernels that are looked at."""
+    changes = difference.changed_kernels
+    return changes[min(view.lined, len(changes) - 1)] if changes else None
+
+
+def diff(view: View, width: int) -> Content:
+    """The code of one changed kernel, before and after."""
+    difference = difference_of(view)
+    if difference is None:
+        return nothing("code", width)
+    change = shown_change(view, difference)
+    if change is None:
+        same = f"{plural(len(difference.kernels), 'kernel')}, and all are as before"
+        return Content("code", rows=empty(width, same))
+    kernels = change.after or change.before
+    name = ", ".join(kernel.id for kernel in kernels)
+    if change.language == "aten":
+        rows = empty(width, kernel_words(change), "a library call: no code is generated")
+        return Content(name, kernel_label(kernels[0]), rows=rows)
+    before, after = _shown(view, change)
+    found = diff_lines(before, after)
+    language: Language = "cpp" if change.language == "cpp" else "python"
+    subject = f"{kernel_label(kernels[0])}  {LANGUAGES[change.language]}  {_sides(difference)}"  # type: ignore[index]
+    right = f"+{found.added} −{found.removed} lines"
+    if not view.raw:
+        right += " · tidied"
+    coloured = [highlight("\n".join(side), language) for side in (before, after)]
+    rows = _diff_rows(found, *coloured)
+    if not rows:
+        rows = empty(width, "the same but for names and comments", "R shows it as generated")
+    return Content(name, subject, ((right, "dim"),), rows)
+
+
+def _sides(difference: Difference) -> str:
+    subject = difference.verdict.subject
+    return f"base → {subject if subject in ('veto', 'override', 'overrides') else 'run'}"
+
+
+def _shown(view: View, change: KernelChange) -> tuple[list[str], list[str]]:
+    if view.raw:
+        return change.texts
+    return tuple(_tidied("\n".join(side), change.language) for side in change.texts)  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=16)
+def _tidied(body: str, language: str) -> list[str]:
+    shorten = tidy if language == "cpp" else without_decorators
+    return [words for _, words in shorten(body)] if body else []
+
+
+_SIGNS: dict[Sign, tuple[str, Role]] = {"+": ("+ ", "good"), "-": ("- ", "bad"), " ": ("  ", "dim")}
+
+
+def _diff_rows(found: TextDiff, before: Sequence[Line], after: Sequence[Line]) -> list[Row]:
+    rows: list[Row] = []
+    for hunk in found.hunks:
+        rows.append(Row(body=((f" ┄┄┄┄┄┄ {hunk.head}", "faint"),), key=f"hunk:{len(rows)}"))
+        for one in hunk.lines:
+            line = before[one.before - 1] if one.sign == "-" else after[one.after - 1]
+            rows.append(
+                Row(
+                    gutter=((" ", "text"), _SIGNS[one.sign]),
+                    body=line,
+                    tint={"+": "added", "-": "removed", " ": ""}[one.sign],  # type: ignore[arg-type]
+                    copies=one.text,
+                )
+            )
+    return rows
+
+
+def changed(view: View, width: int) -> Content:
+    """Figures, decisions, kernels that are not as before, and whether the veto holds."""
+    difference = difference_of(view)
+    if difference is None:
+        return nothing("what changed", width)
+    rows = [*_settings(difference), *_figures(difference)]
+    if rows:
+        rows.append(BLANK)
+    for what, changes in (
+        ("graph breaks", difference.breaks),
+        ("recompiles", difference.recompiles),
+        ("guards", difference.guards),
+    ):
+        rows += _counts(what, changes)
+    rows += _decisions(difference, width)
+    rows += _vetoes(difference.vetoes, width)
+    rows += _kernels(difference)
+    if difference.nothing:
+        rows += empty(width, difference.verdict.why)
+    start = f"lineup:{view.lined}"
+    return Content("what changed", rows=rows, start=start, tracks=True, still=True)
+
+
+def _settings(difference: Difference) -> list[Row]:
+    """All but the overrides, which are decisions."""
+    return [
+        Row(
+            body=(
+                text(f" {pad(one.name, NAME)}", "dim"),
+                text(f"{one.before} → {one.after}", "strong"),
+            )
+        )
+        for one in difference.settings
+        if one.name.count("/") <= 2
+    ]
+
+
+def _figures(difference: Difference) -> list[Row]:
+    rows: list[Row] = []
+    for one in difference.figures:
+        if one.changed or (one.what == "kernels" and one.before is not None):
+            role: Role = "text" if one.not_compared or not one.changed else "strong"
+            rows.append(_figure(one.what, change_text(one), role))
+    for change in difference.changed_kernels:
+        before, after = change.nests
+        if before is not None and after is not None and before != after:
+            ids = ", ".join(kernel.id for kernel in change.after or change.before)
+            rows.append(_figure(f"loop nests, {ids}", f"{before} → {after}", "strong"))
+    return rows
+
+
+def _figure(what: str, words: str, role: Role) -> Row:
+    return Row(body=(text(f" {pad(cut(plain(what), NAME), NAME)} ", "dim"), (words, role)))
+
+
+def _counts(what: str, changes: Sequence[CountChange]) -> list[Row]:
+    if not changes:
+        return []
+    rows = [Row(body=((f" {what} that changed", "strong"),))]
+    for one in changes[:COUNTS]:
+        rows.append(
+            Row(body=((f"   {one.before} → {one.after}  ", "text"), text(str(one.what), "dim")))
+        )
+    if len(changes) > COUNTS:
+        rows.append(Row(body=((f"   {len(changes) - COUNTS:,} more", "faint"),)))
+    return [*rows, BLANK]
+
+
+_ROLES: dict[str, Role] = {"✗": "bad", "+": "good", "!": "warn", "*": "accent"}
+
+
+def _decisions(difference: Difference, width: int) -> list[Row]:
+    found = difference.decisions
+    if not found.changes and not found.as_before:
+        return []
+    rows = [Row(body=((" decisions that changed", "strong"),))]
+    rows += [_decision(one, width) for one in found.changes[:DECISIONS]]
+    if len(found.changes) > DECISIONS:
+        rows.append(Row(body=((f"   {len(found.changes) - DECISIONS:,} more", "faint"),)))
+    words = f"{plural(found.as_before, 'other')} as before" if found.changes else "none"
+    return [*rows, Row(body=((f"   {words}", "dim"),)), BLANK]
+
+
+def _decision(change: DecisionChange, width: int) -> Row:
+    glyph, words = change_words(change)
+    kind = "" if change.kind == "fuse" else f"{change.kind} "
+    room = max(10, width - len(words) - len(kind) - 6)
+    spans: list[Span] = [
+        (f" {glyph} ", _ROLES.get(glyph, "dim")),
+        text(kind, "dim"),
+        (cut(plain(change.subject), room), "text"),
+        (f"  {words}", "dim"),
+    ]
+    return Row(body=tuple(spans), copies=change.id)
+
+
+def _vetoes(vetoes: Sequence[Veto], width: int) -> list[Row]:
+    rows: list[Row] = []
+    glyphs: dict[bool | None, tuple[str, Role]] = {
+        True: (" ✓ ", "good"),
+        False: (" ✗ ", "bad"),
+        None: (" ? ", "dim"),
+    }
+    for veto in vetoes:
+        title, evidence = veto_words(veto)
+        rows.append(Row(body=(glyphs[veto.holds], (title, "text")), copies=veto.id))
+        rows += [Row(body=((f"   {line}", "dim"),)) for line in wrap(evidence, width - 4) if line]
+    return [*rows, BLANK] if rows else []
+
+
+def _kernels(difference: Difference) -> list[Row]:
+    """Those that changed, to choose one from; the rest are counted."""
+    changes = difference.changed_kernels
+    same = len(difference.kernels) - len(changes)
+    if not changes:
+        return []
+    rows = [Row(body=((" kernels that changed", "strong"),))]
+    for index, one in enumerate(changes[:KERNELS]):
+        rows.append(
+            Row(
+                body=((" ▸ ", "faint"), text(one.name), text(f"  {kind_words(one)}", "dim")),
+                key=f"lineup:{index}",
+            )
+        )
+    if len(changes) > KERNELS:
+        rows.append(Row(body=((f"   {len(changes) - KERNELS:,} more", "faint"),)))
+    if same:
+        rows.append(Row(body=((f"   {plural(same, 'other')} as before", "dim"),)))
+    return rows

@@ -1,0 +1,199 @@
+"""The decision bar: what is asked, what speaks for and against it, and the keys that answer."""
+
+from __future__ import annotations
+
+from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE
+from compiler.trace.records import Asked, SchedulerNode
+from viewers.panes.rows import BLANK, Line, Role, Row, Span, pad, text, wrap
+from viewers.panes.view import View
+from viewers.plain import plain
+from viewers.summary import rule_words
+from viewers.words import bytes_text, number
+
+ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
+
+
+def rows(view: View, width: int) -> list[Row]:
+    """The bar for the decision that waits; empty where none does."""
+    asked = view.asked
+    if asked is None:
+        return []
+    refused = _refused(view, asked, width)
+    return [
+        Row(
+            body=(text(question(asked), "title"),),
+            right=(text(f"{asked.id}   ", "dim"), text(f"decision {count(view)}  ", "dim")),
+            heading=True,
+        ),
+        *_rules(view, asked),
+        Row(body=(_label("numbers"), *_numbers(asked))),
+        _means(view, asked),
+        *([refused] if refused is not BLANK or width >= 100 else []),
+        Row(body=buttons(asked)),
+    ]
+
+
+def question(asked: Asked) -> str:
+    """`Fuse A and B?`; the user's or torch's names in it are plain already."""
+    what = plain(names(asked.id))
+    if asked.kind == FUSE:
+        return f"Fuse A and B?   {what}" if asked.first and asked.second else f"Fuse {what}?"
+    if asked.kind == SAVE:
+        return f"Save {what} for the backward, or compute it again?"
+    if asked.kind == "lowering":
+        return f"Lower {what} to loops, or call ATen?"
+    if asked.kind == "inline":
+        return f"Compute {what} where it is read?"
+    return f"{plain(asked.kind)} of {what}: which?"
+
+
+def names(id: str) -> str:
+    """`tcw/0/0/forward/fuse/exp+sum_1` -> `exp + sum_1`."""
+    return " + ".join(id.rpartition("/")[2].split("+"))
+
+
+def count(view: View) -> int:
+    """Which decision of the run this is, of those that were asked."""
+    return len(view.recording.all(Asked))
+
+
+def engine_of(id: str) -> str:
+    """Whose choice the default is."""
+    name = id.partition("/")[0]
+    return ENGINES.get(name, plain(name))
+
+
+def _label(words: str) -> Span:
+    return (pad(words, 9), "dim")
+
+
+def sides(view: View, asked: Asked) -> tuple[list[SchedulerNode], list[SchedulerNode]]:
+    """The scheduler nodes of both sides, as far as they were recorded."""
+    known = {
+        node.name: node
+        for (graph, _), node in view.facts.operations.items()
+        if graph == asked.graph or graph.startswith(asked.graph + "/")
+    }
+    first, second = (
+        [known[name] for name in side if name in known] for side in (asked.first, asked.second)
+    )
+    return first, second
+
+
+def _rules(view: View, asked: Asked) -> list[Row]:
+    """What the two sides themselves show, then the engine's own rule and reason."""
+    first, second = sides(view, asked)
+    checks = [Row(body=(_label("rule"), *_checks(first, second)))] if first and second else []
+    spans: list[Span] = []
+    agreed = asked.default not in (APART, RECOMPUTE)
+    mark: Span = ("✓ ", "good") if agreed else ("✗ ", "bad")
+    said = rule_words(asked.rule) if asked.rule else ""
+    if said or asked.reason:
+        spans += [mark, text(said, "strong"), text(f"   {asked.reason}", "text")]
+    if not spans:
+        spans.append(("the engine gives no rule for it", "dim"))
+    return [*checks, Row(body=(_label("" if checks else "rule"), *spans))]
+
+
+def _checks(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[Span]:
+    """What the two sides themselves show: their domain, what they share, where they run."""
+    spans: list[Span] = []
+    one, other = (max((n.domain for n in side), key=len, default=()) for side in (first, second))
+    if one and other:
+        shown = " × ".join(str(size) for size in one)
+        same = one == other
+        words = f"same domain {shown}" if same else "different domains"
+        spans += [_tick(same), text(f"{words}   ")]
+    shared = _shared(first, second)
+    spans += [_tick(bool(shared)), ("shared data   " if shared else "no shared data   ", "text")]
+    devices = {node.device for node in (*first, *second)}
+    spans += [_tick(len(devices) == 1), ("same device   ", "text")]
+    written = {buffer for node in first for buffer in node.writes}
+    chain = any(buffer in written for node in second for buffer in node.reads)
+    words = "B reads what A writes" if chain else "neither reads the other"
+    return [*spans, ("→ ", "dim"), (f"{words}   ", "dim")]
+
+
+def _tick(good: bool) -> Span:
+    return ("✓ ", "good") if good else ("✗ ", "bad")
+
+
+def _shared(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[str]:
+    touched = {b for node in second for b in (*node.reads, *node.writes)}
+    found = [b for node in first for b in (*node.reads, *node.writes) if b in touched]
+    return list(dict.fromkeys(found))
+
+
+def _numbers(asked: Asked) -> Line:
+    spans: list[Span] = []
+    for name, value in sorted(asked.numbers.items(), key=lambda pair: not pair[1]):
+        words = plain(name.replace("_", " "))
+        whole = int(value) == value
+        shown = number(int(value)) if whole else f"{value:g}"
+        spans += [(f"{words} ", "text" if value else "faint")]
+        spans.append((shown, "strong" if value else "faint"))
+        if name.endswith("bytes") and whole and abs(value) >= 1024:
+            spans.append((f" {bytes_text(int(value))}", "dim"))
+        spans.append(("   ", "text"))
+    return tuple(spans) or (("none are given", "dim"),)
+
+
+def _means(view: View, asked: Asked) -> Row:
+    """What the other choice means here; for a fusion, what both share as well."""
+    spans: list[Span] = []
+    shared = _shared(*sides(view, asked))
+    if shared:
+        more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
+        spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]
+        spans.append(("   ", "text"))
+    if asked.means:
+        other = choice_of(asked, "v") or "else"
+        spans += [text(f"{other}: ", "dim"), text(asked.means)]
+    return Row(body=(_label("means"), *spans)) if spans else BLANK
+
+
+def _refused(view: View, asked: Asked, width: int) -> Row:
+    refused = view.refused
+    if refused is None:
+        return BLANK
+    words = f"✗ {plain(refused.choice)} refused: rule {plain(refused.rule)}"
+    reason = f": {refused.reason}" if refused.reason else ""
+    line = wrap(words + reason, 10_000)[0]
+    return Row(body=((line, "bad"), ("   the decision is still open", "dim")))
+
+
+def buttons(asked: Asked) -> Line:
+    """` a accept   v veto   f force `, each with what it does here; faint where it does nothing."""
+    owner = engine_of(asked.id)
+    spans: list[Span] = [(" a accept ", "turn")]
+    spans.append(text(f"  {owner}'s choice: {asked.default}     ", "dim"))
+    if asked.kind == FUSE:
+        vetoed = asked.default == APART
+        spans += _button("v veto", not vetoed, "keep these ops apart", "it is apart already")
+        rule = next((one.rule for one in asked.forbidden if one.choice == FUSE), "")
+        able = vetoed and not rule
+        why = f"rule {plain(rule)} forbids it" if rule else "only for a rejected pair"
+        spans += _button("f force", able, "fuse them nevertheless", why)
+        return tuple(spans)
+    others = [choice for choice in asked.choices if choice != asked.default]
+    if len(others) == 1:
+        rule = next((one.rule for one in asked.forbidden if one.choice == others[0]), "")
+        spans += _button(f"v {plain(others[0])}", not rule, "", f"rule {plain(rule)} forbids it")
+    elif others:
+        spans += _button("v other", True, " · ".join(plain(choice) for choice in others), "")
+    else:
+        spans.append(("there is no other choice", "faint"))
+    return tuple(spans)
+
+
+def _button(words: str, able: bool, does: str, why: str) -> list[Span]:
+    role: Role = "button" if able else "off"
+    return [(f" {words} ", role), (f"  {does if able else why}     ", "dim" if able else "faint")]
+
+
+def choice_of(asked: Asked, key: str) -> str:
+    """What `v` or `f` chooses; "" where there are several others to choose from."""
+    if asked.kind == FUSE:
+        return APART if key == "v" else FUSE
+    others = [choice for choice in asked.choices if choice != asked.default]
+    return others[0] if len(others) == 1 else ""

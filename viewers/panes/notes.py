@@ -1,0 +1,84 @@
+"""Notes: all of a trace, and the mark beside what they are on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.trace import refs
+from compiler.trace.records import Note
+from viewers.panes.rows import BLANK, Content, Row, Rows, Span, empty, text, width_of, wrap
+from viewers.panes.view import View
+from viewers.places import cut
+from viewers.plain import plain, plain_lines
+from viewers.teaching.notes import DECISION, notes_of, on_decision
+
+LEAST = 12
+"""Cells of a note that are worth showing beside a row."""
+
+
+def thing_of(row: Row) -> str:
+    """What a note on a row would be on; "" where the row is nothing of the trace."""
+    if row.decision:
+        return on_decision(row.decision)
+    return row.ref or row.selects
+
+
+def thing_words(view: View, on: str) -> str:
+    """`block.py:19`, `decision exp + sum_1`, another ref as it is."""
+    if on.startswith(DECISION):
+        return f"decision {on.removeprefix(DECISION)}"
+    if refs.kind(on) == "src":
+        return view.facts.names.place(*refs.split_source(on))
+    return on
+
+
+def known(view: View) -> dict[str, Note]:
+    """The notes of the whole trace: they belong to no place in time."""
+    return notes_of(view.facts.trace, view.run)
+
+
+def marked(view: View, content: Content, width: int) -> Content:
+    """The same rows, with `"` and the beginning of its note on each that has one."""
+    notes = known(view)
+    if not notes:
+        return content
+
+    def mark(row: Row) -> Row:
+        note = notes.get(thing_of(row)) or notes.get(row.ref)
+        if note is None:
+            return row
+        room = width - width_of((*row.gutter, *row.body, *row.right)) - 4
+        words = plain(note.text.split("\n")[0])
+        spans: list[Span] = [('"', "warn")]
+        if room >= LEAST:
+            spans.append((" " + cut(words, room), "warn"))
+        return replace(row, right=(*row.right, (" ", "text"), *spans, (" ", "text")))
+
+    rows = content.rows
+    if isinstance(rows, Rows):
+        return replace(content, rows=Rows(len(rows), lambda index: mark(rows[index]), rows.refs))
+    return replace(content, rows=[mark(row) for row in rows])
+
+
+def content(view: View, width: int) -> Content:
+    """Every note, with what it is on; `⏎` goes there."""
+    notes = known(view)
+    if not notes:
+        return Content("notes", rows=empty(width, "no notes", "m writes one on what is selected"))
+    rows: list[Row] = []
+    for on, note in notes.items():
+        decision = on.removeprefix(DECISION) if on.startswith(DECISION) else ""
+        rows.append(
+            Row(
+                body=(('" ', "warn"), text(thing_words(view, on), "strong")),
+                ref="" if decision else on,
+                key=f"pair:{decision}" if decision else f"note:{on}",
+                opens="view:fusion" if decision else on,
+                copies=note.text,
+                decision=decision,
+            )
+        )
+        for line in plain_lines(note.text):
+            rows += [Row(body=((f"  {part}", "text"),)) for part in wrap(line, width - 4)]
+        rows.append(BLANK)
+    return Content("notes", right=((str(len(notes)), "dim"),), rows=rows)

@@ -1,0 +1,63 @@
+"""The reader's overrides, and what became of each in the run that is looked at."""
+
+from __future__ import annotations
+
+from compiler.trace.records import Asked, Decided, End, Run, Waiting
+from viewers.panes.rows import Content, Role, Row, empty, pad, text
+from viewers.panes.view import View
+from viewers.places import keep_end
+from viewers.words import plural
+
+
+def content(view: View, width: int) -> Content:
+    """One row each: id, choice, whether the run followed it."""
+    if not view.overrides:
+        rows = empty(width, "nothing is overruled", "v or f at a decision does; d runs to the next")
+        return Content("overrides", rows=rows)
+    column = min(max(len(id) for id in view.overrides), max(12, width - 34))
+    rows = [_row(view, id, choice, column, width) for id, choice in view.overrides.items()]
+    kept = sum(view.kept.get(id) == choice for id, choice in view.overrides.items())
+    right = ((f"{kept} kept", "dim"),) if kept else ()
+    return Content("overrides", plural(len(rows), "override"), right, rows)  # type: ignore[arg-type]
+
+
+def _row(view: View, id: str, choice: str, column: int, width: int) -> Row:
+    glyph, words, role = state_of(view, id, choice)
+    kept = "kept" if view.kept.get(id) == choice else ""
+    return Row(
+        body=(
+            (f" {glyph} ", role),
+            text(pad(keep_end(id, column), column), "text"),
+            text(f"  {choice}", "strong"),
+            text(f"  {words}", role if role != "good" else "dim"),
+        ),
+        right=((kept + " ", "dim"),),
+        key=f"override:{id}",
+        copies=f'"{id}" = "{choice}"',
+    )
+
+
+def state_of(view: View, id: str, choice: str) -> tuple[str, str, Role]:
+    """Glyph, words and role: met, refused, unknown, or for the next run only."""
+    recording = view.recording
+    run = recording.last(Run)
+    start = recording.start
+    given = run.settings.overrides if run else start.settings.overrides if start else {}
+    last = next((one for one in reversed(recording.all(Decided)) if one.id == id), None)
+    if last is not None and last.refused:
+        return "✗", f"refused: {last.refused}", "bad"
+    if last is not None and last.choice == choice:
+        return "✓", "met", "good"
+    if last is not None or (id not in given and _asked(view, id)):
+        return "·", "decided otherwise in this run: w compiles again", "dim"
+    if id not in given:
+        return "·", "from the next run on: w compiles again", "dim"
+    over = recording.end is not None or recording.last(End) is not None
+    waiting = recording.last(Waiting)
+    if over or (waiting is not None and waiting.kind == "end"):
+        return "?", "unknown: no decision of this run has this name", "warn"
+    return "·", "not reached yet", "dim"
+
+
+def _asked(view: View, id: str) -> bool:
+    return any(asked.id == id for asked in view.recording.all(Asked))

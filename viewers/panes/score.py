@@ -1,0 +1,136 @@
+"""Guessing how fusion decides: the question, the truth, and the score at the end."""
+
+from __future__ import annotations
+
+from viewers.panes.fusion import label_of, nodes_of
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.view import View
+from viewers.places import cut
+from viewers.summary import rule_words
+from viewers.teaching.predict import Guess, Question, Quiz, hint, lessons, summary
+
+WORDS = {"fuse": "fused", "apart": "kept apart", "": "skipped"}
+SIGNS: dict[bool | None, tuple[str, Role]] = {
+    True: ("✓", "good"),
+    False: ("✗", "bad"),
+    None: ("-", "dim"),
+}
+
+
+def _marks(quiz: Quiz) -> Line:
+    """`✓✓✗  2 of 3 right`."""
+    spans: list[Span] = [SIGNS[guess.right] for guess in quiz.guesses[-12:]]
+    words = quiz.words
+    return (*spans, (f"  {words} " if words else "", "dim"))
+
+
+def bar(view: View, quiz: Quiz, width: int) -> list[Row]:
+    """Below the panes: the open question, or the truth about the last one."""
+    if quiz.question is not None:
+        return _asks(view, quiz, quiz.question, width)
+    return _tells(view, quiz, quiz.guesses[-1], width) if quiz.guesses else []
+
+
+def _asks(view: View, quiz: Quiz, question: Question, width: int) -> list[Row]:
+    count = (f"guess {len(quiz.guesses) + 1}    ", "dim")
+    said = ("rule, score and result are hidden until you choose", "dim")
+    if quiz.hint:
+        first, second = (
+            nodes_of(view, question.graph, name)
+            or nodes_of(view, f"{question.graph}/lowered", name)
+            for name in (question.first, question.second)
+        )
+        said = (f"hint: {hint(first, second)}", "text")
+    return [
+        Row(
+            body=(("Will the compiler fuse A and B?", "strong"),),
+            right=(count, *_marks(quiz)),  # type: ignore[arg-type]
+            heading=True,
+        ),
+        BLANK,
+        Row(
+            body=(
+                (" ", "text"), (" y fused ", "button"), ("   ", "text"),
+                (" n kept apart ", "button"), ("   ", "text"), (" - skip ", "button"),
+                ("   ", "text"), (" ? hint ", "button"),
+            ),
+        ),
+        BLANK,
+        *(Row(body=((" ", "text"), text(line, said[1]))) for line in wrap(said[0], width - 4)[:2]),  # type: ignore[arg-type]
+    ]  # fmt: skip
+
+
+def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:
+    truth = guess.truth
+    if truth is None:
+        title: Line = (("It is not decided yet", "strong"),)
+        why = ""
+    else:
+        sign, role = SIGNS[guess.right]
+        was = "they are fused" if truth.choice == "fuse" else "they are kept apart"
+        if guess.right:
+            words = f"Right: {was}"
+        elif guess.right is False:
+            words = f"No: {was}"
+        else:
+            words = was.capitalize()
+        title = ((f"{sign} ", role), (words, "strong"))
+        why = reason_of(guess)
+    lines = wrap(why, width - 12)[:3] if why else []
+    rows = [Row(body=title, right=_marks(quiz), heading=True), BLANK]
+    for number, line in enumerate(lines):
+        rows.append(Row(body=((pad("why" if not number else "", 9), "dim"), text(line))))
+    left = (" space next   esc the score", "dim")
+    return [*rows, *[BLANK] * (4 - len(lines)), Row(body=(left,))]  # type: ignore[arg-type]
+
+
+def reason_of(guess: Guess) -> str:
+    """`something between: intermediate nodes between node1 & node2`."""
+    truth = guess.truth
+    if truth is None:
+        return "not decided yet"
+    rule = rule_words(truth.rule) if truth.rule else ""
+    words = ": ".join(part for part in (rule, truth.reason) if part) or "no reason is given"
+    return words + ("   (an override asked for it)" if truth.overridden else "")
+
+
+def content(view: View, width: int) -> Content:
+    """The score, and what was missed, by the rule that decided it."""
+    quiz = view.quiz
+    if quiz is None or not quiz.guesses:
+        why = "no guess was made"
+        return Content("score", rows=empty(width, why, "the palette has: Predict how pairs fuse"))
+    rows = [
+        BLANK,
+        Row(body=((" ", "text"), (summary(quiz), "title"), ("   ", "text"), *_marks(quiz)[:-1])),
+    ]
+    if not quiz.missed and quiz.scored:
+        rows.append(Row(body=((" nothing was missed", "good"),)))
+    for rule, guesses in lessons(quiz.missed):
+        words = rule_words(rule) if rule else "they were fused"
+        rows += [BLANK, Row(body=((f" ✗ {len(guesses)} ", "bad"), text(words, "strong")))]
+        for guess in guesses:
+            rows += _missed(view, guess, width)
+    return Content("score", right=((quiz.words, "dim"),), rows=rows)
+
+
+def _missed(view: View, guess: Guess, width: int) -> list[Row]:
+    question = guess.question
+    graph = question.graph
+    known = nodes_of(view, graph, question.first)
+    graph = graph if known else f"{graph}/lowered"
+    first = label_of(view, graph, question.first).replace(", ", ",")
+    second = label_of(view, graph, question.second).replace(", ", ",")
+    truth = guess.truth
+    was = WORDS[truth.choice] if truth is not None else "not decided"
+    head = Row(
+        body=(
+            text("   " + cut(f"{first} + {second}", max(12, width - 40))),
+            (f"   you: {WORDS[guess.answer]}   it is {was}", "dim"),
+        ),
+        key=f"pair:{question.id}",
+        opens="view:fusion",
+        copies=question.id,
+    )
+    why = wrap(truth.reason, width - 8)[:2] if truth is not None and truth.reason else []
+    return [head, *(Row(body=((f"     {line}", "faint"),)) for line in why)]

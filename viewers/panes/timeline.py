@@ -1,0 +1,159 @@
+"""The timeline: a segment per attempt at a compile, with what happened where and where we are."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+
+from compiler.trace.records import Graph
+from viewers.panes import standing
+from viewers.panes.rows import Line, Role, Span, text, width_of
+from viewers.panes.view import View
+from viewers.timeline import Mark, Segment
+from viewers.words import number, plural
+
+MARKS: dict[Mark, tuple[str, Role]] = {
+    "break": ("✗", "bad"),
+    "recompile": ("↻", "warn"),
+    "breakpoint": ("●", "accent"),
+    "override": ("*", "accent"),
+    "note": ('"', "hot"),
+}
+_RANK = {mark: rank for rank, mark in enumerate(("recompile", "break", "breakpoint", "note"))}
+
+
+def timeline(view: View, width: int, arrangement: str = "") -> tuple[Line, Line, Line]:
+    """The line of segments, their names below it, and where we are, for the right of these.
+
+    Widths grow with the root of the time.
+    """
+    right = position(view, arrangement)
+    segments, sizes = _segments(view, width, arrangement)
+    if not segments:
+        words = " no compile yet"
+        return ((" " + "─" * (width - 2), "faint"),), ((words, "faint"),), right
+    here = place(view, arrangement) - 1
+    above: list[Span] = [(" ", "text")]
+    for segment, size in zip(segments, sizes, strict=True):
+        above += [*_drawn(segment, size, here), (" ", "text")]
+    return tuple(above), _names(segments, sizes, here, width - width_of(right)), right
+
+
+def place(view: View, arrangement: str) -> int:
+    """Up to which record the reader looks, from 1: the last while a compile goes on; in a replay
+    the one behind the selection."""
+    if view.playhead or view.live or view.driven:
+        return view.shown
+    record = standing.record_of(view, arrangement)
+    found = view.facts.trace.place(record) if record is not None else 0
+    return found or view.shown
+
+
+def at(view: View, width: int, x: int, arrangement: str = "") -> int:
+    """How many records lead up to cell `x` of the timeline; 0 where it has none."""
+    edge = 1
+    for segment, size in zip(*_segments(view, width, arrangement), strict=True):
+        if x < edge + size + 1:
+            return min(segment.last, segment.first + _index(segment, size, x - edge)) + 1
+        edge += size + 1
+    return 0
+
+
+def _segments(view: View, width: int, arrangement: str) -> tuple[list[Segment], list[int]]:
+    """The segments of this run that have room, and the cells of each (a blank follows).
+
+    Where there are too many, those around the present one are shown.
+    """
+    segments = [one for one in view.track.segments if one.run == view.run]
+    compiles = [one for one in segments if one.compile_id]
+    segments = compiles or segments
+    room = width - 2
+    most = max(1, room // 3)
+    if len(segments) > most:
+        here = place(view, arrangement) - 1
+        current = max((i for i, one in enumerate(segments) if one.first <= here), default=0)
+        first = max(0, min(current - most // 2, len(segments) - most))
+        segments = segments[first : first + most]
+    weights = [math.sqrt(max(segment.seconds, 0.05)) for segment in segments]
+    total = sum(weights) or 1.0
+    spare = room - 3 * len(segments)
+    return segments, [2 + int(spare * weight / total) for weight in weights]
+
+
+def _cell(segment: Segment, size: int, index: int) -> int:
+    """Where in the cells of its segment a record stands: the last one in the last cell."""
+    span = segment.last - segment.first
+    return (index - segment.first) * (size - 1) // span if span else 0
+
+
+def _index(segment: Segment, size: int, cell: int) -> int:
+    """The last record of a cell, counted within the segment."""
+    span = segment.last - segment.first
+    return min(span, max(0, -(-(cell + 1) * span // (size - 1)) - 1)) if size > 1 else span
+
+
+def _drawn(segment: Segment, size: int, here: int) -> Line:
+    now = _cell(segment, size, here) if segment.first <= here <= segment.last else None
+    past = size if here > segment.last else now if now is not None else 0
+    cells: list[Span] = [("━", "dim") if cell < past else ("─", "faint") for cell in range(size)]
+    for index, mark in sorted(segment.marks, key=lambda found: _RANK.get(found[1], 9)):
+        cells[_cell(segment, size, index)] = MARKS[mark]
+    if now is not None:
+        cells[now] = ("▼", "accent")
+    grouped = groupby(cells, key=lambda cell: cell[1])
+    return tuple(("".join(words for words, _ in run), role) for role, run in grouped)
+
+
+def _names(segments: list[Segment], sizes: list[int], here: int, room: int) -> Line:
+    """One name a compile, below its first attempt; it may run on below the others."""
+    spans: list[Span] = [(" ", "text")]
+    free = start = 0
+    for _, run in groupby(zip(segments, sizes, strict=True), key=lambda pair: pair[0].compile_id):
+        attempts = list(run)
+        size = sum(cells + 1 for _, cells in attempts) - 1
+        first, last = attempts[0][0], attempts[-1][0]
+        current = first.first <= here <= last.last
+        if start >= free:
+            for shown in (f"{first.compile_id} {first.name}".strip(), first.compile_id, ""):
+                fits = start + len(shown) < room - 1
+                if fits and (len(shown) <= size or (current and shown)):
+                    break
+            if shown:
+                spans.append((" " * (start - free), "text"))
+                spans.append(text(shown, "accent" if current else "dim"))
+                spans.append((" ", "text"))
+                free = start + len(shown) + 1
+        start += size + 1
+    return tuple(spans)
+
+
+def position(view: View, arrangement: str) -> Line:
+    """`kernel  record 591 / 1,634`, `capture, attempt 2   live`; what the trace lost."""
+    losses = view.recording.losses
+    spans: list[Span] = []
+    if losses.total:
+        spans.append((f"{plural(losses.total, 'line')} unreadable  ", "warn"))
+    total = number(view.track.count)
+    segment = view.track.segment_at(view.shown)
+    attempt = f", attempt {segment.attempt + 1}" if segment and segment.attempt else ""
+    if view.playhead:
+        stage = view.track.stage_at(view.playhead)
+        words = f"{stage}{attempt if stage == 'capture' else ''}"
+        return (
+            *spans,
+            (f"{words}  ", "dim"),
+            (f"record {number(view.playhead)}", "accent"),
+            (f" / {total} ", "dim"),
+        )
+    if view.driven:
+        waiting = view.waiting
+        stage = waiting.stage if waiting is not None else view.track.stage_at(view.shown)
+        return (*spans, text(f"{stage}{attempt if stage == 'capture' else ''}   live ", "dim"))
+    record = standing.record_of(view, arrangement)
+    found = view.facts.trace.place(record) if record is not None else 0
+    if record is None or not found:
+        return (*spans, (f"{total} records ", "dim"))
+    stage = (
+        record.kind if isinstance(record, Graph) else standing.STAGES.get(type(record), "fusion")
+    )
+    return (*spans, (f"{stage}  record {number(found)} / {total} ", "dim"))

@@ -1,0 +1,182 @@
+"""Two runs of one model: whether the change paid, and by how much."""
+
+from __future__ import annotations
+
+from compiler.trace.records import Progress, TimedVersion
+from viewers.panes.rows import (
+    BLANK,
+    Content,
+    Line,
+    Role,
+    Row,
+    Span,
+    empty,
+    pad,
+    text,
+    width_of,
+    wrap,
+)
+from viewers.panes.view import View
+from viewers.places import cut
+from viewers.plain import plain
+from viewers.summary.differences import Difference, Measured
+from viewers.summary.differences.measured import in_unit
+from viewers.words import plural
+
+NAME = 8
+"""Cells of a bar's name."""
+FIGURES = 18
+"""Cells after a bar."""
+ROWS = 4
+"""Measurements listed besides the one of the verdict."""
+
+
+def difference_of(view: View) -> Difference | None:
+    """The run that is looked at against its base."""
+    return view.facts.difference(view.base) if view.base is not None else None
+
+
+def nothing(name: str, width: int) -> Content:
+    """A pane of two runs where there is one."""
+    why = "this run is compared with no other"
+    return Content(name, rows=empty(width, why, "w at a decision compiles again, with the other"))
+
+
+def verdict(view: View, width: int) -> Content:
+    difference = difference_of(view)
+    if difference is None:
+        return nothing("what-if", width)
+    found = difference.verdict
+    rows = [BLANK, *_answer(view, difference, width)]
+    if found.measured is not None:
+        rows += [BLANK, *_bars(found.measured, found.subject, width)]
+    others = [one for one in difference.measured if one is not found.measured and _listed(one)]
+    if others:
+        rows.append(BLANK)
+        rows += [_other(one) for one in others[:ROWS]]
+        if len(others) > ROWS:
+            rows.append(Row(body=((f"   {len(others) - ROWS} more measured", "faint"),)))
+    rows.append(BLANK)
+    return Content("what-if", _subject(difference), rows=rows, still=True)
+
+
+def _subject(difference: Difference) -> str:
+    """`veto exp+sum`: the change, without the path of its id."""
+    what, _, id = difference.because.partition(" ")
+    return f"{what} {id.rpartition('/')[2]}".strip() or difference.verdict.subject
+
+
+def _listed(one: Measured) -> bool:
+    """A whole call has its place in the second line."""
+    return one.record.scope != "call"
+
+
+def _answer(view: View, difference: Difference, width: int) -> list[Row]:
+    found = difference.verdict
+    glyph, role = _GLYPHS[found.tone]
+    measured = found.measured
+    if measured is None:
+        words = found.why or _pending(view, difference)
+        head: Line = ((f" {glyph} ", role), (found.title, "strong"))
+        rest = [f"   {line}" for line in wrap(words, width - 4)] if words else []
+        return [Row(body=head), *(Row(body=((line, "dim"),)) for line in rest)]
+    before, after, unit = measured.times
+    size: Role = "text" if measured.outcome == "in noise" else role
+    spans: list[Span] = [
+        (f" {glyph} ", role),
+        (f"{found.title}: {before} → {after} {unit}", "strong"),
+        ("   ", "text"),
+        (measured.change_text, size),
+    ]
+    share = "in noise" if measured.outcome == "in noise" else measured.share_text
+    record = measured.record
+    how = f"{plural(record.pairs, 'pair')}, {measured.scope}, {record.caches} caches"
+    details: list[Span] = [(f"   {share}   ", "dim"), (how, "dim")]
+    rows = [Row(body=(*spans, *details))]
+    if width_of((*spans, *details)) > width:
+        rows = [Row(body=(*spans, details[0])), Row(body=((f"   {how}", "dim"),))]
+    return [*rows, *_second(difference, measured, width)]
+
+
+_GLYPHS: dict[str, tuple[str, Role]] = {
+    "good": ("✓", "good"),
+    "bad": ("✗", "bad"),
+    "neutral": ("≈", "dim"),
+}
+
+
+def _pending(view: View, difference: Difference) -> str:
+    if view.live and not difference.measured:
+        progress = view.facts.whole.last(Progress)
+        return progress.activity if progress is not None else "the run goes on"
+    return "M measures whole calls of both"
+
+
+def _second(difference: Difference, measured: Measured, width: int) -> list[Row]:
+    """The whole call, and whether both answer the same."""
+    calls = [one for one in difference.measured if one.record.scope == "call"]
+    words, role = "not measured: M measures it", "dim"
+    if measured.record.scope == "call":
+        calls = []
+        words = ""
+    if calls:
+        words, role = _times(calls[0])
+    call: Line = (("   whole call  ", "dim"), (pad(words, 32), role)) if words else ()  # type: ignore[assignment]
+    equal = measured.record.equal
+    output: Line = (
+        ("   output  ", "dim"),
+        (measured.output, "dim" if equal is not False else "warn"),
+    )
+    if words and width_of((*call, *output)) <= width:
+        return [Row(body=(*call, *output))]
+    return [Row(body=line) for line in (call, output) if line]
+
+
+def _times(one: Measured) -> tuple[str, Role]:
+    if one.outcome == "not measured":
+        return f"not measured: {plain(one.record.reason)}", "dim"
+    before, after, unit = one.times
+    note = ", in noise" if one.outcome == "in noise" else ""
+    role: Role = {"faster": "good", "slower": "bad", "in noise": "dim"}[one.outcome]  # type: ignore[assignment]
+    return f"{before} → {after} {unit}  {one.change_text}{note}", role
+
+
+def _other(one: Measured) -> Row:
+    record = one.record
+    if one.change is not None:
+        about = one.change.name
+    elif record.scope == "graph":
+        about = record.graph
+    else:
+        about = ", ".join(record.run_kernels or record.base_kernels)
+    words, role = _times(one)
+    return Row(body=(text(f"   {pad(cut(plain(about), 24), 24)}  ", "dim"), (words, role)))
+
+
+def _bars(measured: Measured, subject: str, width: int) -> list[Row]:
+    """Both times to scale."""
+    record = measured.record
+    assert record.before is not None
+    assert record.after is not None
+    unit = measured.times[2]
+    most = max(record.before.median, record.after.median)
+    room = max(8, min(64, width - NAME - FIGURES - 8))
+    role: Role = {"faster": "good", "slower": "bad"}.get(measured.outcome, "bar")  # type: ignore[assignment]
+    name = subject if len(subject) <= NAME else "run"
+    return [
+        _bar("base", record.before, most, room, unit, "bar"),
+        _bar(name, record.after, most, room, unit, role),
+    ]
+
+
+def _bar(name: str, version: TimedVersion, most: float, room: int, unit: str, role: Role) -> Row:
+    cells = max(1, round(room * version.median / most)) if most else 1
+    figures = f"{in_unit(version.median, unit)} {unit} ±{in_unit(version.spread, unit)}"
+    return Row(
+        body=(
+            (f"   {pad(name, NAME)}", "dim"),
+            ("█" * cells, role),
+            (" " * (room - cells + 2), "text"),
+            (figures, "text"),
+        )
+    )

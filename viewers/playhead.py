@@ -1,0 +1,77 @@
+"""A recording up to one of its records: what a reader sees who goes back in time.
+
+Moving forward feeds; moving back starts from the nearest checkpoint, a copy of the lists (not of
+the records) of a recording. Nothing is compiled again and nothing is decoded again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from viewers.recording import Recording
+
+CHECKPOINTS = 24
+"""How many checkpoints a trace has at most …"""
+LEAST = 2000
+"""… and the fewest records between two."""
+
+
+class Playhead:
+    """Answers a recording as it stood after any number of its records."""
+
+    def __init__(self, whole: Recording) -> None:
+        self.whole = whole
+        self._checkpoints: dict[int, Recording] = {}
+        self._here = Recording(losses=whole.losses)
+        self._position = 0
+
+    def at(self, position: int) -> Recording:
+        """The first `position` records; the answer is fed further or left behind by later calls."""
+        position = max(0, min(position, len(self.whole.records)))
+        if position < self._position:
+            self._back(position)
+        every = max(LEAST, len(self.whole.records) // CHECKPOINTS)
+        while self._position < position:
+            until = min(position, (self._position // every + 1) * every)
+            self._here.feed(self.whole.records[self._position : until])
+            self._position = until
+            if until % every == 0 and until not in self._checkpoints:
+                self._checkpoints[until] = fork(self._here)
+        self._here.losses = self.whole.losses
+        return self._here
+
+    def _back(self, position: int) -> None:
+        if len(self._checkpoints) > 2 * CHECKPOINTS:  # they were set while the trace was shorter
+            kept = sorted(self._checkpoints)[::2]
+            self._checkpoints = {place: self._checkpoints[place] for place in kept}
+        found = max((place for place in self._checkpoints if place <= position), default=0)
+        self._here = fork(self._checkpoints[found]) if found else Recording()
+        self._position = found
+
+
+def fork(recording: Recording, known: dict[int, Recording] | None = None) -> Recording:
+    """A recording with the same records that grows by itself; its parts likewise."""
+    known = {} if known is None else known
+    if id(recording) not in known:
+        copy = known[id(recording)] = Recording.__new__(Recording)
+        for name, value in vars(recording).items():
+            setattr(copy, name, _copied(value, known))
+    return known[id(recording)]
+
+
+def _copied(value: Any, known: dict[int, Recording]) -> Any:
+    if isinstance(value, Recording):
+        return fork(value, known)
+    if isinstance(value, defaultdict):
+        found: defaultdict[Any, Any] = defaultdict(value.default_factory)
+        found.update((key, _copied(inner, known)) for key, inner in value.items())
+        return found
+    if isinstance(value, dict):
+        first = next(iter(value.values()), None)
+        if isinstance(first, (Recording, list)):
+            return {key: _copied(inner, known) for key, inner in value.items()}
+        return dict(value)
+    if isinstance(value, list):
+        return list(value)
+    return value

@@ -1,0 +1,72 @@
+"""Words for what is different between two recordings, the same in text and on the screen."""
+
+from __future__ import annotations
+
+from viewers.summary.differences import DecisionChange, Figure, KernelChange, Veto
+from viewers.words import bytes_text, error_text, number, plural, seconds_text
+
+CHANGES: dict[str, tuple[str, str]] = {
+    "vetoed": ("✗", "vetoed"),
+    "forced": ("+", "forced"),
+    "overruled": ("*", "overruled"),
+    "refused": ("!", "refused"),
+    "undone": ("↺", "as the engine chose again"),
+    "other": ("~", "fell otherwise"),
+    "new": ("+", "new"),
+    "gone": ("-", "gone"),
+}
+"""Change of a decision -> its glyph and its words."""
+
+
+def figure_text(figure: Figure, value: float | None) -> str:
+    """One side of a figure, with its unit."""
+    if value is None:
+        return "unknown"
+    if figure.unit == "bytes":
+        return bytes_text(int(value))
+    if figure.unit == "seconds":
+        return seconds_text(value)
+    return error_text(value) if figure.unit == "error" else number(int(value))
+
+
+def change_text(figure: Figure) -> str:
+    """`1 → 2`; one that may not be compared says why."""
+    if figure.not_compared:
+        return f"not compared   ({figure.not_compared})"
+    return f"{figure_text(figure, figure.before)} → {figure_text(figure, figure.after)}"
+
+
+def change_words(change: DecisionChange) -> tuple[str, str]:
+    """Its glyph and what became of it."""
+    glyph, words = CHANGES[change.change]
+    if change.change in ("other", "overruled", "undone"):
+        return glyph, f"{change.before} → {change.after}" if change.before else change.after
+    if change.change == "new":
+        return glyph, "new partner" if change.partner else "new"
+    if change.change == "gone" and change.kind == "fuse":
+        return glyph, "not fused any more"
+    return glyph, words
+
+
+def kind_words(change: KernelChange) -> str:
+    """`changed`; `split: 1 kernel → 2 kernels`."""
+    before, after = len(change.before), len(change.after)
+    if before and after and (before, after) != (1, 1):
+        return f"{change.kind}: {plural(before, 'kernel')} → {plural(after, 'kernel')}"
+    return change.kind
+
+
+def kernel_words(change: KernelChange) -> str:
+    """`changed, +8 −2 lines`."""
+    if change.language == "aten":
+        return kind_words(change)
+    return f"{kind_words(change)}, +{change.code.added} −{change.code.removed} lines"
+
+
+def veto_words(veto: Veto) -> tuple[str, str]:
+    """The sentence on a veto, and what shows it."""
+    if veto.holds is None:
+        return "whether the veto holds is not known", veto.evidence
+    if veto.holds:
+        return "the veto holds: no shared loop nest", veto.evidence
+    return "the veto does not hold", veto.evidence

@@ -1,0 +1,75 @@
+"""The buffers of a memory plan as places in memory: who takes over whose, and what is alive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.trace.records import Buffer, Decided, MemoryPlan
+from viewers.recording import Recording
+
+
+@dataclass(frozen=True)
+class Place:
+    """A stretch of memory: a buffer and, one after the other, those that took it over."""
+
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def first(self) -> int:
+        return self.buffers[0].first
+
+    @property
+    def last(self) -> int:
+        return max(buffer.last for buffer in self.buffers)
+
+    @property
+    def bytes(self) -> int | None:
+        """The largest of them; None where a size is symbolic."""
+        sizes = [buffer.bytes for buffer in self.buffers]
+        return None if None in sizes else max(size or 0 for size in sizes)
+
+
+def places(plan: MemoryPlan) -> list[Place]:
+    """The memory that the graph allocates, by birth. A buffer that takes over an input's memory
+    has a place of its own here: the input is its owner's."""
+    own = {buffer.name: buffer for buffer in plan.buffers if buffer.kind != "input"}
+    takers: dict[str, str] = {}
+    for buffer in own.values():
+        if buffer.reuses in own and buffer.reuses != buffer.name:
+            takers.setdefault(buffer.reuses, buffer.name)
+    taken = set(takers.values())
+    found = []
+    for buffer in own.values():
+        if buffer.name in taken:
+            continue
+        chain = [buffer]
+        seen = {buffer.name}
+        while (after := takers.get(chain[-1].name, "")) and after not in seen:
+            seen.add(after)
+            chain.append(own[after])
+        found.append(Place(tuple(chain)))
+    drawn = {buffer.name for place in found for buffer in place.buffers}
+    return found + [Place((buffer,)) for buffer in own.values() if buffer.name not in drawn]
+
+
+def alive(plan: MemoryPlan) -> list[int]:
+    """Bytes alive at each step; a buffer whose memory is taken over counts until it is."""
+    live = [0] * max(1, len(plan.steps))
+    known = {buffer.name: buffer for buffer in plan.buffers}
+    for buffer in plan.buffers:
+        if buffer.kind == "input":
+            continue
+        for step in range(buffer.first, min(buffer.last + 1, len(live))):
+            live[step] += buffer.bytes or 0
+    for buffer in plan.buffers:
+        taken = known.get(buffer.reuses)
+        if taken is not None and taken.kind != "input" and taken.last >= buffer.first:
+            live[min(buffer.first, len(live) - 1)] -= taken.bytes or 0
+    return live
+
+
+def reuse_decisions(recording: Recording, graph: str) -> dict[str, Decided]:
+    """Buffer -> the last answer to whether it takes over another's memory, where it was asked."""
+    short = graph.removesuffix("/lowered")
+    found = (one for one in recording.all(Decided) if one.kind == "reuse")
+    return {one.id.rpartition("/")[2]: one for one in found if one.graph in (short, graph)}

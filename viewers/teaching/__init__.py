@@ -1,0 +1,1 @@
+"""What helps to teach with a recording: guesses before the truth, and notes."""

@@ -1,0 +1,59 @@
+"""A reader's notes: which are on what, and how one gets into the file of a finished trace."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from compiler.trace.records import Note
+from compiler.trace.writer import clean
+from viewers.recording import Recording
+
+LONGEST = 10_000
+"""Characters of a note."""
+DECISION = "decision:"
+
+
+def on_decision(id: str) -> str:
+    return DECISION + id
+
+
+def notes_of(recording: Recording, run: int = 0) -> dict[str, Note]:
+    """What a note is on -> the note that holds: the last one of it, unless that is empty. A note
+    of another run is not shown; one of no run belongs to all."""
+    found: dict[str, Note] = {}
+    for note in recording.all(Note):
+        if note.run and run and note.run != run:
+            continue
+        found.pop(note.on, None)
+        if note.text:
+            found[note.on] = note
+    return found
+
+
+def make(on: str, words: str, run: int = 0, at: float = 0.0) -> Note:
+    """A note as it is kept: of at most `LONGEST` characters, that UTF-8 can carry. `at`: the last
+    time in the trace, so that no clock goes back."""
+    lines = words.replace("\r\n", "\n").replace("\r", "\n")
+    return Note(on=on, text=clean(lines.strip()[:LONGEST]), run=run, at=at)
+
+
+def append(path: Path, note: Note) -> None:
+    """Put a note behind the last record of a trace, with one write of a whole line.
+
+    Other notes may be written by others at the same time. Raises OSError where the file cannot
+    be written.
+    """
+    line = msgspec.json.encode(note) + b"\n"
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        view = memoryview(line)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)

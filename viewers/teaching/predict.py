@@ -1,0 +1,252 @@
+"""Guessing how fusion decides: the questions that a recording holds, and the score. No widget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from compiler.control.decisions import APART, FUSE
+from compiler.trace.records import (
+    AnyRecord,
+    Asked,
+    Decided,
+    FusionPair,
+    FusionRound,
+    Run,
+    SchedulerNode,
+)
+from viewers.words import bytes_text, plural, shape_text
+
+Answer = Literal["fuse", "apart", ""]
+"""`""`: skipped."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Will the compiler fuse these two?"""
+
+    id: str
+    graph: str
+    first: str
+    """Scheduler nodes of the first side, as records name them: `op9_op10`."""
+    second: str
+    position: int = 0
+    """How many records of the trace there are before the first that tells; 0 while it is live."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """How it was decided, and why."""
+
+    choice: Literal["fuse", "apart"]
+    rule: str = ""
+    reason: str = ""
+    overridden: bool = False
+
+
+def truth_of_asked(asked: Asked) -> Truth:
+    """What the engine is about to do: known while it waits for an answer."""
+    return Truth("fuse" if asked.default == FUSE else "apart", asked.rule, asked.reason)
+
+
+def question_of(asked: Asked) -> Question:
+    return Question(asked.id, asked.graph, "_".join(asked.first), "_".join(asked.second))
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A question with the reader's answer and the truth."""
+
+    question: Question
+    answer: Answer
+    truth: Truth | None = None
+    """None until it is known."""
+
+    @property
+    def right(self) -> bool | None:
+        """None for one that was skipped or is not decided yet."""
+        if not self.answer or self.truth is None:
+            return None
+        return self.answer == self.truth.choice
+
+
+class Truths:
+    """What the records tell about each pair; it grows with the trace."""
+
+    def __init__(self) -> None:
+        self.questions: dict[str, Question] = {}
+        self._count = 0
+        self._last: dict[str, FusionPair] = {}
+        self._decided: dict[str, Decided] = {}
+        self._fused: set[tuple[str, frozenset[str]]] = set()
+        self._sides: dict[str, set[frozenset[str]]] = {}
+
+    def feed(self, records: Iterable[AnyRecord]) -> None:
+        for record in records:
+            if isinstance(record, FusionPair):
+                self._pair(record)
+            elif isinstance(record, FusionRound):
+                self._fused |= {(record.graph, frozenset(one[:2])) for one in record.fused}
+            elif isinstance(record, Decided) and record.kind == FUSE:
+                self._decided[record.id] = record
+            elif isinstance(record, Run):
+                self._restart()
+            elif isinstance(record, Asked) and record.kind == FUSE:
+                first, second = "_".join(record.first), "_".join(record.second)
+                self._ask(record.id, record.graph, first, second)
+            self._count += 1
+
+    def _restart(self) -> None:
+        """Another run begins: the last one counts."""
+        self.questions, self._last, self._decided = {}, {}, {}
+        self._fused, self._sides = set(), {}
+
+    def _pair(self, record: FusionPair) -> None:
+        if record.first == record.second or record.within:
+            return
+        self._last[record.id] = record
+        sides = frozenset((record.first, record.second))
+        self._sides.setdefault(record.id, set()).add(sides)
+        self._ask(record.id, record.graph, record.first, record.second)
+
+    def _ask(self, id: str, graph: str, first: str, second: str) -> None:
+        self.questions.setdefault(id, Question(id, graph, first, second, self._count))
+
+    def truth(self, id: str) -> Truth | None:
+        """How a pair ended; None where that is not known, or where neither is true: the two may
+        fuse, and one of them fused elsewhere first."""
+        pair, decided = self._last.get(id), self._decided.get(id)
+        overridden = decided is not None and decided.overridden
+        if pair is not None:
+            sides = self._sides.get(id, set())
+            if any((pair.graph, one) in self._fused for one in sides):
+                rule = decided.rule if decided is not None else pair.rule
+                return Truth("fuse", rule, pair.reason or _scored(pair), overridden)
+            if not pair.fused:
+                return Truth("apart", pair.rule or "unstated", pair.reason, overridden)
+        if decided is not None:
+            choice: Literal["fuse", "apart"] = "fuse" if decided.choice == FUSE else "apart"
+            return Truth(choice, decided.rule, decided.reason, overridden)
+        return None
+
+    def askable(self) -> list[Question]:
+        """The questions that have an answer, in the order of the trace."""
+        return [one for one in self.questions.values() if self.truth(one.id) is not None]
+
+
+def _scored(pair: FusionPair) -> str:
+    """Why two were fused where the engine gives no words: what they share, and the score."""
+    shared = f"both touch {bytes_text(pair.shared_bytes)}" if pair.shared_bytes else ""
+    score = f"score: {pair.score_text}" if pair.score_text else ""
+    return "; ".join(part for part in (shared, score) if part)
+
+
+@dataclass
+class Quiz:
+    """A reader's guesses."""
+
+    guesses: list[Guess] = field(default_factory=list)
+    question: Question | None = None
+    """The one that is open."""
+    hint: bool = False
+    """A hint was asked for."""
+
+    def ask(self, question: Question | None) -> None:
+        self.question, self.hint = question, False
+
+    def answer(self, answer: Answer, truth: Truth | None) -> Guess | None:
+        """The reader's answer to the open question; None where none is open."""
+        if self.question is None:
+            return None
+        guess = Guess(self.question, answer, truth)
+        self.guesses.append(guess)
+        self.question = None
+        return guess
+
+    def learn(self, truths: Truths) -> None:
+        """Take the truth of guesses that were made before it was known."""
+        for index, guess in enumerate(self.guesses):
+            if guess.truth is None:
+                truth = truths.truth(guess.question.id)
+                if truth is not None:
+                    self.guesses[index] = replace(guess, truth=truth)
+
+    def asked(self, id: str) -> bool:
+        return any(guess.question.id == id for guess in self.guesses)
+
+    def next(self, questions: Sequence[Question]) -> Question | None:
+        """The first question that was not asked yet; None where all were."""
+        return next((one for one in questions if not self.asked(one.id)), None)
+
+    @property
+    def right(self) -> int:
+        return sum(guess.right is True for guess in self.guesses)
+
+    @property
+    def scored(self) -> int:
+        return sum(guess.right is not None for guess in self.guesses)
+
+    @property
+    def missed(self) -> list[Guess]:
+        return [guess for guess in self.guesses if guess.right is False]
+
+    @property
+    def marks(self) -> str:
+        """`✓✓✗`, the last ones; a skipped one is `-`."""
+        signs = {True: "✓", False: "✗", None: "-"}
+        return "".join(signs[guess.right] for guess in self.guesses[-12:])
+
+    @property
+    def words(self) -> str:
+        """`2 of 3 right`; "" before the first guess."""
+        return f"{self.right} of {self.scored} right" if self.scored else ""
+
+
+def hint(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) -> str:
+    """What the two sides show by themselves, without the engine's rule."""
+    written = {buffer for node in first for buffer in node.writes}
+    touched = {buffer for node in second for buffer in (*node.reads, *node.writes)}
+    shared = [
+        buffer
+        for node in first
+        for buffer in dict.fromkeys((*node.reads, *node.writes))
+        if buffer in touched
+    ]
+    shared = list(dict.fromkeys(shared))
+    words = []
+    if shared:
+        more = f" and {len(shared) - 2} more" if len(shared) > 2 else ""
+        words.append(f"both touch {', '.join(shared[:2])}{more}")
+    else:
+        words.append("they touch no buffer in common")
+    reads = any(buffer in written for node in second for buffer in node.reads)
+    words.append("B reads what A writes" if reads else "neither reads the other")
+    one, other = (
+        max((node.domain for node in side), key=len, default=()) for side in (first, second)
+    )
+    if one and other:
+        same = "the same domain" if one == other else "domains"
+        sizes = shape_text(one) if one == other else f"{shape_text(one)} and {shape_text(other)}"
+        words.append(f"{same} {sizes}")
+    moved = sum(node.write_bytes or 0 for node in first)
+    if moved:
+        words.append(f"A writes {bytes_text(moved)}")
+    return ", ".join(words)
+
+
+def lessons(missed: Sequence[Guess]) -> list[tuple[str, list[Guess]]]:
+    """Rule -> the guesses that it proved wrong, the rule that did so most often first."""
+    found: dict[str, list[Guess]] = {}
+    for guess in missed:
+        assert guess.truth is not None
+        found.setdefault(guess.truth.rule if guess.truth.choice == APART else "", []).append(guess)
+    return sorted(found.items(), key=lambda item: -len(item[1]))
+
+
+def summary(quiz: Quiz) -> str:
+    """`7 of 10 right, 2 skipped`."""
+    skipped = sum(not guess.answer for guess in quiz.guesses)
+    if not quiz.scored:
+        return f"no guess, {plural(skipped, 'question')} skipped" if skipped else "no guess"
+    return quiz.words + (f", {skipped} skipped" if skipped else "")

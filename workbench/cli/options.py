@@ -1,0 +1,159 @@
+"""What a recording is made with: the options that `explain` and `step` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import click
+
+from compiler.control.decisions import OverrideError, read_overrides
+from compiler.trace.records import Settings, Stage
+from compiler.trace.records.session import GradMode
+
+ENGINES = ("inductor", "tcw", "both")
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+Decorated = TypeVar("Decorated")
+
+
+class FileCommand(click.Command):
+    """Keeps what comes after `--` for the user's script."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest: list[str] = []
+        if "--" in args:
+            at = args.index("--")
+            args, rest = args[:at], args[at + 1 :]
+        ctx.meta["tcw.arguments"] = tuple(rest)
+        return super().parse_args(ctx, args)
+
+
+def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        name, _colon, dimension = value.rpartition(":")
+        if not name or not dimension.removeprefix("-").isdigit():
+            raise click.BadParameter(f"{value!r}: it takes NAME:DIM, such as x:0")
+    return values
+
+
+_MODEL: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--model", default="", metavar="EXPR", help="The model, in the names of the file."
+    ),
+    click.option(
+        "--inputs",
+        multiple=True,
+        metavar="SPEC",
+        help="Inputs of one call: 'f32[8,64]'. Repeatable.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="inductor",
+        metavar="ENGINE",
+        help="inductor, tcw (our own compiler), or both, lined up.",
+    ),
+    click.option(
+        "--override",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help='Decisions to take otherwise, of either engine: TOML, "decision id" = "choice".',
+    ),
+    click.option("--no-grad", is_flag=True, help="Run under torch.no_grad()."),
+    click.option("--inference-mode", is_flag=True, help="Run under torch.inference_mode()."),
+    click.option(
+        "--train", is_flag=True, help="Run forward and backward of a loss on the outputs."
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice(MODES),
+        default="default",
+        metavar="MODE",
+        help=f"torch.compile's mode: {', '.join(MODES[1:])}.",
+    ),
+    click.option("--fullgraph", is_flag=True, help="A graph break is an error."),
+    click.option(
+        "--dynamic/--no-dynamic", default=None, help="torch.compile's dynamic=True or False."
+    ),
+    click.option(
+        "--mark-dynamic",
+        multiple=True,
+        metavar="NAME:DIM",
+        callback=_dimensions,
+        help="Mark a dimension of an argument as dynamic. Repeatable.",
+    ),
+)
+_MACHINE: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--device",
+        type=click.Choice(["cpu", "cuda"]),
+        default="cpu",
+        help="cuda: predict GPU code too.",
+    ),
+    click.option("--arch", default="", metavar="sm_90", help="The GPU to predict for."),
+    click.option("--cached", is_flag=True, help="Use torch's caches; what they serve is not seen."),
+)
+
+
+def model_options(command: Decorated) -> Decorated:
+    """What to compile, and how."""
+    return _all(_MODEL, command)
+
+
+def machine_options(command: Decorated) -> Decorated:
+    """For which machine, and with which caches."""
+    return _all(_MACHINE, command)
+
+
+def _all(options: tuple[Callable[[Any], Any], ...], command: Decorated) -> Decorated:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def settings_of(ctx: click.Context, file: Path) -> Settings:
+    """The settings that the options ask for; `click.UsageError` where they contradict."""
+    given = ctx.params
+    grads: list[tuple[str, GradMode]] = [
+        ("no_grad", "no-grad"),
+        ("inference_mode", "inference"),
+        ("train", "train"),
+    ]
+    chosen = [mode for name, mode in grads if given[name]]
+    if len(chosen) > 1:
+        raise click.UsageError("--no-grad, --inference-mode and --train exclude each other", ctx)
+    arch = str(given["arch"])
+    if arch and not (arch.startswith("sm_") and arch[3:].rstrip("a").isdigit()):
+        raise click.UsageError(f"--arch {arch}: it takes sm_80, sm_90, sm_100, …", ctx)
+    device: Literal["cpu", "cuda"] = "cuda" if arch else given["device"]
+    return Settings(
+        file=str(file.resolve()),
+        model=given["model"],
+        inputs=tuple(given["inputs"]),
+        engine=given["engine"],
+        overrides=_overrides(ctx),
+        mode="" if given["mode"] == "default" else given["mode"],
+        dynamic=given["dynamic"],
+        fullgraph=given["fullgraph"],
+        mark_dynamic=tuple(given["mark_dynamic"]),
+        grad=chosen[0] if chosen else "grad",
+        until=cast(Stage, given.get("until", "run")),
+        record=given.get("record", "default"),
+        device=device,
+        arch=arch or ("sm_90" if device == "cuda" else ""),
+        cached=given["cached"],
+        timeout=given.get("timeout"),
+        arguments=ctx.meta.get("tcw.arguments", ()),
+    )
+
+
+def _overrides(ctx: click.Context) -> dict[str, str]:
+    file: Path | None = ctx.params["override"]
+    if file is None:
+        return {}
+    try:
+        return read_overrides(file)
+    except OverrideError as error:
+        raise click.UsageError(str(error), ctx) from error

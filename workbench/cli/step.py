@@ -1,0 +1,72 @@
+"""Drive the compile of a model step by step, and overrule its decisions.
+
+FILE is as for `tcw explain`. The compile waits before its first step; the keys are on the screen
+(`?` for help). `--break` sets breakpoints beforehand:
+
+\b
+  tcw step model.py --break model.py:19            a line, as Dynamo comes to it
+  tcw step model.py --break op:softmax             a node, by part of its name
+  tcw step model.py --break first-rejection        the first fusion that is refused
+  tcw step model.py --break 'fuse:bytes>=1e6'      a decision, by its numbers
+  tcw step model.py --break break --break stage:fusion
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compiler.control.breakpoints import BreakpointError, parse
+from compiler.control.commands import Breakpoint
+from workbench.cli.config import apply_defaults
+from workbench.cli.files import existing_file, new_trace
+from workbench.cli.options import FileCommand, machine_options, model_options, settings_of
+
+
+@click.command(name="step", cls=FileCommand, help=__doc__)
+@click.argument("file", type=click.Path(path_type=Path))
+@model_options
+@click.option(
+    "--break",
+    "breaks",
+    multiple=True,
+    metavar="SPEC",
+    help="Stop there: FILE:LINE, op:NAME, stage:STAGE, fuse, save, rejection, break, recompile, "
+    "miss, … Repeatable.",
+)
+@click.option("--predict", is_flag=True, help="Guess each decision before its outcome is shown.")
+@machine_options
+@click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
+@click.pass_context
+def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
+    existing_file(file)
+    apply_defaults(ctx, file.resolve().parent)
+    settings = settings_of(ctx, file)
+    breakpoints = _breakpoints(ctx, file)
+    trace: Path | None = ctx.params["trace"]
+    if trace is not None:
+        new_trace(trace)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
+        raise click.UsageError("tcw step needs a terminal: its input or output is redirected", ctx)
+    gc.disable()  # modules live as long as we do: the collector would go through them in vain
+    from workbench.tui.app import run_live  # type: ignore[attr-defined,unused-ignore]
+
+    gc.freeze()
+    gc.enable()
+    return int(run_live(settings, trace, bool(ctx.params["predict"]), breakpoints))
+
+
+def _breakpoints(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
+    whole = str(file.resolve())
+    try:
+        return tuple(
+            parse(text, number=number, file=whole)
+            for number, text in enumerate(ctx.params["breaks"], 1)
+        )
+    except BreakpointError as error:
+        raise click.UsageError(f"--break {error}", ctx) from error

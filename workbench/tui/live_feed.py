@@ -1,0 +1,128 @@
+"""Records of a compile that is driven from this screen, and the commands that drive it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from compiler.control.commands import AnyCommand, Breakpoint
+from compiler.trace.reader import Losses
+from compiler.trace.records import (
+    AnyRecord,
+    End,
+    Note,
+    Record,
+    Refused,
+    Settings,
+    Start,
+    Waiting,
+    WhatIf,
+)
+from workbench.tui.feed import Post
+from workbench.tui.messages import Delivered, Unreadable
+
+EVERY = 0.1
+"""Seconds between deliveries while the compile runs; where it stops, the screen hears at once."""
+_URGENT: tuple[type[Record], ...] = (Waiting, Refused, End, Start, WhatIf)
+
+
+class Drives(Protocol):
+    """The front end's side of a driven worker, as `workbench.worker.client.Driver` is."""
+
+    def send(self, command: AnyCommand) -> None:
+        """Pass a command on, at once."""
+
+    def note(self, note: Note) -> None:
+        """Keep a reader's words in the trace."""
+
+    def stop(self) -> None:
+        """End the recording."""
+
+    def join(self) -> object:
+        """Wait until the worker is gone and the trace is whole."""
+
+
+Starts = Callable[
+    [Settings, Path | None, Callable[[AnyRecord], None], Sequence[Breakpoint]], Drives
+]
+"""`Driver.start`; the records come in a thread of the driver's."""
+
+
+class LiveFeed:
+    """A driven recording: posts what comes in batches."""
+
+    def __init__(
+        self,
+        drive: Starts,
+        settings: Settings,
+        trace: Path | None,
+        breakpoints: Sequence[Breakpoint] = (),
+    ) -> None:
+        self.drive = drive
+        self.settings = settings
+        self.trace = trace
+        self.breakpoints = breakpoints
+        self.driver: Drives | None = None
+        self.name = Path(settings.file).name
+        self.losses = Losses()
+        self.every = self.pause = EVERY
+        self.ended = False
+        self._post: Post = lambda message: None
+        self._batch: list[AnyRecord] = []
+        self._lock = threading.Lock()
+        self._arrived = threading.Event()
+        self._urgent = threading.Event()
+
+    def start(self, post: Post) -> None:
+        self._post = post
+        threading.Thread(target=self._deliver, daemon=True, name="live feed").start()
+        post(Delivered([]))
+        try:
+            self.driver = self.drive(self.settings, self.trace, self._take, self.breakpoints)
+        except OSError as error:
+            post(Unreadable(f"{self.trace}: {error.strerror or error}"))
+
+    def send(self, command: AnyCommand) -> None:
+        if self.driver is not None:
+            self.driver.send(command)
+
+    def note(self, note: Note) -> None:
+        if self.driver is not None:
+            self.driver.note(note)
+
+    def stop(self) -> None:
+        """End the worker, and wait for the last line of its trace."""
+        if self.driver is not None:
+            self.driver.stop()
+            self.driver.join()
+        self.ended = True
+        self._urgent.set()
+        self._arrived.set()
+
+    def alive(self, start: Start | None) -> bool:
+        return not self.ended
+
+    def _take(self, record: AnyRecord) -> None:
+        with self._lock:
+            self._batch.append(record)
+        if isinstance(record, End):
+            self.ended = True
+        if isinstance(record, _URGENT):
+            self._urgent.set()
+        self._arrived.set()
+
+    def _deliver(self) -> None:
+        while True:
+            self._arrived.wait()
+            self._urgent.wait(self.pause)
+            self._arrived.clear()
+            self._urgent.clear()
+            with self._lock:
+                batch, self._batch = self._batch, []
+            if batch:
+                self._post(Delivered(batch, time.monotonic()))
+            elif self.ended:
+                return

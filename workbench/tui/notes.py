@@ -1,0 +1,133 @@
+"""Notes: written on what is selected, kept in the trace."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import TextArea
+
+from compiler.trace.records import Note
+from viewers.panes.notes import known, thing_of, thing_words
+from viewers.panes.rows import Row
+from viewers.plain import plain, plain_lines
+from viewers.teaching.notes import DECISION, LONGEST, append, make, on_decision
+from workbench.tui.feed import FileFeed
+from workbench.tui.live_feed import LiveFeed
+from workbench.tui.messages import Delivered
+from workbench.tui.overlay import Sheet
+from workbench.tui.predict import Predicting
+from workbench.tui.theme import Theme
+
+
+class Writing(ModalScreen[str | None]):
+    """Several lines of text; None where the reader gave it up."""
+
+    DEFAULT_CSS = """
+    Writing { align: center middle; background: $background 0%; }
+    Writing Vertical { width: 72; max-width: 95%; height: 14; max-height: 90%; }
+    Writing TextArea { height: 1fr; border: none; padding: 0 1; }
+    """
+
+    def __init__(self, theme: Theme, title: str, words: str) -> None:
+        super().__init__()
+        self.theme = theme
+        self.title_words = plain(title)
+        self.words = words
+
+    def compose(self) -> ComposeResult:
+        width = min(72, max(20, self.app.size.width * 95 // 100))
+        self.head = Sheet(self.theme, width, 1)
+        self.area = TextArea("\n".join(plain_lines(self.words)), soft_wrap=True)
+        foot = Sheet(self.theme, width, 1)
+        keys = (" ctrl-s ", "key"), ("save  ", "dim"), ("esc ", "key"), ("give up  ", "dim")
+        foot.rows = [(Row(body=(*keys, ("empty: delete", "dim"))), "title")]  # type: ignore[arg-type]
+        with Vertical():
+            yield self.head
+            yield self.area
+            yield foot
+
+    def on_mount(self) -> None:
+        self.area.styles.background = self.theme.background
+        self.area.focus()
+        self._count()
+
+    def on_text_area_changed(self) -> None:
+        self._count()
+
+    def _count(self) -> None:
+        size = len(self.area.text)
+        over = size > LONGEST
+        words = f"{size - LONGEST:,} too many " if over else f"{size:,} of {LONGEST:,} "
+        title = (f' " {self.title_words}', "title")
+        right = (words, "warn" if over else "dim")
+        self.head.rows = [(Row(body=(title,), right=(right,)), "title")]  # type: ignore[arg-type]
+        self.head.refresh()
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.stop()
+            self.dismiss(None)
+        elif event.key == "ctrl+s":
+            event.stop()
+            self.dismiss(self.area.text)
+
+
+class Noting(Predicting):
+    """`m` writes, edits and deletes the note on what is selected."""
+
+    def _thing(self) -> str:
+        """What a note would be on: the row under the cursor, else the selection."""
+        pane = self.focus_pane()
+        row = pane.row if pane is not None else Row()
+        kind, _, rest = row.key.partition(":")
+        if kind == "note":
+            return rest
+        asked = self.view.asked
+        return thing_of(row) or self.view.ref or (on_decision(asked.id) if asked else "")
+
+    def do_note(self) -> None:
+        on = self._thing()
+        if not on:
+            self.say("a note goes on a line, a node, a kernel or a decision: select one")
+            return
+        before = known(self.view).get(on)
+
+        def written(words: str | None) -> None:
+            if words is not None and words.strip() != (before.text if before else ""):
+                self.keep_note(on, words)
+
+        title = thing_words(self.view, on)
+        self.app.push_screen(Writing(self.look, title, before.text if before else ""), written)
+
+    def keep_note(self, on: str, words: str) -> None:
+        """Put the words into the trace; none of them takes the note away."""
+        records = self.recording.records
+        run = self.view.run if on.startswith(DECISION) else 0
+        note = make(on, words, run, records[-1].at if records else 0.0)
+        if isinstance(self.feed, LiveFeed) and not self.feed.ended:
+            self.feed.note(note)
+        elif not self._append(note):
+            return
+        else:
+            self.post_message(Delivered([note]))
+        where = thing_words(self.view, on)
+        self.say(plain(f"note on {where}" if note.text else f"no note on {where} any more"))
+
+    def _append(self, note: Note) -> bool:
+        path = self.feed.path if isinstance(self.feed, FileFeed) else None
+        if isinstance(self.feed, LiveFeed):
+            path = self.feed.trace
+        if path is None:
+            self.say("no trace is kept: --trace FILE keeps one")
+            return False
+        try:
+            append(path, note)
+        except OSError as error:
+            self.say(plain(f"the note is not kept: {path}: {error.strerror or error}"))
+            return False
+        return True
+
+    async def do_notes(self) -> None:
+        await self.show("notes")

@@ -1,0 +1,143 @@
+"""The reader's overrides: as wanted, as kept, as written; and which run had which. No widget."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import structs
+
+from compiler.control.decisions import APART, FUSE
+from compiler.trace.records import AnyRecord, Asked, Resumed, Run, Settings, Start, Waiting
+
+
+class Overruled:
+    """What the reader decided otherwise.
+
+    `wanted` is what the next run gets; `kept` what the reader made up their mind about: a what-if
+    is compared with a run of these.
+    """
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, str] = {}
+        self.kept: dict[str, str] = {}
+        self.written: dict[str, str] = {}
+        self.runs: dict[int, Settings] = {}
+        """Number of a run -> its settings, with the answers that were given in it."""
+        self.ended: set[int] = set()
+        self._asked: dict[str, Asked] = {}
+        self._waits_at = ""
+        self._run = 0
+
+    def see(self, records: Iterable[AnyRecord]) -> None:
+        """Take note of runs and answers, as they are recorded."""
+        for record in records:
+            if isinstance(record, Start) and not self.runs:
+                overrides = dict(record.settings.overrides)
+                self.runs[0] = record.settings
+                self.wanted = {**overrides, **self.wanted}
+                self.kept, self.written = dict(overrides), dict(overrides)
+            elif isinstance(record, Run):
+                self._run = record.number
+                self.runs.pop(0, None)
+                self.runs[record.number] = record.settings
+            elif isinstance(record, Asked):
+                self._asked[record.id] = record
+            elif isinstance(record, Waiting):
+                self._waits_at = record.decision
+                if record.kind == "end":
+                    self.ended.add(self._run)
+            elif isinstance(record, Resumed):
+                self._answered(record.choice)
+
+    def _answered(self, choice: str) -> None:
+        asked = self._asked.get(self._waits_at)
+        if asked is None or not choice or choice == asked.default:
+            return
+        self.wanted.pop(asked.id, None)
+        self.wanted[asked.id] = choice
+        settings = self.runs.get(self._run)
+        if settings is not None:
+            overrides = {**settings.overrides, asked.id: choice}
+            self.runs[self._run] = structs.replace(settings, overrides=overrides)
+
+    @property
+    def unsaved(self) -> bool:
+        return self.wanted != self.written
+
+    @property
+    def settings(self) -> Settings | None:
+        """Those of the last run, with what is wanted now."""
+        last = next(reversed(self.runs.values()), None)
+        if last is None:
+            return None
+        wanted: Settings = structs.replace(last, overrides=dict(self.wanted))
+        return wanted
+
+    def run_with(self, settings: Settings) -> int:
+        """The last run that had just these settings; 0 where none had."""
+        found = (number for number, had in reversed(self.runs.items()) if had == settings)
+        return next(found, 0)
+
+    @property
+    def next_run(self) -> int:
+        return max(self.runs, default=0) + 1
+
+    def undo(self) -> str:
+        """Forget the last override; answers its id, "" where there is none."""
+        id = next(reversed(self.wanted), "")
+        self.wanted.pop(id, None)
+        return id
+
+
+def because(before: dict[str, str], after: dict[str, str]) -> str:
+    """What is different, in words: `veto tcw/0/0/forward/fuse/a+b`."""
+    parts = [_verb(id, choice) for id, choice in after.items() if before.get(id) != choice]
+    parts += [f"without {id}" for id in before if id not in after]
+    return ", ".join(parts)
+
+
+def _verb(id: str, choice: str) -> str:
+    kind = id.split("/")[-2] if id.count("/") else ""
+    if kind == FUSE:
+        return f"{'veto' if choice == APART else 'force'} {id}"
+    return f"{choice} {id}"
+
+
+def to_toml(overrides: dict[str, str]) -> str:
+    """A file that `--override` reads: a line for each, both in quotes."""
+    return "".join(f"{_quoted(id)} = {_quoted(choice)}\n" for id, choice in overrides.items())
+
+
+def _quoted(words: str) -> str:
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def replay_command(settings: Settings, file: Path, verb: str = "explain") -> str:
+    """How the same run is made from the command line."""
+    words = ["tcw", verb, settings.file]
+    if settings.model:
+        words += ["--model", settings.model]
+    for inputs in settings.inputs:
+        words += ["--inputs", inputs]
+    if settings.engine != "inductor":
+        words += ["--engine", settings.engine]
+    grad = {"train": "--train", "no-grad": "--no-grad", "inference": "--inference-mode"}
+    if settings.grad in grad:
+        words.append(grad[settings.grad])
+    if settings.mode:
+        words += ["--mode", settings.mode]
+    if settings.dynamic is not None:
+        words.append("--dynamic" if settings.dynamic else "--no-dynamic")
+    if settings.fullgraph:
+        words.append("--fullgraph")
+    for mark in settings.mark_dynamic:
+        words += ["--mark-dynamic", mark]
+    if settings.device == "cuda":
+        words += ["--device", "cuda", "--arch", settings.arch]
+    words += ["--override", str(file)]
+    if settings.arguments:
+        words += ["--", *settings.arguments]
+    return shlex.join(words)

@@ -1,0 +1,110 @@
+"""What the workbench remembers of a model's file, in our cache folder: panes and breakpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder
+from compiler.control.commands import Breakpoint
+from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
+
+MOST_BYTES = 1 << 20
+"""A larger file is not ours."""
+
+
+class Placed(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An arrangement: (pane, share, lines) of each, by column."""
+
+    columns: list[list[tuple[str, int, int]]]
+    shares: list[int] = []
+    top: tuple[str, int, int] | None = None
+
+    @classmethod
+    def of(cls, arrangement: Arrangement) -> Placed:
+        top = arrangement.top
+        return cls(
+            columns=[[(s.pane, s.share, s.lines) for s in c.slots] for c in arrangement.columns],
+            shares=[column.share for column in arrangement.columns],
+            top=(top.pane, top.share, top.lines) if top is not None else None,
+        )
+
+    def known(self) -> bool:
+        """Whether this version has all of its panes."""
+        slots = [slot for column in self.columns for slot in column]
+        slots += [self.top] if self.top is not None else []
+        return bool(slots) and all(self.columns) and all(pane in PANES for pane, _, _ in slots)
+
+    def arrangement(self) -> Arrangement:
+        shares = self.shares if len(self.shares) == len(self.columns) else [1] * len(self.columns)
+        columns = tuple(
+            Column(tuple(Slot(*slot) for slot in slots), max(1, share))
+            for slots, share in zip(self.columns, shares, strict=True)
+        )
+        slots = tuple(slot for column in columns for slot in column.slots)
+        top = Slot(*self.top) if self.top is not None else None
+        return Arrangement(columns, top, narrow=slots[:2], focus=slots[0].pane)
+
+
+class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """As JSON; what a newer version writes and this one does not know is left out."""
+
+    theme: str = ""
+    arrangement: str = ""
+    turned: bool = False
+    own: dict[str, Placed] = {}
+    """Arrangement -> as the reader put it."""
+    shares: dict[str, list[float]] = {}
+    """Arrangement -> how its columns share the width."""
+    prefer: dict[str, str] = {}
+    """Kind of place where the compile waits -> arrangement."""
+    breakpoints: tuple[Breakpoint, ...] = ()
+
+
+def recall(model: str) -> Remembered:
+    """What is remembered of a model's file; nothing where there is nothing that can be read."""
+    with contextlib.suppress(OSError, CacheRefused, msgspec.DecodeError):
+        file = _file(model)
+        if file.stat().st_size <= MOST_BYTES:
+            return _checked(msgspec.json.decode(file.read_bytes(), type=Remembered))
+    return Remembered()
+
+
+def remember(model: str, state: Remembered) -> None:
+    """Write it down, whole or not at all; it is no loss where that cannot be done."""
+    with contextlib.suppress(OSError, CacheRefused):
+        file = _file(model)
+        number, name = tempfile.mkstemp(dir=file.parent, prefix=".state-")
+        try:
+            with os.fdopen(number, "wb") as stream:
+                stream.write(msgspec.json.encode(state))
+            os.replace(name, file)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _file(model: str) -> Path:
+    folder = private_folder(cache_folder() / "workbench")
+    name = hashlib.sha256(os.fsencode(os.path.abspath(model))).hexdigest()[:32]
+    return folder / f"{name}.json"
+
+
+def _checked(found: Remembered) -> Remembered:
+    """Without what this version has no pane or arrangement for."""
+    own = found.own.items()
+    found.own = {name: one for name, one in own if name in ARRANGEMENTS and one.known()}
+    found.prefer = {kind: name for kind, name in found.prefer.items() if name in ARRANGEMENTS}
+    found.shares = {
+        name: shares
+        for name, shares in found.shares.items()
+        if all(0.01 < share < 10_000 for share in shares)
+    }
+    if found.arrangement not in ARRANGEMENTS:
+        found.arrangement = ""
+    return found
