@@ -391,7 +391,7 @@ class _Maker:
         self, piece: _Piece, nodes: list[Node], indices: tuple[int, ...], kernel: str
     ) -> Block:
         main = ([n for n in nodes if not is_view(n)] or nodes)[-1]
-        words = short_target(main.target)
+        words = short_label(short_target(main.target)) or short_target(main.target)
         of = main.module.rpartition(".")[2]
         recorded = piece.group.kernel.label if piece.group and piece.group.kernel else ""
         named = recorded if recorded.startswith(f"{words} ") else f"{words} {of}".strip()
