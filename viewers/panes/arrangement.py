@@ -273,9 +273,8 @@ PRESENTED: dict[str, tuple[str, ...]] = {
 """Arrangement -> the panes that an audience sees of it."""
 
 
-def presented(name: str) -> Arrangement:
-    """The arrangement for an audience: a few lines of source above two panes at most."""
-    arrangement = ARRANGEMENTS[name]
+def presented(name: str, arrangement: Arrangement) -> Arrangement:
+    """An arrangement for an audience: a few lines of source above two panes at most."""
     slots = [slot for column in arrangement.columns for slot in column.slots]
     if arrangement.top is not None:
         slots.insert(0, arrangement.top)

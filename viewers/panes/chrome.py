@@ -53,7 +53,7 @@ def header(
             ending.append(text(activity, "dim"))
     where = standing_at(view)
     counts = _counts(view) if recording.records and not where else []
-    counts += [*_driven_counts(view), (where + "   " if where else "", "dim")]
+    counts += [*_driven_counts(view), (where, "dim")]
     for parts in ([*settings], [*counts, ("   ", "dim")]), ([], counts), ([], []):
         middle, badges = parts
         used = width_of((*left, *middle, *badges, *ending)) + 4

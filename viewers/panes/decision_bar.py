@@ -13,6 +13,10 @@ from viewers.words import bytes_text, number
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
 
+NARROW = 100
+"""Below this width only what cannot be missing is said."""
+
+
 def rows(view: View, width: int) -> list[Row]:
     """The bar for the decision that waits; empty where none does."""
     asked = view.asked
@@ -27,9 +31,9 @@ def rows(view: View, width: int) -> list[Row]:
         ),
         *_rules(view, asked),
         Row(body=(_label("numbers"), *_numbers(asked))),
-        _means(view, asked),
-        *([refused] if refused is not BLANK or width >= 100 else []),
-        Row(body=buttons(asked)),
+        _means(view, asked, width),
+        *([refused] if refused is not BLANK or width >= NARROW else []),
+        Row(body=buttons(asked, width)),
     ]
 
 
@@ -138,10 +142,10 @@ def _numbers(asked: Asked) -> Line:
     return tuple(spans) or (("none are given", "dim"),)
 
 
-def _means(view: View, asked: Asked) -> Row:
+def _means(view: View, asked: Asked, width: int) -> Row:
     """What the other choice means here; for a fusion, what both share as well."""
     spans: list[Span] = []
-    shared = _shared(*sides(view, asked))
+    shared = _shared(*sides(view, asked)) if width >= NARROW or not asked.means else []
     if shared:
         more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
         spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]
@@ -162,18 +166,21 @@ def _refused(view: View, asked: Asked, width: int) -> Row:
     return Row(body=((line, "bad"), ("   the decision is still open", "dim")))
 
 
-def buttons(asked: Asked) -> Line:
+def buttons(asked: Asked, width: int = NARROW) -> Line:
     """` a accept   v veto   f force `, each with what it does here; faint where it does nothing."""
-    owner = engine_of(asked.id)
+    narrow = width < NARROW
+    owner = "" if narrow else f"{engine_of(asked.id)}'s choice: "
     spans: list[Span] = [(" a accept ", "turn")]
-    spans.append(text(f"  {owner}'s choice: {asked.default}     ", "dim"))
+    spans.append(text(f"  {owner}{asked.default}     ", "dim"))
     if asked.kind == FUSE:
         vetoed = asked.default == APART
-        spans += _button("v veto", not vetoed, "keep these ops apart", "it is apart already")
+        does = "keep apart" if narrow else "keep these ops apart"
+        spans += _button("v veto", not vetoed, does, "it is apart already")
         rule = next((one.rule for one in asked.forbidden if one.choice == FUSE), "")
         able = vetoed and not rule
         why = f"rule {plain(rule)} forbids it" if rule else "only for a rejected pair"
-        spans += _button("f force", able, "fuse them nevertheless", why)
+        does = "fuse" if narrow else "fuse them nevertheless"
+        spans += _button("f force", able, does, why)
         return tuple(spans)
     others = [choice for choice in asked.choices if choice != asked.default]
     if len(others) == 1:

@@ -9,9 +9,9 @@ from viewers.plain import plain
 from workbench.tui import help as help_text
 from workbench.tui.commands import COMMANDS, GOES
 from workbench.tui.edge import Edge
-from workbench.tui.notes import Noting
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.remembered import Placed, Remembered, recall, remember
+from workbench.tui.saving import Saving
 from workbench.tui.theme import THEMES, ThemeName
 
 FOLLOWS = ("kernel", "fusion", "fusion-narrow", "causes")
@@ -21,7 +21,7 @@ ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
 """Arrangement -> the orders that its pane has."""
 
 
-class Bench(Noting):
+class Bench(Saving):
     """The workbench on one trace."""
 
     theme_chosen = False

@@ -77,6 +77,8 @@ class Driving(Scrubbing):
         arrangement, kind = self.navigator.arrangement, _kind(waiting)
         if self._left and arrangement != self._belonged:
             self._prefer[self._left] = arrangement
+        if not self.note.startswith("✗"):
+            self.note = ""
         self._belonged = self._prefer.get(kind) or arrangement_for(self.view, waiting)
         self._left = kind
         if waiting.compile_id:

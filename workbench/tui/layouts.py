@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
-from viewers.plain import plain
-from workbench.tui.deciding import Deciding
+from workbench.tui.notes import Noting
 from workbench.tui.overlay import Choice
 from workbench.tui.pane import PaneView
-from workbench.tui.picture import picture
 
 MOST = 4
 """Panes beside each other, at most."""
@@ -29,8 +25,8 @@ def title_of(pane: str) -> str:
     return TITLES.get(pane, pane)
 
 
-class Layouts(Deciding):
-    """Panes put, closed and sized by the reader; a picture of what they made of it."""
+class Layouts(Noting):
+    """Panes put, closed and sized by the reader."""
 
     def arrangement(self, name: str) -> Arrangement:
         """The reader's own, or the one that belongs to the name."""
@@ -87,30 +83,6 @@ class Layouts(Deciding):
     def on_pane_view_dragged(self, message: PaneView.Dragged) -> None:
         """The rule at the left of a pane, or its title row, is moved."""
         self.stage.drag(message.pane, message.by, message.down)
-
-    # A picture
-
-    def do_picture(self) -> None:
-        stem = re.sub(r"\W+", "-", Path(self.feed.name).stem) or "tcw"
-        name = f"{stem}-{self.navigator.arrangement}.svg"
-        self.ask_words("save a picture of the screen to", name, self._save)
-
-    def _save(self, words: str) -> None:
-        if not words:
-            return
-        file = Path(words).expanduser()
-        if file.exists():
-            self.say(f"{plain(file.name)} is there already: x saves under another name")
-            return
-        self.call_after_refresh(self._save_to, file)
-
-    def _save_to(self, file: Path) -> None:
-        try:
-            file.write_text(picture(self.app), encoding="utf-8")
-        except OSError as error:
-            self.say(f"{plain(file.name)}: {error.strerror or error}")
-        else:
-            self.say(f"saved {plain(str(file))}")
 
 
 def _put(now: Arrangement, old: str, new: str) -> Arrangement:

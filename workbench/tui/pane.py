@@ -245,7 +245,9 @@ class PaneView(Widget, can_focus=True):
             content = self.content
             title = (self.number, content.name, content.subject, content.right)
             return (*common, self.active, *title)
-        index = self.top + y - 1
+        if y % self.spacing:
+            return common
+        index = self.top + y // self.spacing - 1
         row = self.rows[index] if index < len(self.rows) else Row()
         return (*common, row, self._tint(index, row), self.left, self.needle, index == self.spot)
 

@@ -68,13 +68,13 @@ class Regions(Screen[None]):
         """Build the panes of the present arrangement, unless they stand already."""
         width = self.app.size.width
         name = self.navigator.arrangement
-        presenting = self.view.presenting
         arrangement = self.own.get(name) or ARRANGEMENTS[name]
-        if presenting:
-            arrangement = presented(name)
-        cells = spine_width(arrangement, width, bool(self.zoomed) or presenting)
-        roomy = presenting and self.app.size.height >= ROOMY
-        shape = width < 100, width >= 180, self.turned, self.zoomed, presenting, roomy
+        if self.view.presenting:
+            arrangement = presented(name, arrangement)
+        large = bool(self.zoomed) or self.view.presenting
+        cells = spine_width(arrangement, width, large)
+        roomy = self.view.presenting and self.app.size.height >= ROOMY
+        shape = width < 100, width >= 180, self.turned, self.zoomed, self.view.presenting, roomy
         wanted = (name, arrangement, cells, *shape)
         if wanted != self._shown:
             pane = self.focus_pane()

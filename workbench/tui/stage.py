@@ -68,14 +68,13 @@ class Stage(Vertical):
         """Put the panes of an arrangement up; `first` is the number of the first of them."""
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
-        presenting = self._view().presenting
         self._arrangement = name
+        presenting = self._view().presenting
         spine = spine_width(arrangement, width, bool(zoomed) or presenting) > 0
         for widget in self._build(arrangement, width, turned, zoomed, spine):
             await self.mount(widget)
-        holders = self._holders()
         shares = self.shares.get(name, [])
-        if shares and len(shares) == len(holders):
+        if shares and len(shares) == len(self._holders()):
             self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
             pane.number = 0 if presenting else number
@@ -114,11 +113,11 @@ class Stage(Vertical):
             view = self._view()
             try:
                 found = notes.marked(view, PANES[slot.pane](view, width), width)
+                return without_ids(found) if view.presenting else found
             except Exception as error:
                 if self.app.is_headless:
                     raise
                 return _failed(slot.pane, error, width)
-            return without_ids(found) if view.presenting else found
 
         kind = CanvasView if slot.pane == "picture" else PaneView
         pane = kind(slot.pane, make, self._theme(), rule=rule)

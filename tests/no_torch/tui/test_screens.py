@@ -78,4 +78,5 @@ async def test_no_line_is_too_long_or_too_short(open_trace: Open, block_file: Pa
             await reader.go(name)
             for width in (40, 77, 99, 100, 149, 150, 180, 300):
                 await reader.pilot.resize_terminal(width, 30)
-                assert reader.cells() == [width] * 30, name
+                wanted = [width] * 30
+                await reader.until(lambda wanted=wanted: reader.cells() == wanted)  # type: ignore[misc]
