@@ -216,8 +216,7 @@ class _Maker:
         number = {old: new for new, old in enumerate(order)}
         blocks = tuple(self._block(pieces[old]) for old in order)
         found = sorted((number[a], number[b]) for a, b in edges)
-        used = {p.group.name for p in pieces if p.group is not None}
-        groups = len(used) or sum(b.kind == "module" for b in blocks)
+        groups = len(self.groups) or sum(b.kind == "module" for b in blocks)
         legend = self._legend(blocks)
         hidden = 0 if self.view.weights else self.hidden
         return Diagram(self.graph, self.scale, blocks, tuple(found), hidden, groups, legend)
@@ -473,7 +472,7 @@ def _is_weight(view: View, graph: Graph, node: Node) -> bool:
     if node.op != "placeholder":
         return False
     captured = _captured(view, graph, node)
-    words = captured.target if captured is not None else ""
+    words = captured.target if captured is not None else node.target
     return "_parameters_" in words or "_buffers_" in words
 
 
