@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.traces import large_graph
-from compiler.trace.records import AnyRecord, FusionGroup, FusionGroups, Graph, Node, SchedulerNode
+from compiler.trace.records import (
+    AnyRecord,
+    FusionGroup,
+    FusionGroups,
+    Graph,
+    Node,
+    SchedulerNode,
+    TimedVersion,
+    WhatIf,
+)
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.drawing.blocks import ALL, MOST, Diagram, all_key, diagram
 from viewers.panes import node
@@ -144,3 +153,16 @@ def test_the_node_pane_of_a_node_and_of_nothing(block: View) -> None:
     assert " exp\n" in said
     assert " in k4 softmax" in said
     assert words(view_of([])).strip() == "no block of a graph is selected"
+
+
+def test_the_time_of_a_group_is_that_of_its_kernel_alone(block_records: list[AnyRecord]) -> None:
+    """Where two runs were compared; a time that several kernels share is none of theirs."""
+    timed = TimedVersion(median=0.0001579, spread=0.0000011, runs=100)
+    for kernels, said in (
+        (("k4",), " time     158 µs  ±1.10 µs, k4 alone"),
+        (("k4", "k6"), " time     not measured"),
+    ):
+        record = WhatIf(base=0, run=2, scope="kernel", base_kernels=kernels, before=timed)
+        view = view_of([*block_records, record])
+        view.select("k:k4")
+        assert said in words(view)
