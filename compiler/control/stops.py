@@ -151,7 +151,7 @@ class Stops:
 
     def after(self, record: Record) -> Stop | None:
         """Why to stop after this record; None to go on."""
-        if isinstance(record, Run):
+        if isinstance(record, Run | EnginePart):
             self._start_over()
             return None
         if isinstance(record, Asked):
@@ -193,7 +193,7 @@ class Stops:
         return self._matcher.location(question)
 
     def _start_over(self) -> None:
-        """Another run: nothing of the one before is seen any more."""
+        """Another run, or another engine: ids count from the start, and all is met anew."""
         self.place = Place()
         self._compiles = Compiles()
         self._matcher = Matcher()
@@ -216,7 +216,7 @@ class Stops:
             if left is not None and left.compile_id == record.compile_id:
                 self._from = None
                 return False, left
-        elif isinstance(record, CallStart | EnginePart):
+        elif isinstance(record, CallStart):
             self._compiles.forget()
             self._from = None
         return False, None

@@ -24,7 +24,9 @@ from compiler.loops.expressions import Expression, Gather, IndexTerm, Load, walk
 from compiler.loops.layouts import Shape, View
 from compiler.loops.sizes import Size, product
 
-ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
+ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "exp_sum"]
+"""`exp_sum`: the sum of exp(x - max x), in one walk over x. Code generation makes it of two
+reductions where one walk pays."""
 """max and min carry NaN; argmax and argmin answer the first index, of a NaN if there is one."""
 ScanOp = Literal["sum", "prod", "max", "min"]
 StoreMode = Literal["set", "add"]

@@ -22,7 +22,7 @@ from compiler.measure.kernels import NotAlone, Step
 from compiler.measure.shadows import Shadow, Shadows
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, run_wrapper
-from compiler.runtime.kernels import Unit, library, without_comments
+from compiler.runtime.kernels import Unit, library
 from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
@@ -103,7 +103,7 @@ class EngineGraph:
         self.graph = graph
         self.compiled = compiled
         self.arguments: list[Any] | None = None
-        self._codes: dict[str, str] | None = None
+        self._texts: dict[str, str] | None = None
         self._names = {found[1]: None for found in _CALL.finditer(compiled.artifact.unit)}
 
     def first_call(self, arguments: list[Any]) -> Any:
@@ -116,10 +116,10 @@ class EngineGraph:
     def kernels(self) -> Collection[str]:
         return self._names
 
-    def code(self, kernel: str) -> str:
-        if self._codes is None:
-            self._codes = _codes(self.compiled.artifact.unit, self._names)
-        return self._codes.get(kernel, "")
+    def text(self, kernel: str) -> str:
+        if self._texts is None:
+            self._texts = _texts(self.compiled.artifact.unit, self._names)
+        return self._texts.get(kernel, "")
 
     def run(self, arguments: list[Any]) -> Any:
         return self.compiled.call(arguments)
@@ -209,17 +209,21 @@ _KERNEL = ctypes.CFUNCTYPE(
 )
 
 
-def _codes(unit: str, kernels: Collection[str]) -> dict[str, str]:
-    """Each kernel's functions in a unit: those before it that are no other kernel's are its own."""
+def _texts(unit: str, kernels: Collection[str]) -> dict[str, str]:
+    """Each kernel's functions in a unit, as they were recorded: those before it that are no other
+    kernel's are its own, with the comment above them."""
     found: dict[str, str] = {}
-    parts: list[str] = []
+    start = -1
     for function in _FUNCTION.finditer(unit):
-        parts.append(function[0])
-        name = function[1]
-        if name in kernels:
-            text = re.sub(rf"\b{re.escape(name)}(?=\b|_\d+\b)", "kernel", "\n".join(parts))
-            found[name] = without_comments(text)
-            parts = []
+        if start < 0:
+            start = function.start()
+            while (
+                unit.startswith("//", above := unit.rfind("\n", 0, start - 1) + 1) and above < start
+            ):
+                start = above
+        if function[1] in kernels:
+            found[function[1]] = unit[start : function.end() + 1]
+            start = -1
     return found
 
 

@@ -28,10 +28,16 @@ def whole(graph: CompiledGraph) -> Replay:
     return Replay(run, changed, shadows)
 
 
-def equal_outputs(first: CompiledGraph, second: CompiledGraph) -> tuple[bool | None, float | None]:
+def equal_outputs(
+    first: CompiledGraph, second: CompiledGraph, in_place: bool = True
+) -> tuple[bool | None, float | None]:
     """Whether both graphs answer the same, each for its own arguments, with the same random
     numbers; and where they do not, the largest difference. (None, None) where they answer other
-    tensors: another number of them, or of other shapes."""
+    tensors: another number of them, or of other shapes.
+
+    `in_place`: what is left in the arguments is an answer as well. It is none of a backward graph,
+    which may use the memory of what was saved for it.
+    """
     answers = []
     state = torch.get_rng_state()
     try:
@@ -40,8 +46,8 @@ def equal_outputs(first: CompiledGraph, second: CompiledGraph) -> tuple[bool | N
             _, arguments = _arguments(graph)
             with torch.no_grad():
                 outputs = graph.run(list(arguments))
-            # What it changes in place is an answer as well.
-            answers.append([value for _, value in leaves((outputs, arguments))])
+            answered = (outputs, arguments) if in_place else outputs
+            answers.append([value for _, value in leaves(answered)])
     finally:
         torch.set_rng_state(state)
     return compared(*answers)

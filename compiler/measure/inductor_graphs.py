@@ -20,6 +20,7 @@ from compiler.measure.kernels import NotAlone, Step
 from compiler.measure.shadows import Shadows
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
+_TEXT = re.compile(r"^(\w+) = async_compile\.\w+\(.*?r?'''\n?(.*?)'''", re.MULTILINE | re.DOTALL)
 NEEDS = ("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",)
 
 
@@ -31,8 +32,9 @@ class InductorGraph:
         self.arguments: list[Any] | None = None
         self._call = module.call
         with open(module.__file__, encoding="utf-8") as stream:
-            self._text = stream.read()
-        self._languages = dict(_KERNEL.findall(self._text))
+            text = stream.read()
+        self._languages = dict(_KERNEL.findall(text))
+        self._texts: dict[str, str] = dict(_TEXT.findall(text))
         module.call = self._first_call
 
     def _first_call(self, arguments: list[Any]) -> Any:
@@ -45,11 +47,9 @@ class InductorGraph:
     def kernels(self) -> Collection[str]:
         return self._languages
 
-    def code(self, kernel: str) -> str:
-        found = re.search(
-            rf"^{re.escape(kernel)} = async_compile\.\w+\((.*?)^'''", self._text, re.M | re.S
-        )
-        return found[1].replace(kernel, "kernel") if found else ""
+    def text(self, kernel: str) -> str:
+        text: str = self._texts.get(kernel, "")
+        return text
 
     def run(self, arguments: list[Any]) -> Any:
         return self._call(arguments)

@@ -35,8 +35,8 @@ class CompiledGraph(Protocol):
         """Names of the functions that it calls, library calls left out."""
         ...
 
-    def code(self, kernel: str) -> str:
-        """A kernel's code without its name and comments; "" where that is not known."""
+    def text(self, kernel: str) -> str:
+        """A kernel's text, as `Kernel.text` is of a recording; "" where that is not known."""
         ...
 
     def run(self, arguments: list[Any]) -> Any:

@@ -1,14 +1,16 @@
 """The order of the steps: nests gather into few segments between the calls.
 
-Calls stay in their order (random numbers, side effects). A nest may stand in any gap between two
+A nest may stand in any gap between two
 calls from its last needed call on to the first call that needs it; these intervals are stabbed by
 as few gaps as possible (greedily by their ends, which is optimal). Where that leaves a choice, a
-nest that makes more bytes than it lets go stands late, any other early.
+nest that makes more bytes than it lets go stands late, any other early. Calls stay in their order
+(random numbers, side effects), but for neighbours without effects: those that let go most stand
+first (`releasing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from compiler.loops.graph import Call
@@ -131,3 +133,69 @@ def _delay(
         if growth > 0:
             bound = min([last[place], *(gap[o] for o in graph.after[place] if o in gap)])
             gap[place] = max(g for g in gaps if g <= bound)
+
+
+def releasing(order: Sequence[Run], values: Values, donated: Collection[str]) -> list[Run]:
+    """The same order, but of calls that stand together first those that let go more than they make.
+
+    `donated`: inputs that nobody else holds.
+    """
+    last: dict[str, int] = {}
+    for place, run in enumerate(order):
+        accessed = values.access(run)
+        last.update(dict.fromkeys((*accessed.reads, *accessed.writes), place))
+    kept = (values.inputs.keys() - set(donated)) | values.outputs.keys()
+    found: list[Run] = []
+    start = 0
+    while start < len(order):
+        stop = start
+        calls: list[Call] = []
+        while stop < len(order) and isinstance(call := order[stop], Call) and moves(call, values):
+            calls.append(call)
+            stop += 1
+        if len(calls) < 2:
+            stop = start + 1
+            found.append(order[start])
+        else:
+            dying = {name for name, place in last.items() if place < stop and name not in kept}
+            found += _releasing(calls, values, dying)
+        start = stop
+    return found
+
+
+def moves(call: Call, values: Values) -> bool:
+    """Whether the order of a call and its neighbours shows in nothing but memory."""
+    if call.effect or call.mutates or not call.target.startswith(("aten.", "mkldnn.")):
+        return False
+    names = (*values.access(call).reads, *values.access(call).writes)
+    return not any(values.aliased(name) for name in names)
+
+
+def _releasing(calls: list[Call], values: Values, dying: set[str]) -> list[Call]:
+    """`dying`: what nothing after these calls needs."""
+    left = list(calls)
+    found: list[Call] = []
+    readers: dict[str, int] = {}
+    for call in calls:
+        for name in values.access(call).reads:
+            readers[name] = readers.get(name, 0) + 1
+
+    def weight(call: Call) -> tuple[int, int]:
+        accessed = values.access(call)
+        made = sum(values.number(values.bytes(name)) or 0 for name in accessed.writes)
+        freed = sum(
+            values.number(values.bytes(name)) or 0
+            for name in accessed.reads
+            if name in dying and readers[name] == 1
+        )
+        return max(made - freed, 0), made
+
+    while left:
+        missing = {name for call in left for name in values.access(call).writes}
+        ready = [call for call in left if missing.isdisjoint(values.access(call).reads)]
+        best = min(ready, key=weight)
+        left = [call for call in left if call is not best]
+        found.append(best)
+        for name in values.access(best).reads:
+            readers[name] -= 1
+    return found

@@ -16,8 +16,11 @@ def peak_bytes(
     temporaries: Collection[str],
     placements: Mapping[str, Placement],
     arenas: Mapping[int, int | None] | None = None,
+    donated: Collection[str] = (),
 ) -> int | None:
     """Most bytes of temporaries and outputs at any step; None where a size has no hint.
+
+    With those of the inputs in `donated`, which are there from the start and go when they die.
 
     A segment allocates all that it gives and its arena when it starts, and what dies in it is let
     go when it ends. Without `arenas` (step -> bytes), one is as large as what lives at once in it.
@@ -31,13 +34,17 @@ def peak_bytes(
     change = [0] * (timeline.steps + 2)
     inside = [0] * (len(timeline.runs) + 1)
     for root, end in ends.items():
-        if root in values.inputs or root not in timeline.values:
+        given = root in donated
+        if root not in timeline.values or (root in values.inputs and not given):
             continue
         life = timeline.values[root]
         size = values.number(values.bytes(root))
         if size is None:
             return None
-        if root in temporaries:
+        if given:
+            change[0] += size
+            change[end + 1] -= size
+        elif root in temporaries:
             inside[life.first] += size
             inside[lasts[root] + 1] -= size
         else:

@@ -12,7 +12,7 @@ from compiler.loops.sizes import Size
 from compiler.memory.accesses import Values
 from compiler.memory.arena import Arena, Temporary, aligned, pack
 from compiler.memory.lifetimes import Timeline
-from compiler.memory.order import Run, gathered
+from compiler.memory.order import Run, gathered, releasing
 from compiler.memory.peak import peak_bytes, total_bytes
 from compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
 from compiler.memory.reuse import OWN, REUSE, Reuse, decide
@@ -82,8 +82,8 @@ def _ordered(
 ) -> Timeline:
     """The order with the least memory at its peak; of about equal ones, with fewest segments."""
     orders: dict[str, list[Run]] = {
-        EARLY: gathered(program.steps, values, lazy=False),
-        LATE: gathered(program.steps, values, lazy=True),
+        EARLY: releasing(gathered(program.steps, values, lazy=False), values, donated),
+        LATE: releasing(gathered(program.steps, values, lazy=True), values, donated),
         AS_FUSED: list(program.steps),
     }
     lines: dict[str, Timeline] = {}
@@ -122,7 +122,7 @@ def _peak(timeline: Timeline, values: Values, donated: Collection[str]) -> int:
     """With reuse as it would be by default; 0 for all orders where sizes have no hints."""
     temporaries = _temporaries(timeline, values)
     placements = _placements(timeline, values, temporaries, donated, None)
-    return peak_bytes(timeline, values, temporaries, placements) or 0
+    return peak_bytes(timeline, values, temporaries, placements, donated=donated) or 0
 
 
 def _segments(timeline: Timeline) -> int:

@@ -33,7 +33,7 @@ def command(file: Path, predict: bool) -> int:
 
     gc.freeze()
     gc.enable()
-    return run(file, predict)
+    return run(file, predict=predict)
 
 
 def check(file: Path) -> None:

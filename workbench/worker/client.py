@@ -26,7 +26,7 @@ from compiler.trace.records import (
     Waiting,
 )
 from workbench.worker.child import Child
-from workbench.worker.protocol import Job
+from workbench.worker.protocol import Job, plain
 from workbench.worker.trace_file import OnRecord, TraceFile
 
 _STOP_SECONDS = 3.0
@@ -127,6 +127,7 @@ class Driver:
         self._waits = 0
         self._stage: Stage = "load"
         self._ended = threading.Event()
+        self._closing = threading.RLock()
         self._thread = threading.Thread(target=self._drive, name="tcw driver", daemon=True)
 
     @classmethod
@@ -154,6 +155,7 @@ class Driver:
             if isinstance(command, SetBreakpoints):
                 self._breakpoints = command
             elif isinstance(command, Rerun):
+                command = msgspec.structs.replace(command, settings=plain(command.settings))
                 self._rerun = command
             if self._child is None:
                 self._idle.put(command)
@@ -161,8 +163,11 @@ class Driver:
                 self._child.send(_encode(command) + b"\n")
 
     def note(self, note: Note) -> None:
-        """Keep a reader's words in the trace; `on_record` gets them in the calling thread."""
-        self._file.emit(note)
+        """Keep a reader's words in the trace; `on_record` gets them in the calling thread. Nothing
+        happens once the recording has ended."""
+        with self._closing:
+            if not self._ended.is_set():
+                self._file.emit(note)
 
     def stop(self) -> None:
         """End the recording and its worker; `join` waits until that is done."""
@@ -187,7 +192,13 @@ class Driver:
                 again = None if self._stopping.is_set() else self._next_run()
                 if again is None:
                     break
-                settings = msgspec.structs.replace(again.settings, record="steps", timeout=None)
+                settings = msgspec.structs.replace(
+                    again.settings,
+                    record="steps",
+                    timeout=None,
+                    file=self._settings.file,
+                    arguments=self._settings.arguments,
+                )
                 job = Job.of(
                     settings,
                     self._file.started,
@@ -198,10 +209,11 @@ class Driver:
         except BaseException as error:
             self.error = error
         finally:
-            with contextlib.suppress(Exception):
-                self.end = _ended(self._file, end)
-            self._file.close()
-            self._ended.set()
+            with self._closing:
+                with contextlib.suppress(Exception):
+                    self.end = _ended(self._file, end)
+                self._file.close()
+                self._ended.set()
 
     def _work(self, job: Job) -> End:
         """One worker, from its start to its end."""

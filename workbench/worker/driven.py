@@ -58,11 +58,13 @@ class Pristine:
     sets: list[InputSet]
     generators: RandomState
     """As they were when the file had been loaded."""
+    shared: bool = False
+    """It cannot be copied: it is the one that a run has used."""
 
     def copy(self) -> Loaded:
-        """The model as it was, with the generators put back. Raises what copying raises."""
+        """The model as it was, with the generators put back."""
         self.generators.restore()
-        return Loaded(copy.deepcopy(self.model), self.sets)
+        return Loaded(self.model if self.shared else copy.deepcopy(self.model), self.sets)
 
 
 class Driven:
@@ -110,7 +112,14 @@ class Driven:
     def _begin(self, number: int, rerun: Rerun) -> None:
         """As if nothing had been compiled yet, with other settings."""
         recorder = self.recorder
-        recorder.begin_run(msgspec.structs.replace(rerun.settings, record="steps"))
+        recorder.begin_run(
+            msgspec.structs.replace(
+                rerun.settings,
+                record="steps",
+                file=recorder.settings.file,
+                arguments=recorder.settings.arguments,
+            )
+        )
         _forget_compiled(recorder.settings)
         run = run_record(number, recorder.settings, rerun)
         recorder.emit(run)
@@ -188,8 +197,9 @@ class Driven:
         recorder = self.recorder
         settings = msgspec.structs.replace(recorder.settings, overrides=dict(recorder.overrides))
         reference = session.done[0].reference if session.done else None
-        key = (settings.model, settings.inputs)
-        pristine = self._pristine.get(key)
+        pristine = self._pristine.get((settings.model, settings.inputs))
+        if pristine is None:
+            pristine = Pristine(session.given, session.sets, RandomState.now(), shared=True)
         self.finished[number] = FinishedRun(
             number=number,
             settings=settings,
@@ -199,9 +209,7 @@ class Driven:
             records=tuple(recorder.run or ()),
             kept=dict(recorder.kept),
             status=ended[0],
-            compile_again=(
-                (lambda: self._compile_again(settings, pristine)) if pristine is not None else None
-            ),
+            compile_again=lambda: self._compile_again(settings, pristine),
         )
         for old in sorted(self.finished)[1 : -KEPT_RUNS + 1]:
             del self.finished[old]

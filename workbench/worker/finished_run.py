@@ -35,7 +35,8 @@ class FinishedRun:
     """How it ended, as `End.status`; only an `ok` run can be timed whole."""
     compile_again: Callable[[], dict[Engine, Model]] | None = None
     """Compiles and calls all input sets once more, unrecorded and with this run's settings and
-    overrides, from a copy of the model as it was before the run. The compiled models (engine ->
+    overrides, from a copy of the model as it was before the run, or from the run's own model where
+    it cannot be copied. The compiled models (engine ->
     model) stay callable next to those of another run that was compiled again after it, until
     Dynamo is reset. Call `torch._dynamo.reset()` before the first of them. None where the run did
     not get that far."""

@@ -15,6 +15,15 @@ DUMP_SIGNAL = signal.SIGRTMAX - 2
 """Makes the worker's main thread write where it is; a number that programs do not use."""
 
 
+def plain(settings: Settings) -> Settings:
+    """The settings with names that JSON can carry."""
+    return msgspec.structs.replace(
+        settings,
+        file=clean(settings.file),
+        arguments=tuple(clean(argument) for argument in settings.arguments),
+    )
+
+
 class Job(Part):
     """The first line of the command pipe."""
 
@@ -42,19 +51,14 @@ class Job(Part):
         rerun: Rerun | None = None,
     ) -> Job:
         """The job of recording with these settings."""
-        plain = msgspec.structs.replace(
-            settings,
-            file=clean(settings.file),
-            arguments=tuple(clean(argument) for argument in settings.arguments),
-        )
         return cls(
-            settings=plain,
+            settings=plain(settings),
             started=started,
             file=os.fsencode(settings.file),
             arguments=tuple(os.fsencode(argument) for argument in settings.arguments),
             driven=driven,
             first_run=first_run,
-            rerun=rerun,
+            rerun=rerun and msgspec.structs.replace(rerun, settings=plain(rerun.settings)),
         )
 
     def exact_settings(self) -> Settings:

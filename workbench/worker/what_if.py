@@ -7,6 +7,7 @@ whole compiled graph is timed; whole calls are timed when they are asked for.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+from torch._dynamo import convert_frame
 
 from compiler.control.recorder import Recorder
 from compiler.measure.engine_graphs import engine_graphs
@@ -23,9 +25,11 @@ from compiler.measure.kernels import CompiledGraph, NotAlone, Replay, captured
 from compiler.measure.leaves import leaves
 from compiler.measure.pairs import Paired, all_in_turn, in_turn
 from compiler.measure.shadows import TooLarge
+from compiler.runtime.kernels import without_comments
 from compiler.trace import matching
 from compiler.trace.matching import Match, base_graph
 from compiler.trace.records import Kernel, Progress, SchedulerNode, WhatIf
+from compiler.trace.writer import text_hash
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.finished_run import FinishedRun
 from workbench.worker.ourselves import unrecorded
@@ -39,6 +43,9 @@ LEAST_SECONDS = 0.2
 """A pair gets this much even where that is spent."""
 SETS = 8
 """Input sets of which whole calls are timed."""
+
+BACKWARD = "/backward"
+"""In the id of a backward graph."""
 
 GRAPHS = "graphs"
 """Where a finished run keeps its compiled graphs, in `FinishedRun.kept`."""
@@ -142,17 +149,27 @@ def _graphs_and_kernels(
 
 def compiled_graphs(run: FinishedRun) -> Graphs:
     """The graphs of a run as they can be called, with the arguments of their first call; compiled
-    again where that was not done yet."""
+    again where that was not done yet. Dynamo forgets what it had compiled."""
     known: Graphs | None = run.kept.get(GRAPHS)
-    if known is not None:
-        return known
+    if known is None:
+        torch._dynamo.reset()
+        _compile_again(run)
+        known = run.kept[GRAPHS]
+    return known
+
+
+def _compile_again(run: FinishedRun) -> Model:
+    """Compile a run once more, next to what is compiled already, and keep its graphs.
+
+    Raises `NotAlone` where it became other code than the run recorded.
+    """
     assert run.compile_again is not None
-    torch._dynamo.reset()
+    # Ids of decisions hold those of compiles: they are counted as they were in the run.
+    convert_frame.FRAME_COMPILE_COUNTER.clear()
     with inductor_graphs() as of_inductor, engine_graphs() as of_engine:
-        run.compile_again()
-    found: list[CompiledGraph] = [*of_inductor, *of_engine]
-    graphs = run.kept[GRAPHS] = _named(run, found)
-    return graphs
+        models = run.compile_again()
+    run.kept[GRAPHS] = _named(run, [*of_inductor, *of_engine])
+    return next(iter(models.values()))
 
 
 def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
@@ -163,14 +180,18 @@ def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
         if not kernel.predicted:
             own = names.setdefault(base_graph(kernel.graph), set())
             own |= {kernel.name} if kernel.language != "aten" else set()
+    texts = {(base_graph(k.graph), k.name): k.text for k in run.all(Kernel)}
     graphs: Graphs = {}
     free = list(found)
     for id, wanted in names.items():
         alike = [graph for graph in free if set(graph.kernels) == wanted]
         alike = alike or [graph for graph in free if wanted and wanted <= set(graph.kernels)]
-        if alike:
-            graphs[id] = alike[0]
-            free.remove(alike[0])
+        same = [g for g in alike if all(text_hash(g.text(k)) == texts[id, k] for k in wanted)]
+        if not same and wanted:
+            raise NotAlone(f"run {run.number} compiled again made other code of {id}")
+        if same:
+            graphs[id] = same[0]
+            free.remove(same[0])
     return graphs
 
 
@@ -197,7 +218,12 @@ def _code(kernel: Kernel, graphs: Graphs) -> str:
     graph = graphs.get(base_graph(kernel.graph))
     if kernel.language == "aten" or graph is None:
         return kernel.text or kernel.name
-    return graph.code(kernel.name) or kernel.text
+    return _compared(graph.text(kernel.name), kernel.name) or kernel.text
+
+
+def _compared(text: str, name: str) -> str:
+    """What has to be equal for two kernels to be the same: all but the name and the comments."""
+    return without_comments(re.sub(rf"\b{re.escape(name)}(?=\b|_\d+\b)", "kernel", text))
 
 
 def _kernels(
@@ -227,7 +253,7 @@ def _kernels(
                 _replay(graph, kernels)
                 for graph, kernels in ((one, match.before), (two, match.after))
             ]
-            equal, error = equal_outputs(one, two)
+            equal, error = equal_outputs(one, two, BACKWARD not in match.graph)
             with budget.spent():
                 found = in_turn(sides[0].prepare, sides[1].prepare, budget.of_one(waiting))
     except Exception as problem:
@@ -265,7 +291,7 @@ def _graph(
     try:
         with unrecorded(recorder):
             one, two = _both(name, base, run, first, second)
-            equal, error = equal_outputs(one, two)
+            equal, error = equal_outputs(one, two, BACKWARD not in name)
             sides = whole(one), whole(two)
             with budget.spent():
                 found = in_turn(sides[0].prepare, sides[1].prepare, budget.of_one(waiting))
@@ -277,10 +303,7 @@ def _graph(
 def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
     recorder.emit(Progress(stage="run", activity="compiling both runs again, to time whole calls"))
     torch._dynamo.reset()
-    models: list[Model] = []
-    for one in (base, run):
-        assert one.compile_again is not None
-        models.append(next(iter(one.compile_again().values())))
+    models = [_compile_again(one) for one in (base, run)]
     recorder.emit(Progress(stage="run", activity="timing whole calls of both runs"))
     modes = base.settings.grad, run.settings.grad
     sets = list(zip(base.sets, run.sets, strict=False))[:SETS]

@@ -60,6 +60,8 @@ def reduce(op: str, rows: Value, dtype: str) -> Value:
     """`rows` of shape (kept, reduced) -> (kept,), accumulated in the dtype of `rows`."""
     if op in ("sum", "prod"):
         result = getattr(torch, op)(rows, dim=1, dtype=rows.dtype)
+    elif op == "exp_sum":
+        result = (rows - rows.amax(1, keepdim=True)).exp().sum(1)
     elif op in ("max", "min"):
         result = getattr(torch, f"a{op}")(rows, dim=1)
     elif op in ("any", "all"):

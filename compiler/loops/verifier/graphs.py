@@ -141,6 +141,8 @@ def check_reduction(op: str, dtype: str, where: str) -> None:
     """What argmax, any and such answer."""
     expected = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool"}.get(op, dtype)
     require(dtype == expected, where, f"{op} answers {expected}, not {dtype}")
+    if op == "exp_sum":
+        require(dtype in ("float32", "float64"), where, f"{op} answers a wide float, not {dtype}")
 
 
 def _check_store(node: Store, space: Space, numbers: Numbers, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,24 @@ def integers(dtype: torch.dtype) -> dict[str, Case]:
     }
 
 
+def odd_rows(size: int) -> torch.Tensor:
+    """What a sum of exponentials has to come through: NaN, infinities, an ascending row."""
+    x = torch.randn(9, size)
+    x[0, 5] = math.nan
+    x[1, 7] = math.inf
+    x[2] = -math.inf
+    x[3, : size // 2] = -math.inf
+    x[4], x[5] = 3e38, -3e38
+    x[6, 0], x[6, -1] = math.nan, math.inf
+    x[7] = x[7].sort().values * 30
+    return x
+
+
+def maximum_too(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    top = x.amax(-1, keepdim=True)
+    return top, (x - top).exp().sum(-1)
+
+
 def mixed() -> dict[str, Case]:
     """Masks, indices, scatters, views, sizes of one and zero."""
     r = torch.randn
@@ -112,5 +131,10 @@ def mixed() -> dict[str, Case]:
         "standardised": (lambda x: (x - x.mean()) / x.std(), (r(300, 700),)),
         "log of a sum": (lambda x: x.logsumexp(0), (r(300, 70),)),
         "a row longer than L1": (lambda x: torch.softmax(x * 2, -1), (r(3, 40013),)),
+        "an online sum": (lambda x: x.log_softmax(-1), (r(3, 5003),)),
+        "an online sum of 16 bits": (lambda x: x.log_softmax(-1), (r(3, 4096).bfloat16(),)),
+        "online sums of odd rows": (lambda x: x.log_softmax(-1), (odd_rows(2500),)),
+        "a far row": (lambda x: (x * 2).softmax(-1), (r(4, (1 << 18) + 5),)),
+        "a maximum that is read too": (maximum_too, (odd_rows(2500),)),
         "short rows": (lambda x: (x.sum(-1), x.softmax(-1)), (r(500, 3),)),
     }

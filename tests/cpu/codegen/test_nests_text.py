@@ -29,6 +29,11 @@ def test_softmax(golden) -> None:
     golden("codegen/softmax.cpp", words)
 
 
+def test_online_sum(golden) -> None:
+    words = text(lambda x: x.log_softmax(-1), torch.randn(64, 5000), comment="y = log_softmax(x)")
+    golden("codegen/online_sum.cpp", words)
+
+
 def test_layer_norm(golden) -> None:
     x, w = torch.randn(2048, 1024), torch.randn(1024)
     words = text(lambda x, w: F.layer_norm(x, (1024,), w, w), x, w, comment="y = self.norm(x)")

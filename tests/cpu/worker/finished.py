@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import copy
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import msgspec
 import torch
 
 from compiler import pipeline
 from compiler.control.recorder import Recorder
-from compiler.trace.records import AnyRecord, Run, Settings
+from compiler.trace.records import AnyRecord, Engine, Run, Settings
 from compiler.trace.writer import TraceWriter
-from workbench.worker.backends import compiled, register
-from workbench.worker.finished_run import NOT_KEPT, FinishedRun
+from workbench.worker.backends import alone, register
+from workbench.worker.finished_run import FinishedRun
 from workbench.worker.inputs import InputSet
+from workbench.worker.notes import NOT_KEPT
 from workbench.worker.runs import Model, prepare
 
 _decode = msgspec.json.Decoder(AnyRecord).decode
@@ -36,9 +40,12 @@ class Trace:
 
 @contextmanager
 def _without_caches() -> Iterator[None]:
-    """As in a worker, which begins with caches of its own; and no code of another copy is met."""
-    torch._dynamo.reset()
-    with torch._inductor.config.patch(force_disable_caches=True):
+    """Nothing is served that another run has made."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, {"TCW_CACHE_DIR": folder}),
+        torch._inductor.config.patch(force_disable_caches=True),
+    ):
         yield
 
 
@@ -60,10 +67,13 @@ def finished(
         recorder.quiet = quiet
         with pipeline.recording(recorder), _without_caches():
             register(chosen)
-            made = compiled(copy.deepcopy(model), chosen, chosen.engine)  # type: ignore[arg-type]
+            engine: Engine = "tcw" if chosen.engine == "tcw" else "inductor"
+            backend = alone(chosen, engine)
+            made = torch.compile(copy.deepcopy(model), backend=backend, dynamic=chosen.dynamic)
+            torch._dynamo.reset_code_state()
             for one in inputs:
                 prepare(made, one, chosen.grad)()
-        return {chosen.engine: made}
+        return {engine: made}
 
     torch._dynamo.reset()
     recorder.start_over()

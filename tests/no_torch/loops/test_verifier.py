@@ -156,6 +156,7 @@ NESTS: list[tuple[str, Callable[[Nest], Nest]]] = [
     ("which it writes at other addresses", add(write(Read("div", Address((5, -1), 4), "float32")))),
     ("stands in value graphs only", add(write(X))),
     ("argmax answers int64", change(0, op="argmax")),
+    ("exp_sum answers a wide float", change(0, op="exp_sum", dtype="bfloat16")),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -161,6 +162,28 @@ def test_a_large_value_is_made_late() -> None:
     assert early.peak_bytes is not None
     assert made.peak_bytes is not None
     assert early.peak_bytes > made.peak_bytes
+
+
+@pytest.mark.parametrize("target", ["aten.mm.default", "mine.matmul.default"])
+def test_of_neighbouring_calls_the_one_that_lets_go_more_stands_first(target: str) -> None:
+    steps = (
+        mm("gradient", "x"),
+        mm("wide", "gradient", target=target),
+        mm("weight", "gradient", "saved", target=target),
+        loop("wide weight", "out"),
+    )
+    program = small(*steps, outputs=("out",))
+    graph = program.graph
+    graph = replace(graph, nodes=[source("saved", (64 * ROWS,)), *graph.nodes])
+    graph = replace(graph, parameters=[*graph.parameters, "saved"])
+    made = planned(replace(program, graph=graph), donated=("saved",))
+    moved = ["gradient", "weight", "wide", "segment_0"]
+    known = target.startswith("aten")
+    assert [s.run.name for s in made.steps] == (moved if known else program_order(steps))
+
+
+def program_order(steps: Sequence[Nest | Call]) -> list[str]:
+    return [*(step.name for step in steps if isinstance(step, Call)), "segment_0"]
 
 
 def test_a_reuse_is_a_decision_with_its_reason() -> None:

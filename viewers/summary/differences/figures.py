@@ -21,6 +21,7 @@ from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary
 from viewers.summary.differences.kernels import CALLS
+from viewers.summary.differences.overrides import settings_of
 from viewers.summary.recompiles import RecompileCause
 
 Unit = Literal["count", "bytes", "seconds", "error"]
@@ -86,8 +87,8 @@ def _words(value: Any) -> str:
 
 def engines_of(*recordings: Recording) -> tuple[str, ...]:
     """The engine of each."""
-    starts = (recording.start for recording in recordings)
-    return tuple(start.settings.engine if start else "" for start in starts)
+    found = (settings_of(recording) for recording in recordings)
+    return tuple(settings.engine if settings else "" for settings in found)
 
 
 def figures(base: Recording, run: Recording, before: Summary, after: Summary) -> tuple[Figure, ...]:

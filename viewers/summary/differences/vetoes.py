@@ -8,6 +8,7 @@ from compiler.trace.matching import base_graph
 from compiler.trace.records import FusionGroups, SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.differences.kernels import CALLS
+from viewers.summary.differences.overrides import settings_of
 
 APART = "apart"
 
@@ -27,12 +28,12 @@ class Veto:
 
 def vetoes_of(run: Recording) -> tuple[Veto, ...]:
     """Every veto among the run's overrides."""
-    start = run.start
-    if start is None:
+    settings = settings_of(run)
+    if settings is None:
         return ()
     return tuple(
         _veto(run, id)
-        for id, choice in start.settings.overrides.items()
+        for id, choice in settings.overrides.items()
         if choice == APART and "/fuse/" in id
     )
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.names import base_name
+from compiler.codegen.cpp.nests.online import has_online_sum
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.quick import quick_max
 from compiler.codegen.cpp.nests.schedule import Schedule
@@ -25,6 +26,11 @@ from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Reduction, ScanAlong
 from compiler.loops.sizes import Size, c_expression, multiply
+
+LARGEST = {"float32": 3.4028234663852886e38}
+ROOM = 2.0
+"""The top of an `exp_sum` is raised to so much above what is there, so that it is raised rarely,
+also by a row that ascends. With more, the difference to the top would lose bits."""
 
 ARG = {"argmax": "max", "argmin": "min"}
 
@@ -58,15 +64,21 @@ class Accumulator:
     """The scope in which its registers start anew, if it has any."""
     guard: str = ""
     """A condition that is true once for each element of its domain, where the loops have more."""
+    tops: list[str] = field(default_factory=list)
+    """Of an `exp_sum`: what each of its registers is relative to, the same in every lane."""
 
     def parameters(self, lanes: Lanes) -> list[str]:
         """Of a step's function: the registers that it adds to."""
-        if not self.names:
-            return []
-        return [f"{lanes.type(self.dtype)}& {self.names[0].removesuffix('_0')}_"]
+        chains = (names for names in (self.names, self.tops) if names)
+        return [f"{lanes.type(self.dtype)}& {within(names, None)}" for names in chains]
 
     def arguments(self, place: int) -> list[str]:
-        return [self.names[place]] if self.names else []
+        return [names[place] for names in (self.names, self.tops) if names]
+
+
+def within(names: list[str], place: int | None) -> str:
+    """The register of a step; None: as the step's function calls it."""
+    return f"{names[0].removesuffix('_0')}_" if place is None else names[place]
 
 
 class Accumulators:
@@ -90,6 +102,11 @@ class Accumulators:
         self.kept: dict[str, Array] = {}
         self.vector = scratch.vocabulary.lanes(schedule.lanes)
         self.scalar = scratch.vocabulary.lanes(1)
+        self.maxima = {
+            s.expression: s.name
+            for s in facts.nest.statements
+            if isinstance(s, Reduction) and s.op == "max"
+        }
         self._carries: dict[str, Array | str] = {}
         self._block: list[Accumulator] = []
         self._block_scope: Scope | None = None
@@ -171,7 +188,10 @@ class Accumulators:
 
     def _op(self, statement: Reduction) -> str:
         """The operation; one that may lose NaN where all that it feeds carries it on."""
-        return "max_quick" if quick_max(self.facts, statement) else statement.op
+        if statement.op == "exp_sum":
+            return "sum"
+        quick = quick_max(self.facts, statement) or has_online_sum(self.facts, statement)
+        return "max_quick" if quick else statement.op
 
     def declare(self, accumulator: Accumulator, holder: Scope, steps: int) -> None:
         """Registers in the scope where they start anew, unless each lane has its own result."""
@@ -195,6 +215,12 @@ class Accumulators:
         accumulator.names = [f"{base}_{place}" for place in range(steps)]
         declared = ", ".join(f"{name} = {start}" for name in accumulator.names)
         holder.code.add(f"{kind} {declared};")
+        if accumulator.statement.op == "exp_sum":
+            accumulator.tops = [f"{base}_{place}_top" for place in range(steps)]
+            # finite, so that -inf minus the maximum of nothing but -inf is no NaN
+            start = lanes.constant(-LARGEST[dtype], dtype)
+            declared = ", ".join(f"{name} = {start}" for name in accumulator.tops)
+            holder.code.add(f"{kind} {declared};")
         if op in ARG:
             index = lanes.index_dtype
             name = f"{base}_at"
@@ -203,6 +229,9 @@ class Accumulators:
 
     def update(self, accumulator: Accumulator, scope: Scope, place: int | None) -> None:
         """Add one element, or one vector of them."""
+        if accumulator.tops:
+            self._update_relative(accumulator, scope, place)
+            return
         statement, dtype = accumulator.statement, accumulator.dtype
         value = self.values.of(statement.expression, scope)
         lanes = scope.lanes
@@ -212,9 +241,7 @@ class Accumulators:
         if scope.count is not None and across:
             value = lanes.select_lanes(value, lanes.identity(operation, dtype), scope.count, dtype)
         if accumulator.names:
-            name = accumulator.names[place or 0]
-            if place is None:
-                name = f"{accumulator.names[0].removesuffix('_0')}_"
+            name = within(accumulator.names, place)
             if accumulator.op in ARG:
                 value = self._variable(value, dtype, scope)
                 at = self._variable(self._flat_index(statement, scope), lanes.index_dtype, scope)
@@ -228,6 +255,34 @@ class Accumulators:
             return
         assert accumulator.array
         self._update_array(accumulator, value, scope)
+
+    def _update_relative(self, accumulator: Accumulator, scope: Scope, place: int | None) -> None:
+        """Add exp(x - top); where x is greater, first raise the top and rescale the sum."""
+        dtype, lanes = accumulator.dtype, scope.lanes
+        value = self.values.of(accumulator.statement.expression, scope)
+        if scope.count is not None:
+            value = lanes.select_lanes(value, lanes.identity("max", dtype), scope.count, dtype)
+        value = self._variable(value, dtype, scope)
+        part, top = within(accumulator.names, place), within(accumulator.tops, place)
+        greater = lanes.apply("gt", (value, top), (dtype, dtype), "bool")
+        raised = self.values.names.new("raised")
+        highest = lanes.broadcast(lanes.reduce("max_quick", value, dtype), dtype)
+        room = lanes.constant(ROOM, dtype)
+        rescale = Code()
+        text = lanes.apply("add", (highest, room), (dtype, dtype), dtype)
+        rescale.add(f"const {lanes.type(dtype)} {raised} = {text};")
+        rescale.add(f"{part} = {part} * {self._power(top, raised, dtype, lanes)};")
+        rescale.add(f"{top} = {raised};")
+        scope.code.enclose(f"if ({lanes.reduce('any', greater, 'bool')})", rescale)
+        text = f"{part} = {part} + {self._power(value, top, dtype, lanes)};"
+        scope.code.add(text, accumulator.statement.origins)
+
+    def _power(
+        self, value: str, top: str, dtype: str, lanes: Lanes, op: str = "exp_nonpositive"
+    ) -> str:
+        """exp(value - top), by default of a value that is at most the top."""
+        difference = lanes.apply("sub", (value, top), (dtype, dtype), dtype)
+        return lanes.apply(op, (difference,), (dtype,), dtype)
 
     def _update_array(self, accumulator: Accumulator, value: str, scope: Scope) -> None:
         statement, dtype, lanes = accumulator.statement, accumulator.dtype, scope.lanes
@@ -301,6 +356,13 @@ class Accumulators:
             self._flush_index(accumulator, name, scope)
             return
         parts = list(accumulator.names)
+        if accumulator.tops:
+            maximum = self.maxima[statement.expression]
+            most = lanes.broadcast(self.values.name(("total", maximum), maximum), dtype)
+            parts = [
+                f"{part} * {self._power(top, most, dtype, lanes, 'exp')}"
+                for part, top in zip(parts, accumulator.tops, strict=True)
+            ]
         while len(parts) > 1:
             parts = [
                 lanes.combine(accumulator.op, parts[i], parts[i + 1], dtype)

@@ -17,6 +17,7 @@ from compiler.codegen.cpp.nests.accumulators import ARG, Rider
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.online import online
 from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
@@ -87,9 +88,11 @@ class Phases:
     def _phase(self, nest: Nest, choose: NestChooser | None) -> Phase:
         nest = with_invariants(nest)
         facts = Facts(nest)
-        phase = Phase(
-            nest, facts, schedule(facts, self.isa, choose), is_small(facts), choose=choose
-        )
+        plan, small = schedule(facts, self.isa, choose), is_small(facts)
+        walked = online(facts, plan)
+        if walked is not nest:
+            nest, facts = walked, Facts(walked)
+        phase = Phase(nest, facts, plan, small, choose=choose)
         if choose is not None:
             work = work_of(facts)
             one = questions.threads(choose, phase.small, work, SMALL)

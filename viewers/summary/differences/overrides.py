@@ -1,0 +1,36 @@
+"""What a run was asked for: its settings, and the choices made on the way."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from msgspec import structs
+
+from compiler.trace.records import Resumed, Run, Settings, Waiting
+from viewers.recording import Recording
+
+
+def settings_of(recording: Recording) -> Settings | None:
+    """The run's settings, with the overrides that were chosen while it waited as well."""
+    run, start = recording.last(Run), recording.start
+    settings = run.settings if run else start.settings if start else None
+    if settings is None:
+        return None
+    chosen = {**settings.overrides, **_chosen(recording)}
+    found: Settings = structs.replace(settings, overrides=chosen)
+    return found
+
+
+def _chosen(recording: Recording) -> dict[str, str]:
+    """Decision id -> the answer with which a person let the compile go on."""
+    found: dict[str, str] = {}
+    waits = [one for one in recording.records if isinstance(one, (Waiting, Resumed))]
+    for wait, answer in pairwise(waits):
+        if (
+            isinstance(wait, Waiting)
+            and wait.decision
+            and isinstance(answer, Resumed)
+            and answer.choice
+        ):
+            found[wait.decision] = answer.choice
+    return found
