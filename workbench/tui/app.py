@@ -57,7 +57,7 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path, predict: bool = False, theme: ThemeName | None = None) -> int:
+def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr

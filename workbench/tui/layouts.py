@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
-from workbench.tui.notes import Noting
+from workbench.tui.deciding import Deciding
 from workbench.tui.overlay import Choice
 from workbench.tui.pane import PaneView
 
@@ -25,7 +25,7 @@ def title_of(pane: str) -> str:
     return TITLES.get(pane, pane)
 
 
-class Layouts(Noting):
+class Layouts(Deciding):
     """Panes put, closed and sized by the reader."""
 
     def arrangement(self, name: str) -> Arrangement:

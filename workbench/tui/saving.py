@@ -9,11 +9,11 @@ from pathlib import Path
 
 from viewers.drawing.export import FORMATS, ExportError, export, suggested
 from viewers.plain import plain
-from workbench.tui.layouts import Layouts
+from workbench.tui.notes import Noting
 from workbench.tui.picture import picture
 
 
-class Saving(Layouts):
+class Saving(Noting):
     """`x` saves what is looked at, under a name that is asked for."""
 
     def do_export(self) -> None:
