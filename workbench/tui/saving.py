@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from viewers.drawing.export import FORMATS, ExportError, export, suggested
-
 from viewers.plain import plain
 from workbench.tui.layouts import Layouts
 from workbench.tui.picture import picture
