@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from workbench.tui.deciding import Deciding
+from workbench.tui.layouts import Layouts
 
 
-class Presenting(Deciding):
+class Presenting(Layouts):
     """`p`: no spine, no timeline, no ids; a few lines of source, two panes, twice the space."""
 
     async def do_presenter(self) -> None:
