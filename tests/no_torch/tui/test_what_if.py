@@ -79,6 +79,8 @@ async def test_what_was_not_measured_says_why(open_trace: Open, runs_file: Path)
 
 async def test_a_run_that_is_compared_with_none(open_trace: Open, runs_file: Path) -> None:
     async with open_trace(runs_file) as reader:
+        await reader.press("T")
+        assert "run 1 of 2" in reader.lines()[0]
         await reader.go("what-if")
         assert "this run is compared with no other" in reader.text()
 
