@@ -1,6 +1,7 @@
 """Run time and peak memory: our engine against Inductor, in the same process, call by call.
 
     python benchmarks/engine_speed.py [--threads 1] [--only NAME] [--kernels | --models] [--pooled]
+                                      [--times]
 
 Both sides run through torch.compile, interleaved in rounds that alternate which comes first. Each
 time is the lower quartile of the rounds: what others on the machine take from a round only makes it
@@ -167,6 +168,7 @@ def main() -> None:
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--models", action="store_true")
     parser.add_argument("--pooled", action="store_true", help="allocators as shipped")
+    parser.add_argument("--times", action="store_true", help="run time alone, no peak memory")
     parser.add_argument("--peaks", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=2.0, help="for each row")
     arguments = parser.parse_args()
@@ -180,7 +182,7 @@ def main() -> None:
     if arguments.peaks:
         print_peaks(chosen)
         return
-    peaks = peaks_of_a_process_of_its_own()
+    peaks = {} if arguments.times else peaks_of_a_process_of_its_own()
     clock = time.thread_time if arguments.threads == 1 else time.perf_counter
     print(f"{arguments.threads} thread(s); milliseconds, lower quartiles of {clock.__name__}")
     print(
@@ -194,10 +196,11 @@ def main() -> None:
         ratio = statistics.median(ratios)
         quarters = statistics.quantiles(ratios, n=4)
         found[kind].append(ratio)
+        peak = {side: bytes / 1e6 for side, bytes in peaks.get(name, {}).items()}
+        memory = f"{peak['inductor']:18.2f} {peak['tcw']:7.2f}" if peak else ""
         print(
             f"{name:36} {times['inductor'] * 1e3:9.4f} {times['tcw'] * 1e3:9.4f} {ratio:6.2f}x"
-            f"  {quarters[0]:.2f}-{quarters[2]:.2f}   {peaks[name]['inductor'] / 1e6:18.2f} "
-            f"{peaks[name]['tcw'] / 1e6:7.2f}",
+            f"  {quarters[0]:.2f}-{quarters[2]:.2f}   {memory}",
             flush=True,
         )
     for kind, ratios in found.items():

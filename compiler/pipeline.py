@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
-from compiler.control.decisions import Decided, Decision, Gate
-from compiler.control.hooks import Hook, install_all
+from compiler.control.decisions import Decided, Decision, Gate, engine_of
+from compiler.control.hooks import Hook, Uninstall, install_all, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 from compiler.engine.recording import listening
@@ -48,16 +48,20 @@ def recording(
         for hook in HOOKS
         if reached(hook.stage, settings.until) and (hook is not GPU or settings.device == "cuda")
     ]
-    installed, uninstall = install_all(wanted, recorder)
-    if missing := why_not(settings, installed):
-        recorder.warn_once(missing, asked=True)
+    uninstall: Uninstall = undo_all([])
     try:
         with listening(recorder, gate):
+            installed, uninstall = install_all(wanted, recorder)
+            if missing := why_not(settings, installed):
+                recorder.warn_once(missing, asked=True)
             yield tuple(installed)
     finally:
         uninstall()
         for id, closest in gate.unknown():
+            engine = engine_of(id)
             near = f"; the closest is {closest}" if closest else ""
+            if not near and engine != settings.engine != "both":
+                near = f"; it is about the {engine} engine"
             recorder.warn_once(f"override {id} met no decision{near}", asked=True)
         for one in gate.refused():
             recorder.warn_once(

@@ -245,7 +245,7 @@ class Inductor:
         out.add(Lowered(graph=graph, node=order[-1], target=target, ir=ir, operations=(name,)))
 
     def _fusion(self, out: Any, graph: str, like: str) -> None:
-        number: dict[tuple[str, str], int] = {}
+        ids = self._ids(like)
         seen: set[tuple[str, str]] = set()
         round_, commit = 0, False
         merged: list[tuple[str, str, str]] = []
@@ -257,13 +257,12 @@ class Inductor:
                 round_, commit, seen, merged = round_ + 1, False, set(), []
             commit = commit or (fused and (pair in seen or _joined(first, second) in seen))
             seen.add(pair)
-            number.setdefault(pair, len(number) + 1)
             if commit and fused:
                 merged.append((first, second, f"{first}_{second}"))
             chain = self._reads_of(like, second) & self._writes_of(like, first)
             out.add(
                 FusionPair(
-                    id=f"inductor/{graph.removesuffix('/lowered')}/fuse#{number[pair]}",
+                    id=f"inductor/{graph.removesuffix('/lowered')}/fuse/{ids[pair]}",
                     graph=graph,
                     round=round_,
                     phase="commit" if commit else "screen",
@@ -298,6 +297,33 @@ class Inductor:
                 ),
             )
         )
+
+    def _names(self, like: str) -> dict[str, str]:
+        """Scheduler nodes by the node of the graph that each computes."""
+        places = {row[0]: place for place, row in enumerate(self.data["lowered"][like])}
+        found: dict[str, str] = {}
+        for name, _, origins, *_ in self.data["scheduler"][like]:
+            word = max(origins, key=lambda origin: places.get(origin, -1))
+            count = sum(other.partition(".")[0] == word for other in found.values())
+            found[name] = f"{word}.{count + 1}" if count else word
+        return found
+
+    def _ids(self, like: str) -> dict[tuple[str, str], str]:
+        """Each pair by the members that carry it, of which one reads what the other writes where
+        there are such; every pair of groups has its own here."""
+        names = self._names(like)
+        ids: dict[tuple[str, str], str] = {}
+        distinct = {(first, second) for first, second, *_ in self.data["pairs"][like]}
+        for pair in sorted(distinct, key=lambda pair: (len(pair[0]) + len(pair[1]), pair)):
+            first, second = (group.split("_") for group in pair)
+            members = [(one, two) for one in first for two in second]
+            members.sort(
+                key=lambda two: not self._writes_of(like, two[0]) & self._reads_of(like, two[1])
+            )
+            found = ["+".join(names[name] for name in sorted(two, key=_number)) for two in members]
+            left = (id for id in found if id not in ids.values())
+            ids[pair] = next(left, "+".join(names[name] for name in (*first, *second)))
+        return ids
 
     @staticmethod
     def _round(
@@ -438,6 +464,10 @@ class Inductor:
 def _from_itself(node: Node) -> Node:
     fields = {name: getattr(node, name) for name in Node.__struct_fields__}
     return Node(**{**fields, "origins": (node.name,)})
+
+
+def _number(operation: str) -> int:
+    return int(operation[2:])
 
 
 def _joined(first: str, second: str) -> tuple[str, str]:

@@ -51,6 +51,8 @@ _PLACED = (
     Failure,
 )  # fmt: skip
 """What a reader can stand on, so that the timeline can say where that is."""
+_TOLD = frozenset((*_PLACED, Text, Source))
+"""What `feed` looks into: most records of a large trace are of other kinds."""
 
 
 _SHARED = (Source, Text, Note, End)
@@ -110,10 +112,16 @@ class Recording:
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
         for record in records:
-            self._pass_on(record)
+            kind = type(record)
+            if self._part is None and kind is not Run and kind is not EnginePart:
+                self._common.append(record)
+            else:
+                self._pass_on(record)
             self.records.append(record)
-            self._by_kind[type(record)].append(record)
-            if isinstance(record, _PLACED):
+            self._by_kind[kind].append(record)
+            if kind not in _TOLD:
+                continue
+            if kind in _PLACED:
                 self._places[id(record)] = len(self.records)
             if isinstance(record, Text):
                 self._texts[record.hash] = record.body

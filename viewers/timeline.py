@@ -94,6 +94,12 @@ class Segment:
         return max(0.0, self.ended - self.began - self.waited)
 
 
+_MARKED = frozenset(
+    (FrameStart, Run, Waiting, Resumed, Asked, Decided, Recompile, GraphBreak, Note)
+)
+"""What `Track` looks into."""
+
+
 class Track:
     """The timeline of a whole trace."""
 
@@ -136,7 +142,7 @@ class Track:
                 stage = "capture" if record.kind == "captured" else "autograd"
             if stage and stage != self._stage:
                 self._begin_stage(index, stage)
-            if kind is not Step:
+            if kind in _MARKED:
                 self._mark(index, record)
             if self.segments:
                 segment = self.segments[-1]

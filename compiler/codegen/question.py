@@ -33,27 +33,31 @@ class Chooser:
     """Asks about the nests of one unit."""
 
     def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-        self._taken: set[str] = set()
+        self.ask = ask
+        self._taken: set[tuple[str, ...]] = set()
 
     def nest(self, candidates: Sequence[str], origins: tuple[str, ...]) -> NestChooser:
-        """Of a nest, named by the first of these values that names no other; one of a nest's
-        phases that computes nothing of its own is `VALUE+totals`."""
-        free = [one for one in candidates if one not in self._taken][:1]
-        names = tuple(free) if free else (candidates[0], "totals")
+        """Of a nest, or one of its phases, named by the first of these values that names no
+        other; by `VALUE+totals` where all do."""
+        free = [one for one in candidates if ("", one) not in self._taken][:1]
+        return NestChooser(self, self.name("", *(free or candidates[:1])), origins)
+
+    def name(self, kind: str, value: str) -> tuple[str, ...]:
+        """The value's name, or where it was given before in this kind `VALUE+totals`."""
+        names: tuple[str, ...] = (value,)
         number = 1
-        while "+".join(names) in self._taken:
+        while (kind, *names) in self._taken:
+            names = (value, "totals" if number == 1 else f"totals{number}")
             number += 1
-            names = (candidates[0], f"totals{number}")
-        self._taken.add("+".join(names))
-        return NestChooser(self._ask, names, origins)
+        self._taken.add((kind, *names))
+        return names
 
 
 @dataclass(frozen=True, slots=True)
 class NestChooser:
     """Asks about one nest."""
 
-    _ask: Ask
+    _chooser: Chooser
     names: tuple[str, ...]
     origins: tuple[str, ...]
 
@@ -74,7 +78,7 @@ class NestChooser:
         value that it is about, where a nest has several such questions."""
         if all(choice == default for choice in choices):
             return default
-        names = (about, *self.names[1:]) if about else self.names
+        names = self._chooser.name(kind, about) if about else self.names
         question = Question(
             kind,
             names,
@@ -87,4 +91,4 @@ class NestChooser:
             means,
             self.origins,
         )
-        return self._ask(question)
+        return self._chooser.ask(question)

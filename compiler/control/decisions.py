@@ -198,15 +198,21 @@ class Gate:
         Answers a decision with the choices `fuse` and `apart`. A veto on any two nodes keeps the
         groups that hold them apart, even where the veto's own pair is never considered.
         """
+        return self.unless_vetoed(decision, APART, first, second) == FUSE
+
+    def unless_vetoed(
+        self, decision: Decision, apart: str, first: Iterable[str], second: Iterable[str]
+    ) -> str:
+        """The choice to carry out: `apart`, which keeps these nodes out of one loop nest, where a
+        veto says so."""
         veto = self.veto(decision.graph, first, second)
         if not veto or veto == decision.id:
-            return self.decide(decision) == FUSE
+            return self.decide(decision)
         wanted = self.overrides.get(decision.id, "")
-        if wanted:
-            self._met.add(decision.id)
-        refused = f"{veto} keeps two of their nodes apart" if wanted == FUSE else ""
-        self.keep(Decided(decision, APART, decision.default != APART, refused, wanted))
-        return False
+        refused = f"{veto} keeps two of their nodes apart" if wanted not in ("", apart) else ""
+        return self.keep(
+            Decided(decision, apart, decision.default != apart, refused, wanted if refused else "")
+        )
 
     def joined(self, decision: Decision) -> None:
         """Two nodes that were refused by themselves stand in one nest, through others.
@@ -257,7 +263,8 @@ class Gate:
         ids = list(dict.fromkeys([*(one.decision.id for one in self.decided), *self._known]))
         for id in self.overrides:
             if id not in self._met:
-                yield id, next(iter(get_close_matches(id, ids, n=1, cutoff=0.75)), "")
+                same = [one for one in ids if engine_of(one) == engine_of(id)]
+                yield id, next(iter(get_close_matches(id, same, n=1, cutoff=0.75)), "")
 
     def keep(self, answer: Decided) -> str:
         """How a decision ended; answers the choice."""

@@ -113,14 +113,15 @@ class Live:
         return self._stand(found, decision)
 
     def wait(self, kind: WaitingKind, why: str) -> Sequence[Rerun | Measure]:
-        """Stand still before the first step, or after the last. Answers what is to be done next,
-        when the run is over: nothing where the person just goes on."""
-        if kind == "end" and self.pending:
-            todo, self.pending = self.pending, []
-            return todo
-        with self._turn:
-            self._until_told(kind, why)
-        todo, self.pending = self.pending, []
+        """Stand still before the first step, or after the last. Answers what is to be done when
+        the run is over, and at its end takes that off `pending`; nothing where the person just
+        goes on. Does not wait at an end for which there is something to do."""
+        if kind != "end" or not self.pending:
+            with self._turn:
+                self._until_told(kind, why)
+        todo = self.pending
+        if kind == "end":
+            self.pending = []
         return todo
 
     def _passes(self) -> bool:

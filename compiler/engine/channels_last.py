@@ -8,7 +8,7 @@ user was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inducto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,13 +16,14 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Decision, Detail, Gate
 
 aten = torch.ops.aten
 
 KIND = "layout"
 CHANNELS_LAST = "channels-last"
 AS_CAPTURED = "as-captured"
+MEANS = "in which order images lie in memory; the values are the same"
 
 _IMAGES = {
     aten.convolution.default: (0,),
@@ -132,8 +133,13 @@ def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate | None) -> bool:
         rule="convolutions",
         reason=f"{len(nodes)} convolutions are faster on channels-last memory",
         numbers={"convolutions": len(nodes)},
+        detail=_detail(nodes) if gate.asks else None,
     )
     return gate.decide(decision) == CHANNELS_LAST
+
+
+def _detail(nodes: Sequence[fx.Node]) -> Callable[[], Detail]:
+    return lambda: Detail(origins=tuple(node.name for node in nodes), means=MEANS)
 
 
 def _images(node: fx.Node) -> list[fx.Node]:

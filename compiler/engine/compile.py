@@ -123,7 +123,7 @@ def _compiled(
     otherwise = run_as_it_is_when_asked(module)
     try:
         with dynamo_timed("tcw.build"):
-            if recorder is not None and (gate.overrides or gate.asks):
+            if gate.asks or (recorder is not None and gate.overrides):
                 # An override has to meet its decision: nothing may come from the cache, and what
                 # a person is about to choose is in no key.
                 outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))

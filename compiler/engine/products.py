@@ -15,13 +15,14 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Decision, Detail, Gate
 
 aten = torch.ops.aten
 
 KIND = "library"
 ONEDNN = "onednn"
 ATEN = "aten"
+MEANS = "a library call either way, never a loop nest: oneDNN's linear layer or ATen's product"
 
 WORTH = 1 << 22
 """Multiplications from which oneDNN's dearer call (13 against 3 µs) is paid back."""
@@ -126,6 +127,7 @@ def _wanted(
         rule="large-product" if default == ONEDNN else "small-product",
         reason=f"{rows} x {inner} times {inner} x {columns}: {work:,} multiplications",
         numbers={"multiplications": work},
+        detail=(lambda: Detail(origins=(node.name,), means=MEANS)) if gate.asks else None,
     )
     return gate.decide(decision) == ONEDNN
 

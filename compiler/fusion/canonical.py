@@ -16,8 +16,11 @@ from compiler.loops.layouts import compose_views
 LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 
 
-def canonical(graph: Graph) -> list[Node]:
-    """The graph's nodes, with single-element and empty reductions as maps, and safe stores."""
+def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
+    """The graph's nodes, with single-element and empty reductions as maps, and safe stores.
+
+    `held` is told which nodes compute a part of another one.
+    """
     memory = storage(graph)
     written = {
         name
@@ -32,7 +35,9 @@ def canonical(graph: Graph) -> list[Node]:
         elif isinstance(node, Scan) and node.domain[node.digit] == 1:
             nodes.append(Map(node.name, node.dtype, node.domain, _same(node), node.origins))
         elif isinstance(node, Store):
-            nodes.extend(store(node, memory))
+            made = store(node, memory)
+            held.update((part.name, [node.name]) for part in made[:-1])
+            nodes.extend(made)
         else:
             nodes.append(node)
             if isinstance(node, Buffer) and node.name not in written:

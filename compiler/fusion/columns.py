@@ -6,9 +6,10 @@ the few operations between that element and memory, or the row's scalars, are do
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Decision, Detail, Gate
 from compiler.fusion.counts import common, elements
 from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
@@ -21,6 +22,7 @@ from compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
 KIND = "column"
 PICK = "pick"
 STORE = "store"
+MEANS = "stored: the whole value is written, and read at the index; picked: computed at the index"
 FEWER = 16
 """A reader picks at least so many times fewer elements than there are."""
 DEEP = 8
@@ -61,7 +63,14 @@ def with_columns(
         fewest = weights.number(elements(node.domain)) * FEWER
         reader = node.name
 
-        def leaf(part: Expression, fewest: int = fewest, reader: str = reader) -> Expression:
+        origins = node.origins
+
+        def leaf(
+            part: Expression,
+            fewest: int = fewest,
+            reader: str = reader,
+            origins: tuple[str, ...] = origins,
+        ) -> Expression:
             if not isinstance(part, Gather) or part.value not in maps or part.value in stored:
                 return part
             source = maps[part.value]
@@ -73,9 +82,18 @@ def with_columns(
                 return part
             reason = f"{follow.work} instructions for each picked element, nothing written"
             pair = (source.name, reader)
-            decision = Decision(graph.name, KIND, pair, PICK, (PICK, STORE), "column", reason)
-            veto = gate.veto(graph.name, follow.path, (reader,))
-            done = not veto and gate.decide(decision) == PICK
+            decision = Decision(
+                graph.name,
+                KIND,
+                pair,
+                PICK,
+                (PICK, STORE),
+                "column",
+                reason,
+                {"instructions": follow.work},
+                detail=_detail(maps, follow.path, origins) if gate.asks else None,
+            )
+            done = gate.unless_vetoed(decision, STORE, follow.path, (reader,)) == PICK
             if done:
                 names.setdefault(reader, []).extend(dict.fromkeys(follow.path))
             considered.append(Picked(decision.id, reader, source.name, done, reason))
@@ -86,6 +104,14 @@ def with_columns(
         extra = [o for n in reversed(path) if n in maps for o in maps[n].origins]
         nodes.append(replace(made, origins=tuple(dict.fromkeys((*extra, *made.origins)))))
     return nodes, considered
+
+
+def _detail(
+    maps: dict[str, Map], path: list[str], origins: tuple[str, ...]
+) -> Callable[[], Detail]:
+    producers = [origin for name in reversed(path) for origin in maps[name].origins]
+    both = tuple(dict.fromkeys((*producers, *origins)))
+    return lambda: Detail(origins=both, means=MEANS)
 
 
 def _operands(graph: Graph) -> set[str]:

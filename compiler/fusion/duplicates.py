@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
+from compiler.control.decisions import Gate
 from compiler.fusion.dependencies import read_values
 from compiler.fusion.through import map_leaves, rename_operands
 from compiler.fusion.versions import Versions
@@ -12,10 +13,11 @@ from compiler.loops.expressions import Expression, Gather, Load
 from compiler.loops.graph import Call, Graph, Map, Node, Operand, Reduce, Scan, Store
 
 
-def without_duplicates(graph: Graph) -> list[Node]:
+def without_duplicates(graph: Graph, gate: Gate, held: dict[str, list[str]]) -> list[Node]:
     """The graph's nodes; of equal maps, reductions and scans the first stays.
 
-    What the graph answers, or a call writes or shares, keeps memory of its own.
+    What the graph answers, or a call writes or shares, keeps memory of its own. `held` is told
+    what each node computes beside itself, so that a veto on a duplicate is one on what is left.
     """
     versions = Versions(graph)
     own = {out.value for out in graph.outputs if isinstance(out, Operand)}
@@ -45,8 +47,10 @@ def without_duplicates(graph: Graph) -> list[Node]:
         read = tuple(versions.version(value, place) for value in read_values(node))
         key = (replace(node, name="", origins=()), read)
         found = first.setdefault(key, node.name)
-        if found != node.name and node.name not in own:
+        both = (found, *held.get(found, ())), (node.name,)
+        if found != node.name and node.name not in own and not gate.veto(graph.name, *both):
             names[node.name] = found
+            held.setdefault(found, []).append(node.name)
         else:
             kept.append(node)
     return kept

@@ -57,15 +57,17 @@ def fuse(graph: Graph, gate: Gate | None = None, listener: Listener | None = Non
 
 def _fuse(graph: Graph, gate: Gate, listener: Listener | None) -> Fusion:
     weights = Weights(graph)
-    for step in (canonical, live, without_duplicates):
-        graph = replace(graph, nodes=step(graph))
     names: dict[str, list[str]] = {}
+    graph = replace(graph, nodes=canonical(graph, names))
+    graph = replace(graph, nodes=live(graph))
+    graph = replace(graph, nodes=without_duplicates(graph, gate, names))
     nodes, picked = with_columns(graph, weights, gate, names)
     graph = replace(graph, nodes=nodes)
     graph = replace(graph, nodes=live(graph))
     fixed = in_memory(graph)
     graph = replace(graph, nodes=reordered(graph, fixed))
-    inlining = inlined(graph, weights, gate, fixed, names)
+    known_as = listener.known_as if listener is not None else tuple
+    inlining = inlined(graph, weights, gate, fixed, names, known_as)
     nodes, split = split_at_pieces(replace(graph, nodes=inlining.nodes), gate, names)
     graph = replace(graph, nodes=nodes)
     if split:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Decision, Detail, Gate
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
 from compiler.fusion.through import is_compute, map_leaves, through
@@ -14,7 +15,7 @@ from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, walk
 from compiler.loops.graph import Compute, Graph, Map, Node
 from compiler.loops.layouts import View, compose_views, normalize
-from compiler.loops.sizes import Size
+from compiler.loops.printer.graphs import node_text
 
 KIND = "inline"
 INLINE = "inline"
@@ -25,6 +26,7 @@ CHEAP = 8
 """Instructions that are less than a trip to memory and back."""
 SPARE = 1.125
 """Bytes that a producer may read for each byte that it would write: row scalars come on top."""
+MEANS = "kept: a value with loops of its own; inlined: each reader computes it where it reads it"
 LARGEST = 64
 """Parts of an expression that is still copied to more than one reader."""
 
@@ -61,16 +63,22 @@ class Inlining:
 
 
 def inlined(
-    graph: Graph, weights: Weights, gate: Gate, fixed: set[str], names: dict[str, list[str]]
+    graph: Graph,
+    weights: Weights,
+    gate: Gate,
+    fixed: set[str],
+    names: dict[str, list[str]],
+    known_as: Callable[[Iterable[str]], tuple[str, ...]] = tuple,
 ) -> Inlining:
     """The graph's nodes with cheap maps in the expressions of their readers; `fixed` ones stay.
 
     Invariants from the last to the first, so that a chain of them ends in the loop that reads its
     end; then all others in order, so that a chain of cheap maps reads the memory at its beginning.
-    `names`: what nodes compute beside themselves; it is told what was inlined.
+    `names`: what nodes compute beside themselves; it is told what was inlined. `known_as`: under
+    which names a person who is asked knows nodes.
     """
     answer = Inlining(list(graph.nodes), [], names)
-    pass_ = _Pass(graph, weights, gate, answer, fixed)
+    pass_ = _Pass(graph, weights, gate, answer, fixed, known_as)
     places = range(len(answer.nodes))
     for place in reversed(places):
         pass_.consider(place, invariants=True)
@@ -84,8 +92,15 @@ class _Pass:
     """What both passes share."""
 
     def __init__(
-        self, graph: Graph, weights: Weights, gate: Gate, answer: Inlining, fixed: set[str]
+        self,
+        graph: Graph,
+        weights: Weights,
+        gate: Gate,
+        answer: Inlining,
+        fixed: set[str],
+        known_as: Callable[[Iterable[str]], tuple[str, ...]],
     ) -> None:
+        self.known_as = known_as
         self.graph = graph
         self.weights = weights
         self.gate = gate
@@ -131,17 +146,33 @@ class _Pass:
             rule,
             reason,
             forbidden=forbidden,
+            detail=self._detail(node, mine) if self.gate.asks else None,
         )
         held = [node.name, *names.get(node.name, ())]
         readers_held = [n for reader in readers for n in (reader, *names.get(reader, ()))]
-        veto = self.gate.veto(self.graph.name, held, readers_held)
-        done = not veto and self.gate.decide(decision) == INLINE
+        done = self.gate.unless_vetoed(decision, KEEP, held, readers_held) == INLINE
         if not done and not stale:
+            veto = self.gate.veto(self.graph.name, held, readers_held)
             rule, reason = "veto", f"{veto or decision.id} keeps it"
         self.answer.considered.append(Inlined(decision.id, node.name, readers, done, rule, reason))
         if done:
             _carry_out(node, mine, self.answer, self.uses, held)
             self.gone.add(place)
+
+    def _detail(self, node: Map, mine: list[Use]) -> Callable[[], Detail]:
+        def detail() -> Detail:
+            nodes = self.answer.nodes
+            places = dict.fromkeys(use.reader for use in mine)
+            readers = [reader for place in places if is_compute(reader := nodes[place])]
+            return Detail(
+                first=self.known_as((node.name,)),
+                second=self.known_as(reader.name for reader in readers),
+                origins=tuple(dict.fromkeys(o for n in (node, *readers) for o in n.origins)),
+                if_fused="".join(f"{node_text(_with(node, reader))}\n" for reader in readers),
+                means=MEANS,
+            )
+
+        return detail
 
     def _overwritten(self, node: Map, mine: list[Use], place: int) -> str:
         for source in reads(node):
@@ -200,19 +231,10 @@ def _uses(nodes: list[Node]) -> dict[str, list[Use]]:
 def _carry_out(
     node: Map, mine: list[Use], answer: Inlining, uses: dict[str, list[Use]], held: list[str]
 ) -> None:
-    whole = elements(node.domain)
     for place in dict.fromkeys(use.reader for use in mine):
         reader = answer.nodes[place]
         assert is_compute(reader)
-        seen = elements(reader.domain)
-
-        def leaf(part: Expression, seen: Size = seen) -> Expression:
-            if isinstance(part, Load) and part.value == node.name:
-                return through(node.expression, part.view, whole, seen)
-            return part
-
-        origins = tuple(dict.fromkeys((*node.origins, *reader.origins)))
-        answer.nodes[place] = replace(map_leaves(reader, leaf), origins=origins)
+        answer.nodes[place] = _with(node, reader)
         names = answer.names.setdefault(reader.name, [])
         names.extend(name for name in held if name not in names)
     for source in reads(node):
@@ -220,6 +242,19 @@ def _carry_out(
             view = compose_views(source.view, use.view)
             uses[source.value].append(Use(use.reader, view))
     del uses[node.name]
+
+
+def _with(node: Map, reader: Compute) -> Compute:
+    """The reader with a map in its expressions."""
+    whole, seen = elements(node.domain), elements(reader.domain)
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, Load) and part.value == node.name:
+            return through(node.expression, part.view, whole, seen)
+        return part
+
+    origins = tuple(dict.fromkeys((*node.origins, *reader.origins)))
+    return replace(map_leaves(reader, leaf), origins=origins)
 
 
 def _apart(view: View) -> bool:

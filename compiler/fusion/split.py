@@ -6,10 +6,11 @@ the borders of the pieces, each part reads the memory of its piece and the cat i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Decision, Detail, Gate
 from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
 from compiler.fusion.leaves import reads
@@ -19,11 +20,13 @@ from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Expression, Load, rewrite
 from compiler.loops.graph import Buffer, Call, Graph, Map, Node, Operand, Store
 from compiler.loops.layouts import Layout, View, compose_views, normalize, row_major
+from compiler.loops.printer.graphs import node_text
 from compiler.loops.sizes import Size, add, multiply, product
 
 KIND = "split"
 SPLIT = "split"
 WHOLE = "whole"
+MEANS = "whole: the cat is written and read again; split: a loop for each piece, and no cat"
 PIECES = 4
 """A loop is split into so many at most."""
 WORK = 16
@@ -83,10 +86,20 @@ def split_at_pieces(
             continue
         reason = f"{buffer} need not be written: {len(parts)} loops, one for each piece"
         pair = (node.name, buffer)
-        decision = Decision(graph.name, KIND, pair, SPLIT, (SPLIT, WHOLE), "pieces", reason)
+        decision = Decision(
+            graph.name,
+            KIND,
+            pair,
+            SPLIT,
+            (SPLIT, WHOLE),
+            "pieces",
+            reason,
+            {"pieces": len(parts)},
+            detail=_detail(parts) if gate.asks else None,
+        )
         held = [piece.name for piece in pieces]
-        veto = gate.veto(graph.name, (*held, *path), (node.name, *path))
-        done = not veto and gate.decide(decision) == SPLIT
+        sides = (*held, *path), (node.name, *path)
+        done = gate.unless_vetoed(decision, WHOLE, *sides) == SPLIT
         considered.append(Split(decision.id, node.name, buffer, done, reason))
         if not done:
             nodes.append(graph.nodes[place])
@@ -97,6 +110,14 @@ def split_at_pieces(
             taken.add(part.name)
             names.setdefault(part.name, []).extend((node.name, piece.name, *path))
     return nodes, considered
+
+
+def _detail(parts: list[Store]) -> Callable[[], Detail]:
+    return lambda: Detail(
+        origins=tuple(dict.fromkeys(origin for part in parts for origin in part.origins)),
+        if_fused="".join(f"{node_text(part)}\n" for part in parts),
+        means=MEANS,
+    )
 
 
 def _read_once(graph: Graph) -> dict[str, Map]:

@@ -12,13 +12,15 @@ from contextlib import ExitStack
 from compiler.control.decisions import INDUCTOR, engine_of
 from compiler.control.hooks import Hook, Uninstall
 from compiler.control.recorder import Recorder
+from compiler.engine.recording import current as listening
 
 
 def install(recorder: Recorder) -> Uninstall:
     settings = recorder.settings
-    overruled = any(engine_of(id) == INDUCTOR for id in settings.overrides)
+    gate = listening().gate
+    overruled = any(engine_of(id) == INDUCTOR for id in gate.overrides)
     stack = ExitStack()
-    if overruled or recorder.live is not None:
+    if overruled or gate.asks:
         import torch._functorch.config as functorch
         import torch._inductor.config as inductor
 

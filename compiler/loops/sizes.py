@@ -130,7 +130,7 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
     return total
 
 
-_FUNCTIONS = {
+FUNCTIONS = {
     "math": math,
     "float": float,
     "Max": max,
@@ -140,6 +140,7 @@ _FUNCTIONS = {
     "abs": abs,
     "Mod": lambda a, b: a % b,
 }
+"""What the Python expression of a symbol may call."""
 
 
 def symbol_values(
@@ -154,7 +155,7 @@ def symbol_values(
     """
     values = dict(passed)
     for name, text in derived.items():
-        known = {"__builtins__": {}, **_FUNCTIONS, **(tensors or {})}
+        known = {"__builtins__": {}, **FUNCTIONS, **(tensors or {})}
         values[name] = int(eval(text, known, values))
     return values
 

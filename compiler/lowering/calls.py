@@ -15,6 +15,7 @@ import torch
 from compiler.loops.graph import Call, Result
 from compiler.loops.layouts import Layout, row_major
 from compiler.lowering.builder import Builder
+from compiler.lowering.reals import Real
 from compiler.lowering.registry import Lowering, Unsupported, lowering_of
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -192,6 +193,8 @@ def call(
             return operand
         if isinstance(value, (list, tuple)):
             return tuple(given(item, place) for item in value)
+        if isinstance(value, Real):
+            return value.symbol()
         if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
             raise Unsupported(f"{known.name} takes a {type(value).__name__}")
         return value

@@ -14,6 +14,7 @@ import importlib
 import operator
 import pkgutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -29,10 +30,16 @@ from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
 from compiler.lowering.elements import number
-from compiler.lowering.higher_order import functionalized, with_effects
+from compiler.lowering.higher_order import (
+    functionalized,
+    random_value,
+    with_effects,
+    with_random_state,
+)
 from compiler.lowering.in_place import replaced_arguments
 from compiler.lowering.kept import Kept
 from compiler.lowering.ownership import Ownership
+from compiler.lowering.reals import Real, real
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
@@ -243,7 +250,11 @@ class _Driver:
             self.values[node] = value
             return
         elif isinstance(value, _FOREIGN_NUMBERS):
-            return  # it may be only on the way to a size
+            # it may be only on the way to a size
+            if isinstance(value, torch.SymFloat):
+                with suppress(Unsupported):
+                    self.values[node] = real(self.sizes, value)
+            return
         else:
             several = isinstance(value, (list, tuple))
             answers = list(value) if several else []
@@ -277,7 +288,10 @@ class _Driver:
         if source in self.foreign:
             self.foreign.add(node)
         if isinstance(found, Tensor):
-            self.metas[node] = self.meta(node.meta["val"])
+            state = getattr(source.target, "__name__", "") == "run_and_save_rng_state"
+            # of the state of the random numbers the partitioner says a size that it made up
+            meta = Meta(found.shape, (1,), found.dtype) if state else self.meta(node.meta["val"])
+            self.metas[node] = meta
             self.memory.note_item(node, source, found)
 
     def lowered(
@@ -300,9 +314,13 @@ class _Driver:
                     args, kwargs = self.arguments(node)
                     return self.checked(node, known.lowering(self.builder, *args, **kwargs), metas)
                 except NoLowering as why:
-                    del self.graph.nodes[first:]
-                    self.share_again()
                     obstacle = str(why)
+                except (TypeError, ValueError, KeyError):
+                    if not any(isinstance(self.values.get(n), Real) for n in node.all_input_nodes):
+                        raise
+                    obstacle = "a symbolic float"
+                del self.graph.nodes[first:]
+                self.share_again()
             if not kept:
                 reason = f"{reason}: {obstacle}" if reason else ""
                 if self.kept is not None:
@@ -373,9 +391,16 @@ class _Driver:
             results = functionalized(
                 self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
             )
+        elif name in ("run_and_save_rng_state", "run_with_rng_state"):
+            value = random_value(node)
+            results = with_random_state(add_call, name, args, kwargs, value)
         else:
             raise Unsupported(f"{name}: higher-order operations run as ATen")
         self.values[node] = results
+        if isinstance(results, Tensor):
+            self.metas[node] = self.meta(value)
+            self.memory.own(results.value, node)
+            return
         for result in results:
             if isinstance(result, Tensor):
                 self.memory.show(node, result)
@@ -466,6 +491,8 @@ class _Driver:
         if not isinstance(shown, Tensor):
             if isinstance(shown, (list, tuple)):
                 raise Unsupported("the graph answers a list")
+            if isinstance(shown, Real):
+                raise Unsupported("the graph answers a SymFloat")
             answer: Size | bool | float | None = shown
             return answer
         self.builder.node = item.name

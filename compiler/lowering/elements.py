@@ -21,6 +21,7 @@ from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Symbolic
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.promotion import Number, promote, rounded
+from compiler.lowering.reals import Real
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -234,6 +235,8 @@ def formula_map(
             return loaded.to(compute)
         if isinstance(value, Symbolic):
             return Element(SizeOf(value)).to(compute)
+        if isinstance(value, Real):
+            return Element(value.expression).to(compute)
         return rounded(value, common) if compares and isinstance(value, float) else value
 
     bound = [element(value, position in raw) for position, value in enumerate(args)]

@@ -4,6 +4,8 @@
   operation that writes its arguments, on copies of them, which are its results.
 - `with_effects` (torch/_higher_order_ops/effects.py): an operation that must run, in its place
   among such; the token that says so is nothing.
+- `run_and_save_rng_state` and `run_with_rng_state` (torch/_prims/rng_prims.py): what draws random
+  numbers in a checkpointed region, and the same again in the backward.
 
 Any other makes the whole graph run as ATen.
 """
@@ -15,6 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import fx
+from torch._guards import detect_fake_mode
 from torch._higher_order_ops.auto_functionalize import (
     AliasViewInfo,
     AsStridedViewInfo,
@@ -83,6 +87,46 @@ def functionalized(
     single = len(returns) == 1 and not isinstance(answers[0], (list, tuple))
     results = add_call(known, [], keywords, answers, single)
     return (*(results or (None,)), *copies)
+
+
+def with_random_state(
+    add_call: AddCall, name: str, args: list[Any], keywords: dict[str, Any], value: Any
+) -> Any:
+    """Its results, of `run_and_save_rng_state` the state before them; one call makes them all."""
+    saves = name == "run_and_save_rng_state"
+    state, target, *rest = (None, *args) if saves else args
+    _only_aten(target)
+    inner = operation(target)
+    if inner.writes:
+        raise Unsupported(f"{inner.name} writes its arguments inside {name}")
+    known = replace(inner, name=f"{name}:{inner.name}", lowering=None, effect=True, shares=())
+    answer = value[1] if saves else value
+    single = not isinstance(answer, (list, tuple))
+    answers = [answer] if single else list(answer)
+    if not saves:
+        results = add_call(known, [state, *rest], keywords, answers, single)
+        return results[0] if single else results
+    before, *found = add_call(known, rest, keywords, [value[0], *answers], False)
+    return before, found[0] if single else tuple(found)
+
+
+def random_value(node: fx.Node) -> Any:
+    """What such a node answers, as fake tensors; the partitioner makes some without them."""
+    value = node.meta.get("val")
+    if value is not None:
+        return value
+    given = fx.node.map_arg((node.args, node.kwargs), lambda one: one.meta.get("val"))
+    args, keywords = given
+    saves = node.target.name() == "run_and_save_rng_state"
+    target, *rest = args if saves else args[1:]
+    mode = detect_fake_mode([one for one in rest if isinstance(one, torch.Tensor)])
+    if mode is None:
+        raise Unsupported(f"{node.name} has no fake tensors")
+    with mode:
+        answer = target(*rest, **keywords)
+    if not saves:
+        return answer
+    return mode.from_tensor(torch.get_rng_state(), static_shapes=True), answer
 
 
 def _only_aten(target: Any) -> None:

@@ -17,6 +17,7 @@ import torch
 
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
 from compiler.loops.sizes import Symbolic
+from compiler.lowering.reals import Real
 from compiler.lowering.tensors import Tensor
 
 Number = bool | int | float
@@ -40,7 +41,7 @@ def promote(operands: Iterable[object]) -> str:
             numbers = common(numbers, "bool")
         elif isinstance(operand, (int, Symbolic)):
             numbers = common(numbers, "int64")
-        elif isinstance(operand, float):
+        elif isinstance(operand, (float, Real)):
             numbers = common(numbers, dtype_name(torch.get_default_dtype()))
     return _over(with_dimensions, _over(without, numbers))
 

@@ -49,7 +49,7 @@ class Sizes:
         expression = value.node._expr
         found = self._known.get(expression)
         if found is None:
-            found = self._known[expression] = self._translate(value.node.expr)
+            found = self._known[expression] = self.translate(value.node.expr)
         return found
 
     def bind(self, value: Any, name: str) -> str:
@@ -79,7 +79,8 @@ class Sizes:
         if isinstance(hint, int):
             self._graph.hints[name] = hint
 
-    def _translate(self, expression: Any) -> Size:
+    def translate(self, expression: Any) -> Size:
+        """An integer expression of sympy as a size."""
         found = self._known.get(expression)
         if found is None:
             found = self._known[expression] = self._fresh(expression)
@@ -98,13 +99,13 @@ class Sizes:
             if isinstance(expression, sympy.Add):
                 total: Size = 0
                 for part in expression.args:
-                    total = add(total, self._translate(part))
+                    total = add(total, self.translate(part))
                 return total
             if isinstance(expression, sympy.Mul) and not any(
                 isinstance(part, sympy.Number) and not isinstance(part, sympy.Integer)
                 for part in expression.args
             ):
-                return product(self._translate(part) for part in expression.args)
+                return product(self.translate(part) for part in expression.args)
             if (
                 isinstance(expression, sympy.Pow)
                 and isinstance(expression.exp, sympy.Integer)
@@ -112,16 +113,23 @@ class Sizes:
             ):
                 whole: Size = 1
                 for _ in range(int(expression.exp)):
-                    whole = multiply(whole, self._translate(expression.base))
+                    whole = multiply(whole, self.translate(expression.base))
                 return whole
         return self._opaque(expression)
+
+    def named(self, expression: Any) -> Size:
+        """The symbol of any expression, also of a float: for calls, which take what Python has."""
+        found = self._known.get(expression)
+        if found is None:
+            found = self._known[expression] = self._opaque(expression)
+        return found
 
     def _opaque(self, expression: Any) -> Size:
         """A symbol of its own, computed by Python from the others."""
         written = expression.xreplace(self._passed) if self._passed else expression
         for part in sorted(written.free_symbols, key=str):
             if part not in self._passed.values():
-                self._translate(part)
+                self.translate(part)
         name = f"z{len(self._graph.symbols)}"
         text = _PRINTER.doprint(written)
         self._graph.symbols[name] = text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Decision, Detail, Gate
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
@@ -21,6 +21,10 @@ from compiler.memory.segments import home, segment, stays_inside
 ORDER = "order"
 EARLY, LATE, AS_FUSED = "early", "late", "as-fused"
 """Choices of a decision of kind `order`: where a nest stands that may stand in several segments."""
+
+ORDERS = (
+    "where nests stand that no call waits for: as early as they can, as late, or as fusion had them"
+)
 
 PEAK_TOLERANCE = 1.02
 """An order with fewer segments may cost this much more memory."""
@@ -113,6 +117,7 @@ def _ordered(
                 rule="least-memory",
                 reason=f"{words} at once",
                 numbers=numbers,
+                detail=(lambda: Detail(means=ORDERS)) if gate.asks else None,
             )
         )
     return lines[best]

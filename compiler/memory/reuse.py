@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Decision, Detail, Gate
 from compiler.loops.dtypes import BYTES
+from compiler.loops.graph import Map, Reduce, Scan, Store
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, product
 from compiler.memory.accesses import Values
@@ -22,6 +23,7 @@ from compiler.memory.plan import TakesOver
 KIND = "reuse"
 REUSE = "reuse"
 OWN = "own"
+MEANS = "own: memory of its own; reuse: the memory of a value that is dead by then"
 
 FRESH = frozenset(
     f"{name}.default"
@@ -166,6 +168,10 @@ def decide(
     if gate is None:
         return default
     size = values.number(values.bytes(value))
+
+    def detail() -> Detail:
+        return Detail(origins=_origins(values, value), means=MEANS)
+
     decision = Decision(
         graph=values.program.graph.name,
         kind=KIND,
@@ -176,8 +182,20 @@ def decide(
         reason=reason,
         numbers={} if size is None else {"bytes": size},
         forbidden={} if forbidden is None else {REUSE: forbidden},
+        detail=detail if gate.asks else None,
     )
     return gate.decide(decision)
+
+
+def _origins(values: Values, value: str) -> tuple[str, ...]:
+    """Nodes of the lowered graph that make a value, or what lies in it."""
+    made = [
+        node
+        for node in values.program.graph.nodes
+        if isinstance(node, (Map, Reduce, Scan, Store))
+        and value == (node.buffer if isinstance(node, Store) else node.name)
+    ]
+    return tuple(dict.fromkeys(origin for node in made for origin in node.origins))
 
 
 def dense(shape: tuple[Size, ...], strides: tuple[Size, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import select
@@ -112,7 +113,9 @@ def _reason(command: str, code: int, words: str, text: str) -> str:
     found = DIAGNOSTIC.search(words)
     if found is None:
         lines = [line for line in words.splitlines() if line.strip()]
-        picked = next((line for line in lines if "error" in line), lines[0] if lines else "")
+        full = (line for line in lines if "No space left on device" in line)
+        wrong = (line for line in lines if "error" in line)
+        picked = next(itertools.chain(full, wrong, lines), "")
         return f"{name} ended with code {code}: {picked.strip()[:400]}"
     number = int(found[1])
     lines = text.splitlines()

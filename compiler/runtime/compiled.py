@@ -11,6 +11,7 @@ from types import CodeType
 from typing import Any
 
 from compiler.control.hooks import Missing
+from compiler.loops.sizes import FUNCTIONS
 from compiler.runtime import wrapper_helpers
 from compiler.runtime.artifact import Artifact, Binding
 from compiler.runtime.build import BuildFailed
@@ -118,6 +119,7 @@ def run_wrapper(artifact: Artifact, names: dict[str, Any]) -> Boxed:
     # Without a time, linecache keeps the text for the tracebacks of this process.
     linecache.cache[name] = (len(artifact.wrapper), None, lines, name)
     code: CodeType = compile(artifact.wrapper, name, "exec", dont_inherit=True)
+    names = {**FUNCTIONS, **names}
     exec(code, names)
     call: Boxed = names["call"]
     call._boxed_call = True  # type: ignore[attr-defined]

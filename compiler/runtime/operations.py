@@ -23,10 +23,20 @@ class UnknownOperation(Exception):
 
 
 def operation(name: str) -> Callable[..., Any]:
-    """What `aten.mm.default` calls. Raises `UnknownOperation`."""
+    """What `aten.mm.default` calls. Raises `UnknownOperation`.
+
+    `run_with_rng_state:aten.rand.default` is that operation inside the higher-order one.
+    """
+    around, inside, target = name.rpartition(":")
+    if inside:
+        return _AROUND[around](_overload(target))
     plain = PLAIN.get(name)
     if plain is not None and hasattr(torch, plain):
         return getattr(torch, plain)  # type: ignore[no-any-return]
+    return _overload(name)
+
+
+def _overload(name: str) -> Callable[..., Any]:
     namespace, _, rest = name.partition(".")
     packet, _, overload = rest.rpartition(".")
     try:
@@ -34,3 +44,27 @@ def operation(name: str) -> Callable[..., Any]:
         return getattr(found, overload) if overload else found  # type: ignore[no-any-return]
     except AttributeError as error:
         raise UnknownOperation(f"there is no operation {name}: {error}") from error
+
+
+def _saving(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Answers the state of the random numbers before the operation, and its results, flat."""
+
+    def run(*arguments: Any, **keywords: Any) -> tuple[Any, ...]:
+        saves = torch.ops.higher_order.run_and_save_rng_state
+        state, found = saves(target, *arguments, **keywords)
+        return (state, *found) if isinstance(found, (list, tuple)) else (state, found)
+
+    return run
+
+
+def _restoring(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Takes a state of the random numbers before the operation's own arguments."""
+
+    def run(state: Any, *arguments: Any, **keywords: Any) -> Any:
+        restores = torch.ops.higher_order.run_with_rng_state
+        return restores(state, target, *arguments, **keywords)
+
+    return run
+
+
+_AROUND = {"run_and_save_rng_state": _saving, "run_with_rng_state": _restoring}

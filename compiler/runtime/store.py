@@ -6,11 +6,13 @@ file that does not have the digest of its name is damaged. Nothing here is pickl
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import functools
 import heapq
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -195,12 +197,15 @@ def usable_store() -> tuple[Store, str]:
 
 @cache
 def _temporary() -> Path:
-    # Its finalizer removes the folder when the interpreter ends.
-    _kept.append(tempfile.TemporaryDirectory(prefix="tcw-"))
-    return Path(_kept[0].name)
+    folder = Path(tempfile.mkdtemp(prefix="tcw-"))
+    atexit.register(_remove, folder, os.getpid())
+    return folder
 
 
-_kept: list[tempfile.TemporaryDirectory[str]] = []
+def _remove(folder: Path, owner: int) -> None:
+    """At the end of the process that made the folder, not of one that was forked off it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _capacity() -> int:

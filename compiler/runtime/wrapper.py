@@ -215,7 +215,7 @@ class _Wrapper:
         for binding in self.bindings.values():
             if binding.kind == "operation" and binding.target == target:
                 return binding.name
-        namespace, _, rest = target.partition(".")
+        namespace, _, rest = target.replace(":", "_").partition(".")
         name, _, overload = rest.rpartition(".")
         wanted = f"{namespace}_{name}" + ("" if overload == "default" else f"_{overload}")
         return self._bind(_unused(wanted.replace(".", "_"), self.taken), "operation", target)

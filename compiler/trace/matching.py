@@ -31,6 +31,16 @@ class Match:
     """The same code on both sides."""
 
     @property
+    def only_one_side(self) -> tuple[str, ...]:
+        """Origins that only one side computes: then the two are not the same work, and a time of
+        one says nothing about the other."""
+        before, after = (
+            {origin for kernel in side for origin in kernel.origins}
+            for side in (self.before, self.after)
+        )
+        return tuple(sorted(before ^ after))
+
+    @property
     def kind(self) -> Kind:
         before, after = len(self.before), len(self.after)
         if not before or not after:
@@ -51,12 +61,12 @@ def work_by_origins(
     kernels: Iterable[Kernel], operations: Iterable[SchedulerNode]
 ) -> dict[str, Work]:
     """Kernel id -> what it computes, for runs of one engine. Scheduler nodes of the same origins
-    and kind are told apart by their order."""
+    are told apart by their order."""
     names: dict[tuple[str, str], Hashable] = {}
     seen: Counter[Hashable] = Counter()
     for node in operations:
-        like = (base_graph(node.graph), frozenset(node.origins), node.kind)
-        names[node.graph, node.name] = (*like, seen[like])
+        like = (base_graph(node.graph), frozenset(node.origins))
+        names[node.graph, node.name] = (like, seen[like])
         seen[like] += 1
     found: dict[str, Work] = {}
     for kernel in kernels:

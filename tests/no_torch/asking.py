@@ -16,7 +16,7 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 
-ID = "inductor/0/0/forward/fuse#26"
+ID = "inductor/0/0/forward/fuse/amax_default+sum_1"
 GRAPH = "0/0/forward/lowered"
 NEST = """\
 for p0 in 4096:

@@ -216,8 +216,7 @@ class _Maker:
         number = {old: new for new, old in enumerate(order)}
         blocks = tuple(self._block(pieces[old]) for old in order)
         found = sorted((number[a], number[b]) for a, b in edges)
-        used = {p.group.name for p in pieces if p.group is not None}
-        groups = len(used) or sum(b.kind == "module" for b in blocks)
+        groups = len(self.groups) or sum(b.kind == "module" for b in blocks)
         legend = self._legend(blocks)
         hidden = 0 if self.view.weights else self.hidden
         return Diagram(self.graph, self.scale, blocks, tuple(found), hidden, groups, legend)
@@ -391,7 +390,7 @@ class _Maker:
         self, piece: _Piece, nodes: list[Node], indices: tuple[int, ...], kernel: str
     ) -> Block:
         main = ([n for n in nodes if not is_view(n)] or nodes)[-1]
-        words = short_target(main.target)
+        words = short_label(short_target(main.target)) or short_target(main.target)
         of = main.module.rpartition(".")[2]
         recorded = piece.group.kernel.label if piece.group and piece.group.kernel else ""
         named = recorded if recorded.startswith(f"{words} ") else f"{words} {of}".strip()
@@ -473,7 +472,7 @@ def _is_weight(view: View, graph: Graph, node: Node) -> bool:
     if node.op != "placeholder":
         return False
     captured = _captured(view, graph, node)
-    words = captured.target if captured is not None else ""
+    words = captured.target if captured is not None else node.target
     return "_parameters_" in words or "_buffers_" in words
 
 

@@ -6,7 +6,6 @@ from compiler.control.decisions import RECOMPUTE, SAVE
 from compiler.trace import refs
 from compiler.trace.records import Asked, Decided, Partition, SavedValue
 from compiler.trace.refs import Ref
-from viewers.panes.fusion import asked_about, waiting_id
 from viewers.panes.names import line_text
 from viewers.panes.rows import Content, Role, Row, Span, empty, pad, pad_left, text, wrap
 from viewers.panes.view import View
@@ -128,7 +127,7 @@ def _why(answer: Decided | None, reason: str) -> tuple[Span, ...]:
 def _deciding(view: View, width: int) -> Content:
     """What is decided so far, before the joint graph is cut."""
     name, decided = view.compile_id, save_decisions(view)
-    asked = asked_about(view, waiting_id(view))
+    asked = view.asked
     if asked is not None and asked.kind != SAVE:
         asked = None
     if not decided and asked is None:

@@ -28,6 +28,7 @@ from viewers.summary.differences.words import (
     change_words,
     kernel_words,
     kind_words,
+    others_words,
     veto_words,
 )
 from viewers.words import plural
@@ -153,7 +154,10 @@ def _figures(difference: Difference) -> list[Row]:
     for one in difference.figures:
         if one.changed or (one.what == "kernels" and one.before is not None):
             role: Role = "text" if one.not_compared or not one.changed else "strong"
-            rows.append(_figure(one.what, change_text(one), role))
+            words = "not compared" if one.not_compared else change_text(one)
+            rows.append(_figure(one.what, words, role))
+            if one.not_compared:
+                rows.append(_figure("", one.not_compared, "dim"))
     for change in difference.changed_kernels:
         before, after = change.nests
         if before is not None and after is not None and before != after:
@@ -190,8 +194,9 @@ def _decisions(difference: Difference, width: int) -> list[Row]:
     rows += [_decision(one, width) for one in found.changes[:DECISIONS]]
     if len(found.changes) > DECISIONS:
         rows.append(Row(body=((f"   {len(found.changes) - DECISIONS:,} more", "faint"),)))
-    words = f"{plural(found.as_before, 'other')} as before" if found.changes else "none"
-    return [*rows, Row(body=((f"   {words}", "dim"),)), BLANK]
+    words = others_words(found) if found.changes else "none"
+    rows += [Row(body=((f"   {line}", "dim"),)) for line in wrap(words, width - 4)]
+    return [*rows, BLANK]
 
 
 def _decision(change: DecisionChange, width: int) -> Row:

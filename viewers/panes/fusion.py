@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.control.decisions import FUSE
 from compiler.trace import refs
-from compiler.trace.records import Asked, Decided, Resumed, Run, SchedulerNode, Waiting
+from compiler.trace.records import Asked, Decided, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.panes.names import operations_text
 from viewers.panes.nests import computes
@@ -47,21 +47,9 @@ GLYPHS: dict[str, tuple[str, Role]] = {
 _ORDER = {verdict: place for place, verdict in enumerate(GLYPHS)}
 
 
-def waiting_id(view: View) -> str:
-    """The decision that waits for an answer, at the reader's place in time; "" for none."""
-    waiting = view.recording.last(Waiting)
-    if waiting is not None and waiting.decision:
-        for record in reversed(view.recording.records):
-            if record is waiting:
-                return waiting.decision
-            if isinstance(record, (Resumed, Run)):
-                break
-    return ""
-
-
 def waiting_decision(view: View) -> Asked | None:
-    """The same, where it is on a pair, with what there is to know of it."""
-    asked = asked_about(view, waiting_id(view))
+    """The decision on a pair that waits for an answer, at the reader's place in time."""
+    asked = view.asked
     return asked if asked is not None and asked.kind == FUSE else None
 
 

@@ -100,7 +100,7 @@ def guard_rows(view: View, state: StepState, width: int) -> list[Row]:
         return _counted(view, state, width)
     rows = []
     column = min(max(len(guard.name) for guard in known) + 2, max(12, width // 2))
-    fresh = len(getattr(state.step, "new_guards", ()))
+    fresh = len(state.step.new_guards)
     for place, guard in enumerate(reversed(known)):
         where = guard.by.location
         kind = guard.kind.lower().replace("_", " ")

@@ -35,7 +35,7 @@ ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
 LEVELS = " ▁▂▃▄▅▆▇█"
 NAME, SIZE = 12, 8
 NOTE, KIND, LABEL = 13, 8, 14
-NARROWEST, WIDEST = 4, 8
+NARROWEST, WIDEST = 4, 16
 """Cells of a step."""
 NAMED = 5
 """Cells of a step from which on it is named by what runs, not by its kernel's id."""

@@ -22,7 +22,7 @@ def short_target(target: str) -> str:
     """`aten.addmm.default` -> `addmm`, `torch.nn.functional.layer_norm` -> `layer_norm`."""
     if target.startswith(("aten.", "prims.", "inductor.")):
         return _OVERLOAD.sub("", target).split(".")[1]
-    return target.rpartition(".")[2] or target
+    return target.removesuffix(".default").rpartition(".")[2] or target
 
 
 def is_view(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import MemoryPlan, Node
+from compiler.trace.records import MemoryPlan, Node, WhatIf
 from viewers.drawing.blocks import Block, Diagram, diagram, input_name
 from viewers.drawing.colours import fill_of
 from viewers.labels import kernel_label
@@ -12,7 +12,15 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import rule_words
-from viewers.words import NOT_MEASURED, bytes_text, numbers_text, plural, shape_text, tensor_text
+from viewers.words import (
+    NOT_MEASURED,
+    bytes_text,
+    numbers_text,
+    plural,
+    seconds_text,
+    shape_text,
+    tensor_text,
+)
 
 LABEL = 9
 MOST = 4
@@ -31,7 +39,7 @@ def content(view: View, width: int) -> Content:
     rows += _inside(view, drawn, block)
     rows += _domain(view, drawn, block)
     if block.kind in ("group", "call", "op"):
-        rows.append(_fact("time", NOT_MEASURED, quiet=True))
+        rows.append(_time(view, block))
         rows.append(_fact("eager", NOT_MEASURED, quiet=True))
     rows += _why(view, drawn, block, width)
     rows += _legend(drawn, width)
@@ -84,6 +92,18 @@ def _lines(view: View, drawn: Diagram, block: Block) -> list[Row]:
         words = f" in {block.kernel} {kernel_label(kernel) if kernel else ''}"
         rows.append(Row(body=(text(words, "dim"),)))
     return rows
+
+
+def _time(view: View, block: Block) -> Row:
+    """Of the kernel that the group is, where a comparison of two runs timed it alone."""
+    for found in reversed(view.facts.trace.all(WhatIf)):
+        before = found.base == view.run and found.base_kernels == (block.kernel,)
+        after = found.run == view.run and found.run_kernels == (block.kernel,)
+        timed = found.before if before else found.after if after else None
+        if timed is not None and block.kernel and found.scope == "kernel":
+            spread = f"±{seconds_text(timed.spread)}"
+            return _fact("time", seconds_text(timed.median), f"{spread}, {block.kernel} alone")
+    return _fact("time", NOT_MEASURED, quiet=True)
 
 
 def _fact(label: str, words: str, more: str = "", quiet: bool = False) -> Row:

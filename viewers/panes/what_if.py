@@ -9,7 +9,6 @@ from viewers.panes.rows import (
     Line,
     Role,
     Row,
-    Span,
     empty,
     pad,
     text,
@@ -82,19 +81,28 @@ def _answer(view: View, difference: Difference, width: int) -> list[Row]:
         return [Row(body=head), *(Row(body=((line, "dim"),)) for line in rest)]
     before, after, unit = measured.times
     size: Role = "text" if measured.outcome == "in noise" else role
-    spans: list[Span] = [
-        (f" {glyph} ", role),
-        (f"{found.title}: {before} → {after} {unit}", "strong"),
+    title: Line = ((f" {glyph} ", role), (found.title, "strong"))
+    times: Line = (
+        (f"{before} → {after} {unit}", "strong"),
         ("   ", "text"),
         (measured.change_text, size),
-    ]
+    )
     share = "in noise" if measured.outcome == "in noise" else measured.share_text
     record = measured.record
-    how = f"{plural(record.pairs, 'pair')}, {measured.scope}, {record.caches} caches"
-    details: list[Span] = [(f"   {share}   ", "dim"), (how, "dim")]
-    rows = [Row(body=(*spans, *details))]
-    if width_of((*spans, *details)) > width:
-        rows = [Row(body=(*spans, details[0])), Row(body=((f"   {how}", "dim"),))]
+    how: Line = (
+        (f"{plural(record.pairs, 'pair')}, {measured.scope}, {record.caches} caches", "dim"),
+    )
+    part: Line = ((f"   {share}   ", "dim"),)
+    indent: Line = (("   ", "text"),)
+    colon: Line = ((": ", "strong"),)
+    layouts: tuple[tuple[Line, ...], ...] = (
+        ((*title, *colon, *times, *part, *how),),
+        ((*title, *colon, *times, *part), (*indent, *how)),
+        (title, (*indent, *times, *part), (*indent, *how)),
+        (title, (*indent, *times[:1]), (*indent, *times[2:], *part), (*indent, *how)),
+    )
+    fitting = (one for one in layouts if all(width_of(line) <= width for line in one))
+    rows = [Row(body=line) for line in next(fitting, layouts[-1])]
     return [*rows, *_second(difference, measured, width)]
 
 

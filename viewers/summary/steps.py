@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from compiler.trace.records import Bytecode, StackValue, Step
@@ -224,8 +223,8 @@ class Track:
             self._nodes.append(name)
             self.final.append(name)
         self.node_counts.append(len(self._nodes))
-        installed: tuple[Any, ...] = getattr(step, "new_guards", ())
-        self.guards.extend(Installed(one.kind, one.name, before or step) for one in installed)
+        by = before or step
+        self.guards.extend(Installed(one.kind, one.name, by) for one in step.new_guards)
         self.guard_counts.append(len(self.guards))
         apply(self._tip, step, before)
         if index % EVERY == 0:

@@ -15,6 +15,7 @@ from viewers.summary.differences.words import (
     change_text,
     change_words,
     kernel_words,
+    others_words,
     veto_words,
 )
 from viewers.text.lines import Line, Role, line
@@ -130,7 +131,7 @@ def _decisions(difference: Difference, width: int) -> list[Line]:
         rows.append([glyph, (one.kind, "dim"), one.subject, words, (reason, "dim")])
     lines = [heading("decisions that changed"), *table(rows, "llflf", width, indent=2)]
     lines += _more(len(found.changes) - DECISIONS)
-    return [*lines, line((f"  {plural(found.as_before, 'other')} as before", "dim"))]
+    return [*lines, line((f"  {others_words(found)}", "dim"))]
 
 
 def _kernels(difference: Difference, width: int, code: bool) -> list[Line]:

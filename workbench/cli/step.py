@@ -54,11 +54,11 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw step needs a terminal: its input or output is redirected", ctx)
     gc.disable()  # modules live as long as we do: the collector would go through them in vain
-    from workbench.tui.app import run_live  # type: ignore[attr-defined,unused-ignore]
+    from workbench.tui.app import run_live
 
     gc.freeze()
     gc.enable()
-    return int(run_live(settings, trace, bool(ctx.params["predict"]), breakpoints))
+    return run_live(settings, trace, bool(ctx.params["predict"]), breakpoints)
 
 
 def _breakpoints(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:

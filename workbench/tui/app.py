@@ -88,8 +88,7 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    feed = LiveFeed(drive, settings, trace, breakpoints)
-    return _run(Workbench(feed, theme, predict))
+    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme, predict))
 
 
 def _run(app: Workbench) -> int:

@@ -7,6 +7,7 @@ before stays until it is there.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from rich.segment import Segment
 from rich.style import Style
@@ -18,10 +19,12 @@ from compiler.trace.refs import Ref
 from viewers.drawing.blocks import SCALES, Block, all_key
 from viewers.drawing.cells import Run, row
 from viewers.drawing.colours import fill_of
+from viewers.drawing.export import FORMATS, ExportError, export, suggested
 from viewers.drawing.layout import Box, Layout, Line
 from viewers.panes.picture import Picture
 from viewers.panes.rows import Span
 from viewers.panes.view import View
+from viewers.plain import plain
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import clip, exactly, harmless
 from workbench.tui.pane import Make, PaneView
@@ -75,9 +78,10 @@ class CanvasView(PaneView):
             return
         self.content = content
         first = self.drawing is None
-        if content is not self.drawn:
+        if self.drawn is None or content.diagram is not self.drawn.diagram:
             self._draw(content)
         elif self.drawing is not None:
+            self.drawn = content
             self._settle_window()
         self.relight(selected, lit)
         if first and self.lit and not self.drawn_blocks(selected):
@@ -91,7 +95,7 @@ class CanvasView(PaneView):
 
     def _draw(self, picture: Picture) -> None:
         """Lay a picture out, here or in a thread."""
-        if picture is self._waiting:
+        if self._waiting is not None and picture.diagram is self._waiting.diagram:
             return
         if len(picture.rows) <= AT_ONCE:
             self._take(picture, picture.lay_out())
@@ -106,7 +110,8 @@ class CanvasView(PaneView):
         self.app.call_from_thread(self._take_late, picture, layout)
 
     def _take_late(self, picture: Picture, layout: Layout) -> None:
-        if picture is not self._waiting or self.content is not picture:
+        wanted = self.content.diagram if isinstance(self.content, Picture) else None
+        if picture is not self._waiting or picture.diagram is not wanted:
             return
         self._take(picture, layout)
         self.relight(self.selected, self._given)
@@ -354,7 +359,7 @@ class CanvasView(PaneView):
         if name == "order":
             view.listed = not view.listed
             self._again()
-        elif name in ("wider", "narrower"):
+        elif name in ("wider", "narrower") and self.picture is not None:
             view.scale = max(0, min(len(SCALES) - 1, view.scale + (1 if name == "wider" else -1)))
             self._again()
             self._say(f"{SCALES[view.scale]}, {view.scale + 1} of {len(SCALES)}")
@@ -364,13 +369,32 @@ class CanvasView(PaneView):
             self._again()
             shown = "all groups drawn" if key in view.unfolded else "folded by module"
             self._say(f"{shown}: {len(self.content.rows):,} blocks")
-        elif name == "weights":
+        elif name == "weights" and self.picture is not None:
             view.weights = not view.weights
             self._again()
             self._say("weights shown" if view.weights else "weights hidden")
+        elif name in ("picture", "export") and self.picture is not None:
+            words = f"export the graph to ({', '.join(f'.{form}' for form in FORMATS)})"
+            self.screen.ask_words(words, suggested(view), self._export)  # type: ignore[attr-defined]
         else:
             return False
         return True
+
+    def _export(self, name: str) -> None:
+        if not name:
+            return
+        path = Path(name).expanduser()
+        form = next((form for form in FORMATS if path.suffix.lower() == f".{form}"), None)
+        if form is None:
+            self._say(f"a graph is exported as {', '.join(FORMATS)}: end the name in one of them")
+            return
+        if path.exists():
+            self._say(f"{plain(path.name)} is there already: x writes under another name")
+            return
+        try:
+            self._say(plain(export(self._view, path, form)))
+        except ExportError as error:
+            self._say(plain(str(error)))
 
     def _again(self) -> None:
         self.update(self.selected, self._view.lit, reset=not isinstance(self.content, Picture))
@@ -379,20 +403,11 @@ class CanvasView(PaneView):
         self.screen.refresh_all()  # type: ignore[attr-defined]
 
     def on_key(self, event: events.Key) -> None:
-        """What this pane alone means by a key; the screen has all others."""
-        names = {"plus": "wider", "equals_sign": "wider", "minus": "narrower", "i": "weights"}
-        names["A"] = "unfold_all"
-        done = False
-        if event.key == "o":
-            done = self.command("order")
-        elif self.picture is not None and event.key in ARROWS:
-            self.pan(*ARROWS[event.key])
-            done = True
-        elif self.picture is not None and event.key in names:
-            done = self.command(names[event.key])
-        if done:
+        """Arrows pan: everywhere else they are `h j k l`."""
+        if self.picture is not None and event.key in ARROWS:
             event.stop()
             event.prevent_default()
+            self.pan(*ARROWS[event.key])
 
     def _at(self, x: int, y: int) -> int:
         if self.drawing is None or y < 1:
@@ -413,16 +428,20 @@ class CanvasView(PaneView):
             self.go(index)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        if self.picture is not None:
+        if self.picture is not None and event.y and (event.x or not self.rule):
+            event.prevent_default()
             self._grip = event.x, event.y
             self.capture_mouse()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        self._grip = None
-        self.release_mouse()
+        if self._grip is not None:
+            event.prevent_default()
+            self._grip = None
+            self.release_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._grip is not None and event.button:
+            event.prevent_default()
             x, y = self._grip
             self._grip = event.x, event.y
             self.pan(x - event.x, y - event.y)

@@ -79,6 +79,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("settings", ("comma",), ",", "Compile again with other settings"),
     Command("export", ("x",), "x", "Export the graph, or save a picture of the screen"),
     Command("picture", (), "", "Save a picture of the screen"),
+    Command("weights", ("I",), "I", "Show or hide the weights in a graph"),
+    Command("unfold_all", ("A",), "A", "Draw all of a graph, or fold it by module"),
     Command("close", ("Z",), "Z", "Close this pane"),
     Command("reset", (), "", "Put the panes back as they were"),
     Command("write", ("W",), "W", "Write the overrides to a file"),
@@ -116,7 +118,8 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     ),
     "graph": (
         ("h j k l", "follow edges"), ("+ −", "zoom"), ("⏎", "open group"), ("o", "as list"),
-        ("i", "weights"), ("A", "all groups"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
+        ("x", "export svg, png, dot"),
+        ("I", "weights"), ("A", "all groups"), ("← ↑ ↓ →", "pan"), _PANES, _SEARCH,
     ),
     "break": (("[ ]", "previous, next break"), ("⏎", "go to graph"), _FIX, _TORCH, _PANES),
     "recompiles": (("[ ]", "previous, next recompile"), ("⏎", "go to line"), _FIX, _TORCH, _PANES),

@@ -11,6 +11,8 @@ SENTENCES: dict[str, str] = {
     "source": "Your source. What is selected lights up what was made from it, in every pane.",
     "source-break": "The line that broke, with the columns that Dynamo could not go on from.",
     "graph": "The FX graph, with the line that each node comes from. ( ) shows other stages of it.",
+    "picture": "The graph: boxes are kernels and calls. j k follow edges, ⏎ opens a group.",
+    "node": "The block under the cursor: what it reads and writes, and why it is one.",
     "kernel": "The generated code, beside the lines that it comes from. ( ) other language, R raw.",
     "kernels": "The generated kernels and library calls of this compile, with their lines.",
     "break": "Why the graph ended here, and what to do; the best fix first.",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from textual import events
 
+from workbench.tui.canvas import CanvasView
 from workbench.tui.commands import BY_KEY
 from workbench.tui.edge import Edge
 from workbench.tui.entry import Entry
@@ -60,10 +61,19 @@ class Moving(Reading):
             self.app.copy_to_clipboard(offered)
             self.say("copied")
             return
+        pane = self.focus_pane()
+        if isinstance(pane, CanvasView) and pane.command(name):
+            return
         method: Callable[[], object] = getattr(self, f"do_{name}")
         result = method()
         if result is not None:
             await result  # type: ignore[misc]
+
+    def _only_in_picture(self) -> None:
+        """What only the picture of a graph can do, asked of another pane."""
+        self.say("this is for the picture of a graph: focus it first")
+
+    do_export = do_weights = do_unfold_all = _only_in_picture
 
     def other_key(self, name: str) -> None:
         """A command is about to run."""

@@ -100,9 +100,13 @@ class Predicting(Presenting):
         self.quiz.ask(question)
         view.question, view.pair, view.hidden = question, question.id, True
         self.navigator.compile("/".join(question.graph.split("/")[:2]))
-        self.navigator.arrangement = "predict"
+        self._show("predict")
         self.navigator.light_pair()
         await self.rebuild()
+
+    def _show(self, arrangement: str) -> None:
+        """It is the quiz that shows it: no choice of the reader's for such a place."""
+        self.navigator.arrangement = self._belonged = arrangement
 
     async def _guess(self, answer: Answer) -> None:
         asked = self._asked() if self.view.driven else None
@@ -140,7 +144,7 @@ class Predicting(Presenting):
         view.question = None
         if not view.driven and view.playhead:
             await self.do_live()
-        self.navigator.arrangement = "score"
+        self._show("score")
         await self.rebuild()
         self.say(summary(self.quiz))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import importlib
 import os
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.finished_run import FinishedRun
+from workbench.worker.forget import forget_compiled
 from workbench.worker.inputs import InputSet
 from workbench.worker.load import Loaded, form_of
 from workbench.worker.notes import WorkerRecorder
@@ -120,9 +120,9 @@ class Driven:
                 arguments=recorder.settings.arguments,
             )
         )
-        _forget_compiled(recorder.settings)
         run = run_record(number, recorder.settings, rerun)
         recorder.emit(run)
+        forget_compiled(recorder)
         self.live.begins(run)
 
     def _run(self, number: int, rerun: Rerun | None) -> Ended:
@@ -270,20 +270,6 @@ class Driven:
             with isolation.ours_again():
                 compare: Compare = importlib.import_module("workbench.worker.what_if").compare
             compare(recorder, self.finished[base], self.finished[run], scope)
-
-
-def _forget_compiled(settings: Settings) -> None:
-    """Everything is decided again. Built objects of the same code are used again."""
-    torch._dynamo.reset()
-    inductor = sys.modules.get("torch._inductor.codecache")
-    if inductor is None or settings.cached:
-        return
-    from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
-    from torch._inductor.utils import clear_caches
-
-    inductor.FxGraphCache.clear()
-    AOTAutogradCache.clear()
-    clear_caches()
 
 
 def _stamp(file: str) -> tuple[int, int]:

@@ -248,6 +248,8 @@ def _kernels(
             if match.kind in ("new", "gone"):
                 other = base if match.kind == "new" else run
                 raise NotAlone(f"run {other.number} has no kernel that does the same")
+            if match.only_one_side:
+                raise NotAlone(f"only one of the runs computes {match.only_one_side[0]} in them")
             one, two = _both(match.graph, base, run, first, second)
             sides = [
                 _replay(graph, kernels)

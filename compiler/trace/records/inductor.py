@@ -67,7 +67,7 @@ class FusionPair(Record):
     """Two scheduler nodes considered once. A pair comes back in later rounds and at commit."""
 
     id: str
-    """`inductor/0/0/forward/fuse#4`: numbered by distinct pair, in order of first test."""
+    """`inductor/0/0/forward/fuse/amax+exp`: the id of its decision, by the nodes that carry it."""
     graph: str
     round: int
     """From 1; 0 where the engine does not say which: then a pair is recorded once, as it ended."""
@@ -77,7 +77,8 @@ class FusionPair(Record):
     fused: bool
     """can_fuse's answer; whether the pair was then fused is `FusionRound.fused`."""
     rule: str = ""
-    """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`."""
+    """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`;
+    `veto` and `forced` where an override decided it."""
     reason: str = ""
     """Inductor's own words, arguments filled in."""
     check: str = ""

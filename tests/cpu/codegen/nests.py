@@ -20,6 +20,7 @@ from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.unit import Unit, assemble, buffer_dtypes
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from compiler.codegen.function import Function
+from compiler.codegen.question import Ask, Chooser
 from compiler.engine.decompositions import decompositions
 from compiler.fusion.fuse import fuse
 from compiler.loops.graph import Call
@@ -132,8 +133,10 @@ class CompiledProgram:
             return state.outputs()
 
 
-def compile_programs(found: Sequence[Program], isa: Isa | None = None) -> list[CompiledProgram]:
-    """Many programs in one unit: one run of the compiler."""
+def compile_programs(
+    found: Sequence[Program], isa: Isa | None = None, ask: Ask | None = None
+) -> list[CompiledProgram]:
+    """Many programs in one unit: one run of the compiler. `ask` may want nests otherwise."""
     isa = isa or detect()
     vocabulary = Vocabulary(isa)
     functions = []
@@ -141,7 +144,8 @@ def compile_programs(found: Sequence[Program], isa: Isa | None = None) -> list[C
         dtypes = buffer_dtypes(program)
         for step in program.steps:
             if isinstance(step, Nest):
-                function = emit(step, dtypes, vocabulary)
+                chooser = None if ask is None else Chooser(ask)
+                function = emit(step, dtypes, vocabulary, chooser=chooser)
                 functions.append((replace(step, name=f"{number}.{step.name}"), function))
     made = assemble(functions, vocabulary)
     library = build(made.code + entries(made), isa) if made.kernels else None

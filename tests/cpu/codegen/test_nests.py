@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from compiler.codegen.cpp.isa import Isa, cpu_flags, detect, runnable
+from compiler.codegen.question import Ask
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
 
@@ -16,12 +17,18 @@ NARROW = runnable(cpu_flags())[1:]
 """The other instruction sets of this machine."""
 
 
-def check(cases: dict[str, Case], isa: Isa | None = None, *, dynamic: bool = False) -> None:
+def check(
+    cases: dict[str, Case],
+    isa: Isa | None = None,
+    *,
+    dynamic: bool = False,
+    ask: Ask | None = None,
+) -> None:
     """Compile all cases in one unit; each answers what eager does, with any number of threads."""
     found = [programs(fn, *inputs, dynamic=dynamic)[0] for fn, inputs in cases.values()]
     threads = torch.get_num_threads()
     try:
-        made = compile_programs(found, isa or detect())
+        made = compile_programs(found, isa or detect(), ask)
         for (name, (fn, inputs)), program in zip(cases.items(), made, strict=True):
             _check(name, fn(*inputs), inputs, program)
     finally:

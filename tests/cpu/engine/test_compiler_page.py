@@ -19,7 +19,7 @@ from compiler.fusion.rules.order import few_pointers
 from compiler.lowering import calls
 from compiler.lowering.registry import LOWERINGS
 from tests.conftest import Golden
-from tests.cpu.engine.compiler_page import blocks, load, walk, with_blocks
+from tests.cpu.engine.compiler_page import Walk, blocks, load, walk, with_blocks
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "compiler.md"
@@ -82,10 +82,11 @@ def softmax(folder: Path) -> dict[str, str]:
         "captured": plain.captured[0],
         "aten": plain.aten[0],
         "value-graph": plain.value_graph(),
-        "decisions": plain.shown("decisions"),
+        "decisions": of_kinds(plain, "fuse"),
         "nest": plain.program(),
         "memory": plain.shown("memory"),
         "kernel": plain.code("// softmax: ", "// graph: "),
+        "kernel-decisions": of_kinds(plain, "lanes", "vector", "units", "threads", "row", "unroll"),
         "prelude": plain.definitions(PRELUDE),
         "segment": plain.code("// graph: "),
         "apart-nests": apart.program(),
@@ -93,12 +94,18 @@ def softmax(folder: Path) -> dict[str, str]:
     }
 
 
+def of_kinds(found: Walk, *kinds: str) -> str:
+    """What is shown of the decisions of these kinds."""
+    parts = found.shown("decisions").split("\n\n")
+    return "\n\n".join(part for part in parts if part.split()[2] in kinds)
+
+
 def scaled(folder: Path) -> dict[str, str]:
     plain = walk(folder / "scaled.py")
     forced = walk(folder / "scaled.py", overrides(folder / "forced.toml"))
     refused = [line for line in forced.shown("decisions").split("\n") if "refused" in line]
     return {
-        "scaled-decisions": plain.shown("decisions"),
+        "scaled-decisions": of_kinds(plain, "fuse"),
         "scaled-nests": plain.program(),
         "forced": "\n".join(refused),
     }
@@ -106,7 +113,7 @@ def scaled(folder: Path) -> dict[str, str]:
 
 def attend(folder: Path) -> dict[str, str]:
     found = walk(folder / "attend.py")
-    decided = found.shown("decisions").split("\n\n")
+    decided = of_kinds(found, "inline", "reuse", "fuse", "order").split("\n\n")
     # decisions of kind `library` depend on whose processor this is
     chosen = [part for part in decided if " inline " in part or " reuse " in part]
     return {

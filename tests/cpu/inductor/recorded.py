@@ -62,15 +62,15 @@ def recording(
     settings = Settings(file="", until=until, overrides=overrides or {})
     recorder = Recorder(TraceWriter(recorded.lines.append), settings)
     recorded.gate = Gate(overrides, lambda one: recorder.emit(decided_record(one)), ask)
-    recorded.statuses, uninstall = install_all(
-        [hook for hook in hooks if reached(hook.stage, until)], recorder
-    )
-    try:
-        with listening(recorder, recorded.gate):
+    with listening(recorder, recorded.gate):
+        recorded.statuses, uninstall = install_all(
+            [hook for hook in hooks if reached(hook.stage, until)], recorder
+        )
+        try:
             yield recorded
-    finally:
-        uninstall()
-        torch._dynamo.reset()
+        finally:
+            uninstall()
+            torch._dynamo.reset()
 
 
 def record(

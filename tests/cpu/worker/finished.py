@@ -63,9 +63,8 @@ def finished(
     recorder = trace.of(chosen)
     recorder.emit(Run(number=number, settings=chosen))
 
-    def compile_and_call(quiet: bool) -> dict[Any, Model]:
-        recorder.quiet = quiet
-        with pipeline.recording(recorder), _without_caches():
+    def compile_and_call(listener: Recorder) -> dict[Any, Model]:
+        with pipeline.recording(listener), _without_caches():
             register(chosen)
             engine: Engine = "tcw" if chosen.engine == "tcw" else "inductor"
             backend = alone(chosen, engine)
@@ -77,7 +76,7 @@ def finished(
 
     torch._dynamo.reset()
     recorder.start_over()
-    models = compile_and_call(False)
+    models = compile_and_call(recorder)
     kept = tuple(one for one in trace.records[start:] if not isinstance(one, NOT_KEPT))
     return FinishedRun(
         number=number,
@@ -85,5 +84,5 @@ def finished(
         sets=inputs,
         compiled=models,
         records=kept,
-        compile_again=lambda: compile_and_call(True),
+        compile_again=lambda: compile_and_call(Recorder(TraceWriter(), chosen)),
     )

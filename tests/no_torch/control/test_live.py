@@ -265,6 +265,20 @@ def test_a_rerun_sends_a_running_compile_to_its_end(bench: Bench) -> None:
     assert len(bench.all(Waiting)) == 2
 
 
+def test_a_rerun_before_the_first_step_is_not_lost(bench: Bench) -> None:
+    todo: list[object] = []
+    compile = compiling(
+        bench,
+        lambda: todo.extend(bench.live.wait("start", "")),
+        lambda: todo.extend(bench.live.wait("end", "")),
+    )
+    bench.wait_for(Waiting)
+    again = Rerun(settings=SETTINGS)
+    bench.send(again)
+    assert ended(compile)
+    assert todo == [again, again]
+
+
 def test_at_the_end_it_stays_until_there_is_something_to_do(bench: Bench) -> None:
     todo: list[object] = []
     compile = compiling(bench, lambda: todo.extend(bench.live.wait("end", "the run is over")))

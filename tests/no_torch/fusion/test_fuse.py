@@ -84,7 +84,7 @@ def test_equal_nodes_are_computed_once_and_dead_ones_not_at_all() -> None:
     b.map("mul", (64,), op("mul", load("one"), load("same")))
     b.output("mul", 64)
     b.output("one", 64)
-    assert nests(fuse(b.graph)) == [{"one", "mul"}]
+    assert nests(fuse(b.graph)) == [{"one", "same", "mul"}]
 
 
 def test_what_is_equal_across_a_mutation_is_not() -> None:
@@ -301,3 +301,34 @@ def test_who_is_asked_sees_both_sides_and_the_nest_that_they_would_become() -> N
     assert detail.second == tuple(name.upper() for name in last.second_group)
     assert detail.if_fused.partition("\n")[2] == text.partition("\n")[2]
     assert "two loop nests" in detail.means
+
+
+def twice() -> Builder:
+    """exp(x) computed twice, one of them read by a reduction."""
+    b = Builder()
+    b.input("x", 64, 64)
+    b.map("one", (64, 64), op("exp", load("x")))
+    b.map("two", (64, 64), op("exp", load("x")))
+    b.map("add", (64, 64), op("mul", load("one"), load("x")))
+    b.reduce("sum", (64, 64), "kr", load("two"))
+    b.output("add", 64, 64)
+    b.output("sum", 64)
+    return b
+
+
+def test_a_veto_on_a_duplicate_is_one_on_what_is_left() -> None:
+    assert [set(group.names) for group in fuse(twice().graph).groups] == [
+        {"one", "two", "add", "sum"}
+    ]
+    gate = Gate({"tcw/0/0/forward/fuse/two+sum": "apart"})
+    for group in fuse(twice().graph, gate).groups:
+        assert not {"two", "sum"} <= set(group.names)
+    assert not list(gate.unknown())
+
+
+def test_a_veto_on_two_equal_nodes_keeps_both() -> None:
+    gate = Gate({"tcw/0/0/forward/fuse/one+two": "apart"})
+    fusion = fuse(twice().graph, gate)
+    assert all(not {"one", "two"} <= set(group.names) for group in fusion.groups)
+    assert {"one", "two"} <= {name for group in fusion.groups for name in group.names}
+    assert not list(gate.unknown())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,31 @@ def test_work_goes_on_without_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert usable_store()[0].folder == store.folder
     monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path / "private"))
     assert usable_store()[1] == ""
+
+
+ENDS = """
+import os, sys
+from compiler.runtime.store import usable_store
+folder = usable_store()[0].folder
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(folder.is_dir(), folder)
+"""
+
+
+def test_a_private_folder_lives_as_long_as_the_process_that_made_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS],
+        env={**os.environ, "TCW_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lived, folder = done.stdout.split()
+    assert lived == "True"
+    assert not Path(folder).exists()
 
 
 def test_digest_is_sha256() -> None:

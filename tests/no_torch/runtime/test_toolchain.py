@@ -57,6 +57,16 @@ def test_a_compiler_that_only_fails(tmp_path: Path) -> None:
         build("", broken, ())
 
 
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    said = "ld: error: final link failed: No space left on device"
+    script_of_it = (
+        f"echo 'collect2: error: ld returned 1 exit status' >&2; echo '{said}' >&2; exit 1"
+    )
+    full = Compiler((script(tmp_path / "g++", script_of_it),), "")
+    with pytest.raises(BuildFailed, match="No space left on device"):
+        build("", full, ())
+
+
 def test_a_compiler_that_makes_nothing(tmp_path: Path) -> None:
     lazy = Compiler((script(tmp_path / "g++", "exit 0"),), "")
     with pytest.raises(BuildFailed, match="no shared library"):

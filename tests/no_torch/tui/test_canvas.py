@@ -89,7 +89,7 @@ async def test_weights_are_hidden_until_they_are_asked_for(
         await reader.go("graph")
         assert "weights hidden" in reader.text()
         assert "ln1.weight" not in reader.text()
-        await reader.press("i")
+        await reader.press("I")
         assert "ln1.weight  256" in reader.text()
         assert "weights hidden" not in reader.text()
 
@@ -206,6 +206,21 @@ async def test_a_large_graph_opens_by_module_and_can_be_drawn_whole(
         await reader.until(lambda: pane.drawing is not None and len(pane.drawing.boxes) > 1000)
         await reader.press("j", "j", "down")
         assert reader.cells() == [WIDE[0]] * WIDE[1]
+
+
+async def test_x_exports_what_is_drawn(
+    open_trace: Open, block_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    async with open_trace(block_file, WIDE) as reader:
+        await reader.go("graph")
+        await reader.press("x", "enter")
+        file = tmp_path / "0-0-forward-lowered.svg"
+        assert "k4 softmax" in file.read_text()
+        assert "12 blocks, laid out by tcw" in reader.text()
+        await reader.press("x", "enter")
+        assert "is there already" in reader.text()
 
 
 HOSTILE = (

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from compiler.control.commands import Answer, Go
 from compiler.trace.reader import read_trace
 from compiler.trace.records import Note
 from tests.conftest import Golden
 from tests.no_torch.asking import stopped
-from tests.no_torch.tui.conftest import Open, Reader, encoded
+from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
+from tests.no_torch.tui.driven import FUSE
 from viewers.teaching.notes import notes_of
 from workbench.tui.notes import Writing
 
@@ -213,3 +215,37 @@ async def test_screens(
         golden(f"tui/s11-predict-{name}.svg", reader.svg())
         await reader.press("n")
         golden(f"tui/s11-told-{name}.txt", reader.text())
+
+
+async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
+    async with drive() as driver:
+        bench = driver.bench
+        bench.predict_first = True
+        await driver.press("d")
+        await driver.until(lambda: bench.quiz.question is not None)
+        await driver.settle()
+        text = driver.text()
+        assert "Will the compiler fuse A and B?" in text
+        assert "B reads what A writes" not in text
+        assert "2,134,016" not in text
+        await driver.press("v")
+        assert not any(isinstance(command, Answer) for command in driver.sent)
+        await driver.press("y")
+        assert "✓ Right: they are fused" in driver.text()
+        assert "B reads what A writes" in driver.text()
+        await driver.press("space")
+        assert driver.sent[-1] == Go(mode="decision")
+        await driver.until(lambda: bench.navigator.arrangement == "score")
+        assert "1 of 1 right" in driver.text()
+
+
+async def test_a_note_of_a_driven_compile_goes_through_its_writer(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d")
+        await driver.press("m")
+        assert isinstance(driver.app.screen, Writing)
+        driver.app.screen.area.text = "ask why"
+        await driver.press("ctrl+s")
+        await driver.until(lambda: bool(driver.bench.recording.all(Note)))
+        note = driver.bench.recording.all(Note)[-1]
+        assert (note.on, note.text, note.run) == (f"decision:{FUSE}", "ask why", 1)

@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.trace.provenance import Provenance
 from compiler.trace.records import AnyRecord, WhatIf
 from tests.conftest import Golden
-from tests.no_torch.tui.conftest import Open, Reader, encoded
+from tests.no_torch.tui.conftest import Open, encoded
 from tests.no_torch.two_runs import two_runs, whatif
-from viewers.panes.view import Facts
-from viewers.recording import Recording
 
 SIZES = [(80, 24), (120, 40), (220, 60)]
 
@@ -28,22 +25,12 @@ def written(path: Path, records: list[AnyRecord]) -> Path:
     return path
 
 
-async def compare(reader: Reader, records: list[AnyRecord]) -> None:
-    """Look at run 2 beside run 1."""
-    whole = Recording(records)
-    base, run = (
-        Facts(part, Provenance(part.records), whole) for part in (whole.runs[1], whole.runs[2])
-    )
-    reader.bench.view.facts, reader.bench.view.base = run, base
-    await reader.go("what-if")
-
-
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_screen(
     size: tuple[int, int], open_trace: Open, runs_file: Path, golden: Golden
 ) -> None:
     async with open_trace(runs_file, size) as reader:
-        await compare(reader, two_runs())
+        await reader.go("what-if")
         shown = f"tui/s9-what-if-{size[0]}x{size[1]}"
         golden(f"{shown}.txt", reader.text())
         golden(f"{shown}.svg", reader.svg())
@@ -52,42 +39,40 @@ async def test_screen(
 @pytest.mark.parametrize("theme", ["light", "mono"])
 async def test_theme(theme: str, open_trace: Open, runs_file: Path, golden: Golden) -> None:
     async with open_trace(runs_file, (120, 40), theme) as reader:
-        await compare(reader, two_runs())
+        await reader.go("what-if")
         golden(f"tui/s9-what-if-120x40-{theme}.svg", reader.svg())
 
 
-async def test_a_difference_in_the_noise_wins_nothing(open_trace: Open, runs_file: Path) -> None:
+async def test_a_difference_in_the_noise_wins_nothing(open_trace: Open, tmp_path: Path) -> None:
     records = [
         structs.replace(whatif(), difference=0.4e-6) if isinstance(one, WhatIf) else one
         for one in two_runs()
     ]
-    async with open_trace(runs_file) as reader:
-        await compare(reader, records)
+    async with open_trace(written(tmp_path / "runs.tcw", records)) as reader:
+        await reader.go("what-if")
         assert "≈ No measurable difference" in reader.text()
         assert "in noise" in reader.text()
 
 
-async def test_what_was_not_measured_says_why(open_trace: Open, runs_file: Path) -> None:
+async def test_what_was_not_measured_says_why(open_trace: Open, tmp_path: Path) -> None:
     reason = "extern_kernels.addmm is a library call, which is timed with its graph"
     unknown = structs.replace(whatif(), before=None, after=None, reason=reason)
     records = [unknown if isinstance(one, WhatIf) else one for one in two_runs()]
-    async with open_trace(runs_file) as reader:
-        await compare(reader, records)
+    async with open_trace(written(tmp_path / "runs.tcw", records)) as reader:
+        await reader.go("what-if")
         assert "Its cost is not measured" in reader.text()
         assert reason in reader.text()
 
 
-async def test_a_run_that_is_compared_with_none(open_trace: Open, runs_file: Path) -> None:
-    async with open_trace(runs_file) as reader:
-        await reader.press("T")
-        assert "run 1 of 2" in reader.lines()[0]
+async def test_a_run_that_is_compared_with_none(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
         await reader.go("what-if")
         assert "this run is compared with no other" in reader.text()
 
 
 async def test_raw_code(open_trace: Open, runs_file: Path) -> None:
     async with open_trace(runs_file, (120, 60)) as reader:
-        await compare(reader, two_runs())
+        await reader.go("what-if")
         assert "tidied" in reader.text()
         await reader.press("R")
         assert "+8 −2 lines" in reader.text()

@@ -43,6 +43,9 @@ class DecisionChanges:
     changes: tuple[DecisionChange, ...]
     as_before: int
     """Decisions that fell alike in both."""
+    followed: int = 0
+    """Decisions other than fusions that only one run came to: they are about loop nests that the
+    other has not."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,9 @@ def decision_changes(base: Recording, run: Recording) -> DecisionChanges:
         )
     vetoed = {one.graph for one in changes if one.change == "vetoed"}
     changes = [one for one in changes if not (one.graph in vetoed and _by_veto(one))]
-    changes.sort(key=lambda one: _ORDER.index(one.change))
-    return DecisionChanges(tuple(changes), alike)
+    listed = [one for one in changes if one.kind == "fuse" or one.change not in ("new", "gone")]
+    listed.sort(key=lambda one: _ORDER.index(one.change))
+    return DecisionChanges(tuple(listed), alike, len(changes) - len(listed))
 
 
 def _by_veto(change: DecisionChange) -> bool:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from viewers.summary.differences import DecisionChange, Figure, KernelChange, Veto
+from viewers.summary.differences import (
+    DecisionChange,
+    DecisionChanges,
+    Figure,
+    KernelChange,
+    Veto,
+)
 from viewers.words import bytes_text, error_text, number, plural, seconds_text
 
 CHANGES: dict[str, tuple[str, str]] = {
@@ -46,6 +52,14 @@ def change_words(change: DecisionChange) -> tuple[str, str]:
     if change.change == "gone" and change.kind == "fuse":
         return glyph, "not fused any more"
     return glyph, words
+
+
+def others_words(changes: DecisionChanges) -> str:
+    """`18 others as before, 7 about loop nests of one run alone`."""
+    words = f"{plural(changes.as_before, 'other')} as before"
+    if changes.followed:
+        words += f", {changes.followed:,} about loop nests of one run alone"
+    return words
 
 
 def kind_words(change: KernelChange) -> str:

@@ -156,7 +156,8 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
                 need_parallel(function.vocabulary)
                 main.add(f"parallel({name}, {ARGUMENTS}, {count}, {large});")
     text = "\n".join(text for text, _ in body.lines)
-    function.keys.append(anonymous(f"{text}\n{count} {serial}", names.given))
+    large_or_not = "" if phase.large is None else f" {phase.large}"
+    function.keys.append(anonymous(f"{text}\n{count} {serial}{large_or_not}", names.given))
 
 
 def _large(function: _Function, phase: Phase, main: Code) -> str:

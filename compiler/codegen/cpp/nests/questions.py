@@ -232,12 +232,15 @@ def steps(
     if not effects:
         return default
     first = effects[0]
+    weight = sum(facts.expression_weight(effect.expression) for effect in effects)
+    sums = sum(isinstance(effect, Reduction) for effect in effects)
     answer = choose.choose(
         "unroll",
         str(default),
         [str(count) for count in STEPS],
         "independent chains",
-        f"{default} vectors a step keep the processor busy",
+        f"{weight} simple instructions a vector, {sums} reductions",
+        numbers={"instructions": weight, "reductions": sums},
         forbidden={str(count): ("order", illegal) for count in STEPS if count > 1}
         if illegal
         else {},

@@ -1,0 +1,106 @@
+"""Save or recompute, overruled in a compile of Inductor: followed, refused, asked, replayed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import fx
+
+from compiler.autograd.save import forbidden
+from compiler.control.decisions import RECOMPUTE, SAVE, Decision
+from compiler.trace.records import Decided, Partition, Warned
+from tests.cpu.inductor.recorded import Recorded, record
+
+SAVES = "inductor/0/0/joint/save/"
+
+
+def model(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = torch.relu(x @ w)
+    return (y * torch.sigmoid(y)).tanh().exp()
+
+
+def compiled(overrides: dict[str, str] | None = None, ask=None) -> tuple[Recorded, list]:
+    torch.manual_seed(0)
+    given = [torch.randn(8, 8, requires_grad=True) for _ in range(2)]
+    with torch._inductor.config.patch(force_disable_caches=overrides is None and ask is None):
+        recorded, _ = record(model, *given, until="run", grad=True, overrides=overrides, ask=ask)
+    assert recorded.all(Warned) == []
+    return recorded, [one.grad for one in given]
+
+
+def choices(recorded: Recorded) -> dict[str, str]:
+    (partition,) = recorded.all(Partition)
+    return {value.node: value.choice for value in partition.values}
+
+
+@pytest.fixture(scope="module")
+def plain() -> tuple[Recorded, list]:
+    return compiled()
+
+
+def test_without_overrides_nothing_is_decided(plain: tuple[Recorded, list]) -> None:
+    assert plain[0].all(Decided) == []
+
+
+def test_flips_are_followed(plain: tuple[Recorded, list]) -> None:
+    before = choices(plain[0])
+    assert before["mm"] == "saved"
+    assert before["sigmoid"] == "recomputed"
+    wanted = {f"{SAVES}sigmoid": SAVE, f"{SAVES}mm": RECOMPUTE}
+    recorded, grads = compiled(wanted)
+    after = choices(recorded)
+    assert after["sigmoid"] == "saved"
+    assert after.get("mm", "recomputed") == "recomputed"
+    decided = {one.id: one for one in recorded.all(Decided)}
+    assert decided.keys() == wanted.keys()
+    assert all(one.overridden and not one.refused for one in decided.values())
+    assert decided[f"{SAVES}sigmoid"].numbers["bytes"] == 8 * 8 * 4
+    assert decided[f"{SAVES}sigmoid"].reason
+    (partition,) = recorded.all(Partition)
+    words = {value.node: value.reason for value in partition.values}
+    assert words["sigmoid"] == "an override keeps it"
+    for got, expected in zip(grads, plain[1], strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+def test_all_are_asked_before_the_cut_and_a_file_does_the_same() -> None:
+    asked: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        if decision.kind != "save":
+            return ""
+        asked.append(decision.id)
+        if decision.id != f"{SAVES}sigmoid":
+            return ""
+        assert decision.detail is not None
+        assert decision.detail().origins == ("sigmoid",)
+        return SAVE
+
+    driven, _ = compiled(ask=ask)
+    assert f"{SAVES}mm" in asked
+    assert len(asked) == len(set(asked))
+    assert driven.gate.overrides == {f"{SAVES}sigmoid": SAVE}
+    replayed, _ = compiled(dict(driven.gate.overrides))
+    assert choices(driven) == choices(replayed)
+    assert [one.id for one in driven.all(Decided)] == [f"{SAVES}sigmoid"]
+
+
+def test_an_override_that_the_partitioner_does_not_follow_is_refused() -> None:
+    """tanh is read from exp's side only through what is saved already, once mul is kept."""
+    wanted = {f"{SAVES}relu": SAVE, f"{SAVES}nothing": SAVE}
+    recorded, _ = compiled(wanted)
+    (only,) = recorded.all(Decided)
+    assert only.id == f"{SAVES}relu"
+    assert bool(only.refused) != (choices(recorded).get("relu") == "saved")
+    assert [id for id, _ in recorded.gate.unknown()] == [f"{SAVES}nothing"]
+
+
+def test_what_draws_random_numbers_is_not_computed_twice() -> None:
+    graph = fx.Graph()
+    draw = graph.call_function(torch.ops.aten.rand.default, ([4],))
+    found = forbidden(draw, RECOMPUTE)
+    assert found is not None
+    assert found[0] == "random"
+    assert forbidden(draw, SAVE) is None
+    exp = graph.call_function(torch.ops.aten.exp.default, (draw,))
+    assert forbidden(exp, RECOMPUTE) is None

@@ -1,0 +1,91 @@
+"""Whatever is overruled, by file or while it is asked: the output equals eager, a veto holds, and
+an answer means what the same override in a file means."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from compiler.control.decisions import APART, Decided, Decision, Gate, decision_id
+from tests.cpu.engine.overruled import PROGRAMS, run
+
+COMBINATIONS = int(os.environ.get("TCW_OVERRULED", "20"))
+ANSWERED = 8
+
+
+@cache
+def decisions(name: str) -> tuple[Decision, ...]:
+    """All that is decided where nobody overrules anything, each once."""
+    seen: dict[str, Decision] = {}
+
+    def watch(decided: Decided) -> None:
+        seen[decided.decision.id] = decided.decision
+
+    ran = run(name, Gate(watch=watch))
+    ran.check()
+    return tuple(seen.values())
+
+
+def some(name: str, number: int) -> dict[str, str]:
+    """Overrides by chance: legal and illegal choices of every kind, vetoes on any two nodes."""
+    chance = random.Random(f"{name} {number}")
+    found = decisions(name)
+    chosen = {}
+    for decision in chance.sample(found, min(len(found), chance.randint(1, 12))):
+        chosen[decision.id] = chance.choice(decision.choices)
+    nodes: dict[str, set[str]] = {}
+    for decision in found:
+        if decision.kind in ("fuse", "inline"):
+            nodes.setdefault(decision.graph, set()).update(decision.names)
+    for graph in sorted(nodes):
+        for _ in range(chance.randint(0, 2)):
+            if len(nodes[graph]) > 1:
+                pair = chance.sample(sorted(nodes[graph]), 2)
+                chosen[decision_id(graph, "fuse", *pair)] = APART
+    return chosen
+
+
+def check(number: int) -> None:
+    name = sorted(PROGRAMS)[number % len(PROGRAMS)]
+    run(name, Gate(some(name, number))).check()
+
+
+@pytest.mark.parametrize("number", range(COMBINATIONS))
+def test_what_is_overruled_still_computes_the_same(number: int) -> None:
+    check(number)
+
+
+@pytest.mark.long
+def test_many_combinations() -> None:
+    for number in range(200):
+        check(number)
+
+
+def policy(number: int) -> Callable[[Decision], str]:
+    """Somebody who answers by chance."""
+    chance = random.Random(number)
+
+    def ask(decision: Decision) -> str:
+        if decision.detail is not None:
+            detail = decision.detail()
+            assert detail.means
+        if decision.kind == "save" or chance.random() < 0.5:
+            return ""
+        return chance.choice(decision.choices)
+
+    return ask
+
+
+@pytest.mark.parametrize("number", range(ANSWERED))
+def test_an_answer_means_what_a_file_means(number: int) -> None:
+    name = sorted(PROGRAMS)[number % len(PROGRAMS)]
+    asked = run(name, Gate(ask=policy(number)))
+    asked.check()
+    assert not asked.gate.refused()
+    again = run(name, Gate(dict(asked.gate.overrides)))
+    assert again.units == asked.units
+    assert not list(again.gate.unknown())

@@ -1,0 +1,68 @@
+"""Floats that sizes decide, and random numbers of checkpointed regions: compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from compiler.engine import compile as stages
+from compiler.engine.backend import backend
+
+CASES: dict[str, Callable[[Tensor], Tensor]] = {
+    "scale": lambda x: (x @ x.t() * x.shape[-1] ** -0.5).softmax(-1),
+    "bound": lambda x: x.clamp(min=-(x.shape[0] ** -0.5)),
+    "filled": lambda x: x.masked_fill(x > 0, x.shape[0] * 0.3),
+    "quotient": lambda x: torch.addcmul(x, x, x, value=1 / x.shape[0]),
+    "multiple": lambda x: torch.add(x, x, alpha=x.shape[0] ** 0.5),
+    "epsilon": lambda x: F.layer_norm(x, (4,), eps=1 / x.shape[0]),
+    "slope": lambda x: F.leaky_relu(x, 1 / x.shape[0]),
+    "exponent": lambda x: x.abs() ** (x.shape[0] * 0.25),
+    "sharpness": lambda x: F.softplus(x, beta=x.shape[0] * 0.5),
+    "memory": lambda x: x + torch.full((4,), x.shape[0] * 0.3),
+    "range": lambda x: x[:, 0] + torch.arange(0, x.shape[0] * 0.5, 0.5),
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_to_aten(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    def refused(module: Any) -> Any:
+        raise AssertionError("the graph is left to ATen")
+
+    monkeypatch.setenv("TCW_STRICT", "1")
+    monkeypatch.setattr(stages, "run_as_it_is", refused)
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_float_that_sizes_decide(name: str) -> None:
+    compiled = torch.compile(CASES[name], backend=backend, dynamic=True)
+    for rows in (6, 10):
+        x = torch.randn(rows, 4)
+        torch.testing.assert_close(compiled(x), CASES[name](x))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("draw", [F.dropout, lambda x, p: x * torch.rand_like(x)])
+def test_a_checkpointed_region_draws_the_same_again(draw: Any, dynamic: bool) -> None:
+    def region(x: Tensor) -> Tensor:
+        return draw(x.sin() * 2, 0.3).exp()
+
+    def function(x: Tensor) -> Tensor:
+        return checkpoint(region, x, use_reentrant=False)
+
+    def run(called: Any) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(1)
+        x = torch.arange(24.0).reshape(6, 4).requires_grad_()
+        answer = called(x)
+        answer.sum().backward()
+        assert x.grad is not None
+        return answer.detach(), x.grad
+
+    compiled = torch.compile(function, backend=backend, dynamic=dynamic)
+    torch.testing.assert_close(run(compiled), run(function))

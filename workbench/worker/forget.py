@@ -1,0 +1,49 @@
+"""Between two runs in one process: torch forgets what it compiled, so that all is decided again.
+
+Objects built from C++ stay in the recording's own cache folder: the same code is not built twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+
+import torch
+
+from compiler.control.recorder import Recorder
+
+_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+_given = os.environ.get(_VARIABLE, "")
+"""The recording's own folder, before the user's file could choose another."""
+
+
+def forget_compiled(recorder: Recorder) -> None:
+    """As in a fresh process: torch's ids count from 0, and no cache of graphs serves anything.
+
+    Only the recording's own caches are emptied. Where the user's file has chosen a folder of its
+    own, that is left alone, and said.
+    """
+    torch._dynamo.reset()
+    aot_autograd = sys.modules.get("torch._functorch.aot_autograd")
+    if hasattr(aot_autograd, "AOT_COUNTER"):  # it is part of the code that Inductor writes
+        aot_autograd.AOT_COUNTER = itertools.count()  # type: ignore[union-attr]
+    inductor = sys.modules.get("torch._inductor.codecache")
+    if inductor is None or recorder.settings.cached:
+        return
+    if not _given or os.environ.get(_VARIABLE) != _given:
+        recorder.warn_once(
+            f"the file keeps torch's caches in {os.environ.get(_VARIABLE) or 'their usual place'}: "
+            "what they serve is not decided again in another run",
+            asked=True,
+        )
+        return
+    from torch._inductor.utils import clear_caches
+
+    inductor.FxGraphCache.clear()
+    with contextlib.suppress(ImportError):
+        from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+
+        AOTAutogradCache.clear()
+    clear_caches()
