@@ -1,4 +1,4 @@
-"""A driven compile on a real GPU: a veto splits a Triton kernel, and the tool says what it costs."""
+"""A driven compile on a real GPU: a veto splits a Triton kernel; what it costs is said."""
 
 from __future__ import annotations
 
