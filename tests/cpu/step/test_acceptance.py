@@ -1,4 +1,4 @@
-"""`tcw step` as a person uses it, in a terminal: overrule a fusion, see what it costs, replay it."""
+"""`tcw step` as a person uses it, in a terminal: a fusion overruled, measured, replayed."""
 
 from __future__ import annotations
 
