@@ -86,10 +86,17 @@ class Deciding(Driving):
         self._answer(lambda asked: asked.default)
 
     def do_veto(self) -> None:
-        self._answer(lambda asked: decision_bar.choice_of(asked, "v"))
+        self._overrule("v")
 
     def do_force(self) -> None:
-        self._answer(lambda asked: decision_bar.choice_of(asked, "f"))
+        self._overrule("f")
+
+    def _overrule(self, key: str) -> None:
+        asked = self.view.asked
+        if asked is not None and decision_bar.choice_of(asked, key) == asked.default:
+            self.say(f"{plain(asked.default)} is the engine's own choice: a accepts it")
+        else:
+            self._answer(lambda one: decision_bar.choice_of(one, key))
 
     def _answer_past(self, choose: Callable[[Asked], str]) -> None:
         """Overruling what is decided already: another run is offered."""

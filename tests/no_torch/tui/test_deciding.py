@@ -137,3 +137,10 @@ async def test_more_than_two_choices_are_listed(drive: Drive) -> None:
         assert "vector of nest_softmax: which?" in driver.text()
         await driver.press("v", "down", "down", "enter")
         assert driver.sent[-1] == Answer(id="tcw/0/0/forward/vector/nest_softmax", choice="16")
+
+
+async def test_a_veto_on_what_is_apart_already_answers_nothing(drive: Drive) -> None:
+    async with drive(asked={"default": "apart", "rule": "domain"}) as driver:
+        await driver.press("d", "v")
+        assert not any(isinstance(command, Answer) for command in driver.sent)
+        assert "a accepts it" in driver.lines()[-1]
