@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from textual import events  # noqa: E402
-from textual.drivers.headless_driver import HeadlessDriver  # noqa: E402
+from textual._compositor import CompositorUpdate  # noqa: E402
+from textual.screen import Screen  # noqa: E402
 
 from compiler.trace.records import Settings, Waiting  # noqa: E402
 from workbench.tui.app import Workbench  # noqa: E402
@@ -47,21 +48,25 @@ class Step:
 
 
 class Clock:
-    """When the screen wrote last."""
+    """When the screen painted last."""
 
     def __init__(self) -> None:
         self.written = 0.0
-        write = HeadlessDriver.write
+        display = Workbench._display
 
-        def timed(driver: HeadlessDriver, data: str) -> None:
-            write(driver, data)
+        def timed(app: Workbench, screen: Screen[object], renderable: object) -> None:
+            display(app, screen, renderable)  # type: ignore[arg-type]
+            if isinstance(renderable, CompositorUpdate):  # without a terminal it is not written
+                renderable.render_segments(app.console).encode()
             self.written = time.perf_counter()
 
-        HeadlessDriver.write = timed  # type: ignore[method-assign]
+        Workbench._display = timed  # type: ignore[assignment, method-assign]
 
     async def settled(self, since: float) -> float:
         """When the last write since then was, once there are no more."""
-        while self.written < since or time.perf_counter() - self.written < QUIET:
+        while (
+            self.written < since and time.perf_counter() - since < 1
+        ) or time.perf_counter() - self.written < QUIET:
             await asyncio.sleep(0.002)
         return self.written
 
