@@ -48,7 +48,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
-    breakpoints = _breakpoints(ctx, file)
+    breakpoints = breakpoints_of(ctx, file)
     trace: Path | None = ctx.params["trace"]
     if trace is not None:
         new_trace(trace)
@@ -62,7 +62,8 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     return run_live(settings, trace, bool(ctx.params["predict"]), breakpoints)
 
 
-def _breakpoints(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
+def breakpoints_of(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
+    """What `--break` asks for; `click.UsageError` where one cannot be read."""
     whole = str(file.resolve())
     try:
         return tuple(
