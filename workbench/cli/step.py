@@ -9,6 +9,7 @@ FILE is as for `tcw explain`. The compile waits before its first step; the keys 
   tcw step model.py --break first-rejection        the first fusion that is refused
   tcw step model.py --break 'fuse:bytes>=1e6'      a decision, by its numbers
   tcw step model.py --break break --break stage:fusion
+  tcw step model.py --break inductor/0/0/forward/fuse/amax+exp       this decision
 """
 
 from __future__ import annotations

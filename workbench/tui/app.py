@@ -26,7 +26,11 @@ class Workbench(App[None]):
     TITLE = "tcw"
 
     def __init__(
-        self, source: Path | Feed, theme: ThemeName | None = None, predict: bool = False
+        self,
+        source: Path | Feed,
+        theme: ThemeName | None = None,
+        predict: bool = False,
+        drive: Starts | None = None,
     ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
@@ -35,6 +39,7 @@ class Workbench(App[None]):
         self.theme_chosen = theme is not None or colourless
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
+        self.drive = drive
         self.last_words = ""
 
     def on_mount(self) -> None:
@@ -42,6 +47,14 @@ class Workbench(App[None]):
         bench.theme_chosen = self.theme_chosen
         bench.predict_first = self.predict
         self.push_screen(bench)
+
+    def drives(self) -> Starts:
+        """What starts a worker; it is imported where one is wanted."""
+        if self.drive is None:
+            from workbench.worker.client import Driver
+
+            self.drive = Driver.start
+        return self.drive
 
     def give_up(self, why: str, code: int) -> None:
         """Leave with one line on stderr."""
@@ -88,7 +101,8 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme, predict))
+    feed = LiveFeed(drive, settings, trace, breakpoints)
+    return _run(Workbench(feed, theme, predict, drive))
 
 
 def _run(app: Workbench) -> int:

@@ -11,6 +11,7 @@ from workbench.tui.commands import COMMANDS, GOES
 from workbench.tui.edge import Edge
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.remembered import Placed, Remembered, recall, remember
+from workbench.tui.revising import Revising
 from workbench.tui.saving import Saving
 from workbench.tui.theme import THEMES, ThemeName
 
@@ -184,6 +185,11 @@ class Bench(Saving):
             edge.theme = self.look
             edge.refresh()
         self.refresh_all()
+
+    def handing_over(self, live: Revising) -> None:
+        self._remember()
+        assert isinstance(live, Bench)
+        live.theme_chosen = True
 
     def do_quit(self) -> None:
         if self.may_leave():

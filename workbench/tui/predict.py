@@ -121,7 +121,7 @@ class Predicting(Presenting):
 
     async def _go_on(self) -> None:
         if self.view.driven and self._asked() is not None:
-            self.send(Go(mode="decision"))
+            self.send(Go(mode="fusion"))
             self.say("to the next decision")
         elif not self.view.driven and not await self._ask_next():
             await self.end_predict()
@@ -134,7 +134,7 @@ class Predicting(Presenting):
         if waiting.kind == "end":
             await self.end_predict()
         elif not await self._ask_next():
-            self.send(Go(mode="decision"))
+            self.send(Go(mode="fusion"))
 
     async def end_predict(self) -> None:
         """The score, and what was missed."""

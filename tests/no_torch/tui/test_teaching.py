@@ -205,7 +205,7 @@ async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
         assert "✓ Right: they are fused" in driver.text()
         assert "B reads what A writes" in driver.text()
         await driver.press("space")
-        assert driver.sent[-1] == Go(mode="decision")
+        assert driver.sent[-1] == Go(mode="fusion")
         await driver.until(lambda: bench.navigator.arrangement == "score")
         assert "1 of 1 right" in driver.text()
 
