@@ -29,6 +29,7 @@ from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import evaluate
 from compiler.lowering.driver import lower
+from tests.cpu.codegen.units import compiler_command
 
 GOMP = next(Path(torch.__file__).parent.glob("lib/libgomp*"))
 
@@ -39,7 +40,7 @@ def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
     text, library = folder / "unit.cpp", folder / "unit.so"
     text.write_text(source)
     command = [
-        "g++",
+        *compiler_command(),
         *COMPILE_FLAGS,
         *isa.flags,
         "-Wall",
