@@ -11,9 +11,10 @@ import torch
 
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, cpu_flags, runnable
 from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
-from compiler.runtime.toolchain import Compiler, find_compiler
+from compiler.runtime.toolchain import Compiler, find_compiler, instruction_set
 
-RUNNABLE = runnable(cpu_flags())
+COMPILER = find_compiler()
+RUNNABLE = [instruction_set(COMPILER, isa) for isa in runnable(cpu_flags())]
 WIDTHS = [
     *((isa, isa.vector_bytes // size) for isa in RUNNABLE for size in (4, 8)),
     (RUNNABLE[0], 1),
@@ -25,9 +26,8 @@ NAMES = [f"{isa.name}-{lanes}" for isa, lanes in WIDTHS]
 
 def compiler_command() -> tuple[str, ...]:
     """The compiler that the engine would take: `CXX=clang++ pytest tests/cpu/codegen`."""
-    found = find_compiler()
-    assert isinstance(found, Compiler), found.reason
-    return found.command
+    assert isinstance(COMPILER, Compiler), COMPILER.reason
+    return COMPILER.command
 
 
 class Unit:
