@@ -70,6 +70,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs], bool]] = {
 """Name -> function, its inputs, whether its gradients are taken too."""
 
 
+REFUSALS = ("rule ", "the backward does not need it any more")
+
+
 @dataclass
 class Ran:
     """One compile and one run."""
@@ -91,7 +94,9 @@ class Ran:
                 for group in groups.get(graph, ()):
                     assert not set(names) <= set(group.names), id
         for one in self.gate.refused():
-            assert one.refused.startswith("rule ") or "keeps two of their nodes" in one.refused, one
+            assert one.refused.startswith(REFUSALS) or "keeps two of their nodes" in one.refused, (
+                one
+            )
 
 
 def run(name: str, gate: Gate) -> Ran:
