@@ -60,9 +60,9 @@ def test_what_is_overruled_still_computes_the_same(number: int) -> None:
 
 
 @pytest.mark.long
-def test_many_combinations() -> None:
-    for number in range(200):
-        check(number)
+@pytest.mark.parametrize("number", range(COMBINATIONS, 200))
+def test_many_combinations(number: int) -> None:
+    check(number)
 
 
 def policy(number: int) -> Callable[[Decision], str]:
