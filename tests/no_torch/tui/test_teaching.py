@@ -9,9 +9,7 @@ import pytest
 from compiler.control.commands import Answer, Go
 from compiler.trace.reader import read_trace
 from compiler.trace.records import Note
-from tests.conftest import Golden
-from tests.no_torch.asking import stopped
-from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
+from tests.no_torch.tui.conftest import Drive, Open, Reader
 from tests.no_torch.tui.driven import FUSE
 from viewers.teaching.notes import notes_of
 from workbench.tui.notes import Writing
@@ -189,34 +187,6 @@ async def test_only_pairs_of_a_node(open_trace: Open, block_file: Path) -> None:
         assert "with div" in reader.text()
         await reader.press("ampersand", "ctrl+u", "enter")
         assert "with div" not in reader.text()
-
-
-SIZES = [(80, 24), (120, 40), (220, 60)]
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screens(
-    size: tuple[int, int], open_trace: Open, block_file: Path, tmp_path: Path, golden: Golden
-) -> None:
-    """A decision that waits, a question, the truth."""
-    name = f"{size[0]}x{size[1]}"
-    waits = tmp_path / "asked.tcw"
-    waits.write_bytes(encoded(stopped()))
-    async with open_trace(waits, size) as reader:
-        await reader.go("fusion")
-        golden(f"tui/s4-asked-{name}.txt", reader.text())
-        golden(f"tui/s4-asked-{name}.svg", reader.svg())
-    async with open_trace(block_file, size) as reader:
-        reader.bench.questions = 0
-        await _predict(reader)
-        for _ in range(12):
-            await reader.pilot.press("n")
-            await reader.pilot.press("space")
-        await reader.settle()
-        golden(f"tui/s11-predict-{name}.txt", reader.text())
-        golden(f"tui/s11-predict-{name}.svg", reader.svg())
-        await reader.press("n")
-        golden(f"tui/s11-told-{name}.txt", reader.text())
 
 
 async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
