@@ -54,7 +54,11 @@ def check(number: int) -> None:
     run(name, Gate(some(name, number))).check()
 
 
-@pytest.mark.parametrize("number", range(COMBINATIONS))
+PICKED = 92
+"""A veto on two values that are both computed again where an index picks from what they make."""
+
+
+@pytest.mark.parametrize("number", (*range(COMBINATIONS), PICKED))
 def test_what_is_overruled_still_computes_the_same(number: int) -> None:
     check(number)
 
