@@ -58,7 +58,7 @@ PICKED = 92
 """A veto on two values that are both computed again where an index picks from what they make."""
 
 
-@pytest.mark.parametrize("number", (*range(COMBINATIONS), PICKED))
+@pytest.mark.parametrize("number", [*range(COMBINATIONS), PICKED])
 def test_what_is_overruled_still_computes_the_same(number: int) -> None:
     check(number)
 
