@@ -78,7 +78,7 @@ class Go(Command):
 
 class Answer(Command):
     """Choose at the waiting decision and stay there where a rule forbids it; else go on as the
-    last mode says."""
+    last mode says. `choice` "" takes the engine's own: to name `apart` is a veto, by any road."""
 
     id: str
     choice: str

@@ -116,6 +116,8 @@ class Stops:
         the engine knows how it ended."""
         self._weighed: set[tuple[str, str]] = set()
         """Inductor's pairs: id, and the rule that keeps them apart or ""."""
+        self._asked: set[str] = set()
+        """Ids of decisions that were met before their answer, of which no pair tells yet."""
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
@@ -151,9 +153,14 @@ class Stops:
         elif isinstance(record, FusionPair) and record.id.startswith(_INDUCTORS):
             # tcw has a `Decided` for each; of Inductor's only those that a person was shown
             pair = _Pair(record)
-            if record.within or pair.key in self._weighed:
+            if record.within:
                 return None
+            answered = pair.id in self._asked
+            self._asked.discard(pair.id)
+            known = pair.key in self._weighed
             self._weighed.add(pair.key)
+            if known or answered:  # where it was overruled, the pair tells what became of it
+                return None
             stop = self._at_decision(pair)
         else:
             stop = self._at_breakpoint(record, entered) or self._by_mode(record, ended)
@@ -168,6 +175,7 @@ class Stops:
         """
         self._announced.add(question.id)
         self._weighed.add(_key(question))
+        self._asked.add(question.id)
         self.place.graph, self.place.location = question.graph, None
         stop = self._at_decision(question)
         if stop is None and self._paused:
@@ -186,6 +194,7 @@ class Stops:
         self._from = None
         self._announced.clear()
         self._weighed.clear()
+        self._asked.clear()
 
     def _follow(self, record: Record) -> tuple[bool, Standing | None]:
         """Keep track of where it is. Answers whether Dynamo came to another line, and the

@@ -26,7 +26,13 @@ from compiler.control.breakpoints import BreakpointError, parse
 from compiler.control.commands import Breakpoint
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
-from workbench.cli.options import FileCommand, machine_options, model_options, settings_of
+from workbench.cli.options import (
+    FileCommand,
+    machine_options,
+    model_options,
+    questions_option,
+    settings_of,
+)
 
 
 @click.command(name="step", cls=FileCommand, help=__doc__)
@@ -40,7 +46,8 @@ from workbench.cli.options import FileCommand, machine_options, model_options, s
     help="Stop there: FILE:LINE, op:NAME, stage:STAGE, fuse, save, rejection, break, recompile, "
     "miss, … Repeatable.",
 )
-@click.option("--predict", is_flag=True, help="Guess each decision before its outcome is shown.")
+@click.option("--predict", is_flag=True, help="Guess each fusion before it is shown.")
+@questions_option
 @machine_options
 @click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
 @click.pass_context
@@ -59,7 +66,13 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
     gc.freeze()
     gc.enable()
-    return run_live(settings, trace, bool(ctx.params["predict"]), breakpoints)
+    return run_live(
+        settings,
+        trace,
+        bool(ctx.params["predict"]),
+        breakpoints,
+        questions=ctx.params["questions"],
+    )
 
 
 def breakpoints_of(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import structs
 
 from compiler.control.commands import Answer, Breakpoint, Measure, Rerun
-from compiler.control.decisions import OverrideError, read_overrides
+from compiler.control.decisions import APART, OverrideError, read_overrides
 from compiler.trace.records import AnyRecord, Asked, Run, Settings
 from viewers.panes import decision_bar, settings
 from viewers.panes.view import Facts
@@ -86,7 +86,11 @@ class Deciding(Driving):
         self.app.push_screen(Palette(self.look, choices), chosen)
 
     def do_accept(self) -> None:
-        self._answer(lambda asked: asked.default)
+        asked = self.view.asked
+        if asked is None or self.view.playhead or not self.view.driven:
+            self._answer_past(lambda asked: asked.default)
+        else:  # no choice of a person's: to choose `apart` would be a veto
+            self.send(Answer(id=asked.id, choice=""))
 
     def do_veto(self) -> None:
         self._overrule("v")
@@ -114,14 +118,21 @@ class Deciding(Driving):
         return wanted
 
     def do_what_if(self) -> None:
-        """Compile again with the overrides, and compare with a run without those that are new."""
+        """Compile again with the overrides, and compare with a run without those that are new.
+
+        Where none is new, and a decision waits: with its other choice.
+        """
         overruled, asked = self.overruled, self.view.asked
-        if asked is not None and not self.view.playhead:
-            choice = decision_bar.choice_of(asked, "v" if asked.default != "apart" else "f")
-            if any(one.choice == choice for one in asked.forbidden):
-                self._send_answer(asked, choice)
+        new = overruled.wanted != overruled.kept
+        if asked is not None and not self.view.playhead and not new:
+            choice = decision_bar.choice_of(asked, "v" if asked.default != APART else "f")
+            against = next((one for one in asked.forbidden if one.choice == choice), None)
+            if against is not None:
+                reason = f": {against.reason}" if against.reason else ""
+                said = plain(f"{choice} is forbidden by rule {against.rule}{reason}")
+                self.say(f"no what-if here: {said}")
                 return
-            if choice and overruled.wanted == overruled.kept:
+            if choice:
                 overruled.wanted[asked.id] = choice
                 self._show_overrides()
         self.rerun(dict(overruled.wanted), because(overruled.kept, overruled.wanted))

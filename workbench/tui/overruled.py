@@ -58,7 +58,8 @@ class Overruled:
 
     def _answered(self, choice: str) -> None:
         asked = self._asked.get(self._waits_at)
-        if asked is None or not choice or choice == asked.default:
+        veto = asked is not None and asked.kind == FUSE and choice == APART
+        if asked is None or not choice or (choice == asked.default and not veto):
             return
         self.wanted.pop(asked.id, None)
         self.wanted[asked.id] = choice

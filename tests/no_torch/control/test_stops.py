@@ -543,3 +543,19 @@ def test_a_replay_stops_where_the_compile_did(
         return found
 
     assert drive(replayed=False) == drive(replayed=True)
+
+
+def test_a_pair_that_was_asked_about_tells_its_answer_and_is_no_decision_of_its_own() -> None:
+    stops = Stops()
+    stops.go("decision")
+    asked = Asked(
+        id=pair(True).id,
+        graph="0/0/forward",
+        kind="fuse",
+        default="fuse",
+        choices=("fuse", "apart"),
+    )
+    assert stops.after(asked) is not None
+    assert stops.after(pair(False, "veto")) is None
+    assert stops.after(pair(False, "veto", round=2)) is None
+    assert stops.after(pair(False, "between", round=3)) is not None
