@@ -103,7 +103,12 @@ def kill_front_end_at(file: Path, moment: float) -> None:
     trace.unlink(missing_ok=True)
     process = subprocess.Popen(
         [sys.executable, "-c", FRONT_END, str(file), str(trace)],
-        env={**os.environ, MARK: mark, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **os.environ,
+            MARK: mark,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "TMPDIR": str(file.parent),  # nobody is left to empty its caches
+        },
     )
     wait_for(lambda: trace.exists() and trace.stat().st_size > 0)
     time.sleep(moment)
