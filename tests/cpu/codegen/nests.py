@@ -47,6 +47,7 @@ def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
         "-Wall",
         "-Wno-unused",
         "-Wno-tautological-compare",
+        "-Wno-bitwise-instead-of-logical",  # clang's, of bools without a branch
     ]
     command += ["-std=c++17", "-fPIC", "-shared", str(text), "-o", str(library), str(GOMP), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

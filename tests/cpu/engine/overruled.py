@@ -70,7 +70,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs], bool]] = {
 """Name -> function, its inputs, whether its gradients are taken too."""
 
 
-REFUSALS = ("rule ", "the backward does not need it any more")
+REFUSALS = ("rule ", "the backward does not need it any more", "torch's partitioner fails")
 
 
 @dataclass
