@@ -93,7 +93,8 @@ def with_columns(
                 {"instructions": follow.work},
                 detail=_detail(maps, follow.path, origins) if gate.asks else None,
             )
-            done = gate.unless_vetoed(decision, STORE, follow.path, (reader,)) == PICK
+            together = (*follow.path, reader)
+            done = gate.unless_vetoed(decision, STORE, together, together) == PICK
             if done:
                 names.setdefault(reader, []).extend(dict.fromkeys(follow.path))
             considered.append(Picked(decision.id, reader, source.name, done, reason))
