@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from compiler.codegen.cpp.isa import AVX2
 from compiler.runtime.build import BuildFailed, build
-from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler
+from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, instruction_set
 
 
 def script(path: Path, text: str) -> str:
