@@ -6,14 +6,14 @@ import re
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Progress
+from compiler.trace.records import Progress, Waiting
 from viewers.panes import engines
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
-from viewers.words import numbers_text, plural, seconds_text
+from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
 NARROW = 90
@@ -79,6 +79,9 @@ def _verdict(view: View) -> Line:
         doing = f"{progress.stage}: {progress.activity}" if progress else "starting"
         return (("Recording", "accent"), text(f"   {doing}", "dim"))
     if view.recording.end is None and not view.live and view.summary.speed is None:
+        waiting = view.recording.last(Waiting)
+        if waiting is not None and waiting.kind == "end":
+            return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
