@@ -25,6 +25,7 @@ from compiler.control.breakpoints import BreakpointError, parse
 from compiler.control.commands import Breakpoint
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
+from workbench.cli.open import ASCII_HELP
 from workbench.cli.options import FileCommand, machine_options, model_options, settings_of
 
 
@@ -40,6 +41,7 @@ from workbench.cli.options import FileCommand, machine_options, model_options, s
     "miss, … Repeatable.",
 )
 @click.option("--predict", is_flag=True, help="Guess each decision before its outcome is shown.")
+@click.option("--ascii", "ascii_only", is_flag=True, help=ASCII_HELP)
 @machine_options
 @click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
 @click.pass_context
@@ -58,7 +60,13 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
     gc.freeze()
     gc.enable()
-    return run_live(settings, trace, bool(ctx.params["predict"]), breakpoints)
+    return run_live(
+        settings,
+        trace,
+        bool(ctx.params["predict"]),
+        breakpoints,
+        ascii_only=bool(ctx.params["ascii_only"]),
+    )
 
 
 def _breakpoints(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from textual.app import App
+from textual.filter import LineFilter
 
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
 from viewers.plain import plain
 from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
+from workbench.tui.glyphs import Ascii, needed
 from workbench.tui.live_feed import LiveFeed, Starts
 from workbench.tui.theme import THEMES, Theme, ThemeName
 
@@ -26,7 +28,11 @@ class Workbench(App[None]):
     TITLE = "tcw"
 
     def __init__(
-        self, source: Path | Feed, theme: ThemeName | None = None, predict: bool = False
+        self,
+        source: Path | Feed,
+        theme: ThemeName | None = None,
+        predict: bool = False,
+        ascii_only: bool = False,
     ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
@@ -36,6 +42,14 @@ class Workbench(App[None]):
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
         self.last_words = ""
+        encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
+        self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
+        self._ascii.enabled = ascii_only
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's own, and the glyphs that this terminal can show."""
+        found = super().get_line_filters()
+        return [*found, self._ascii] if self._ascii.enabled else found
 
     def on_mount(self) -> None:
         bench = Bench(self.feed, self.look)
@@ -57,7 +71,9 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> int:
+def run(
+    path: Path, theme: ThemeName | None = None, predict: bool = False, ascii_only: bool = False
+) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
@@ -69,7 +85,7 @@ def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> in
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path, theme, predict))
+    return _run(Workbench(path, theme, predict, ascii_only or _ascii_terminal()))
 
 
 def run_live(
@@ -79,6 +95,7 @@ def run_live(
     breakpoints: Sequence[Breakpoint] = (),
     theme: ThemeName | None = None,
     drive: Starts | None = None,
+    ascii_only: bool = False,
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; answers the exit code.
 
@@ -88,7 +105,13 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme, predict))
+    feed = LiveFeed(drive, settings, trace, breakpoints)
+    return _run(Workbench(feed, theme, predict, ascii_only or _ascii_terminal()))
+
+
+def _ascii_terminal() -> bool:
+    """Textual writes to the standard error's terminal."""
+    return needed(sys.__stderr__.encoding if sys.__stderr__ else "", os.environ.get("TERM", ""))
 
 
 def _run(app: Workbench) -> int:

@@ -12,6 +12,12 @@ from tests.no_torch.tui.conftest import Open, Reader, encoded
 from viewers.panes.arrangement import ARRANGEMENTS
 from workbench.tui.app import Workbench
 
+SIZES: dict[How, list[tuple[int, int]]] = {
+    "added": [(80, 24), (120, 40)],
+    "replaced": [(120, 40)],
+    "long": [(80, 24)],
+}
+
 
 def whole(reader: Reader, where: str) -> None:
     """Each line is as wide as the screen, and only prints."""
@@ -28,7 +34,7 @@ async def test_every_text_of_every_record(how: How, open_trace: Open, tmp_path: 
     path.write_bytes(encoded(hostile(every_record(), how)))
     async with open_trace(path, (80, 24)) as reader:
         assert isinstance(reader.app, Workbench)
-        for size in ((80, 24), (120, 40)):
+        for size in SIZES[how]:
             await reader.pilot.resize_terminal(*size)
             for name in ARRANGEMENTS:
                 reader.bench.navigator.go(name, reader.focus())
