@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.decisions import APART, FUSE
+from compiler.control.decisions import APART, FUSE, split_id
 from compiler.control.matching import DECISIONS, Matcher, at_place
+from compiler.control.matters import Question, matters
 from compiler.control.places import Compiles, Place, Standing
 from compiler.trace.records import (
     Asked,
@@ -48,6 +49,8 @@ WORDS: dict[Mode, str] = {
     "graph": "next graph",
     "pass": "next pass",
     "decision": "next decision",
+    "fusion": "next fusion decision",
+    "any-decision": "next decision of any kind",
     "stage": "next stage",
     "continue": "continue",
     "cursor": "run to cursor",
@@ -59,23 +62,6 @@ _INDUCTORS = "inductor/"
 
 _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompile, Decided)
 """Records at which a compile that was told to pause stands still."""
-
-
-class Question(Protocol):
-    """What a decision is, before or after its answer: a `Decision`, an `Asked` or a `Decided`."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def graph(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def default(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def numbers(self) -> Mapping[str, float]: ...
 
 
 class _Pair:
@@ -274,9 +260,12 @@ class Stops:
         for wanted in self._armed:
             if self._decision_meets(wanted, question):
                 return self._hit(wanted, "decision", question.id)
-        if self.mode == "decision":
-            return Stop("decision", f"{WORDS[self.mode]}: {question.kind}")
-        return None
+        stops = (
+            self.mode == "any-decision"
+            or (self.mode == "decision" and matters(question))
+            or (self.mode == "fusion" and question.kind == FUSE)
+        )
+        return Stop("decision", f"{WORDS[self.mode]}: {question.kind}") if stops else None
 
     def _decision_meets(self, wanted: Breakpoint, question: Question) -> bool:
         if wanted.stage and wanted.stage != self.place.stage:
@@ -366,6 +355,9 @@ def _words_of_kind(wanted: Breakpoint) -> str:
             return f"op {wanted.op}"
         case "stage":
             return f"stage {wanted.stage}"
+        case "decision" if wanted.id:
+            _, kind, names = split_id(wanted.id)
+            return f"decision {kind} {' + '.join(names)}"
         case "decision":
             return f"decision {wanted.decision}".rstrip()
         case "rejection":

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from textual.app import App
+from textual.filter import LineFilter
 
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
 from viewers.plain import plain
+from viewers.teaching.predict import QUESTIONS
 from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
+from workbench.tui.glyphs import Ascii, needed
 from workbench.tui.live_feed import LiveFeed, Starts
 from workbench.tui.theme import THEMES, Theme, ThemeName
 
@@ -26,7 +29,13 @@ class Workbench(App[None]):
     TITLE = "tcw"
 
     def __init__(
-        self, source: Path | Feed, theme: ThemeName | None = None, predict: bool = False
+        self,
+        source: Path | Feed,
+        theme: ThemeName | None = None,
+        predict: bool = False,
+        drive: Starts | None = None,
+        questions: int = QUESTIONS,
+        ascii_only: bool = False,
     ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
@@ -35,13 +44,33 @@ class Workbench(App[None]):
         self.theme_chosen = theme is not None or colourless
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
+        self.questions = questions
+        """How many guesses about one graph; 0 for every pair."""
+        self.drive = drive
         self.last_words = ""
+        encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
+        self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
+        self._ascii.enabled = ascii_only
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's own, and the glyphs that this terminal can show."""
+        found = super().get_line_filters()
+        return [*found, self._ascii] if self._ascii.enabled else found
 
     def on_mount(self) -> None:
         bench = Bench(self.feed, self.look)
         bench.theme_chosen = self.theme_chosen
         bench.predict_first = self.predict
+        bench.questions = self.questions
         self.push_screen(bench)
+
+    def drives(self) -> Starts:
+        """What starts a worker; it is imported where one is wanted."""
+        if self.drive is None:
+            from workbench.worker.client import Driver
+
+            self.drive = Driver.start
+        return self.drive
 
     def give_up(self, why: str, code: int) -> None:
         """Leave with one line on stderr."""
@@ -57,7 +86,13 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> int:
+def run(
+    path: Path,
+    theme: ThemeName | None = None,
+    predict: bool = False,
+    questions: int = QUESTIONS,
+    ascii_only: bool = False,
+) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
@@ -69,7 +104,15 @@ def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> in
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path, theme, predict))
+    return _run(
+        Workbench(
+            path,
+            theme,
+            predict,
+            questions=questions,
+            ascii_only=ascii_only or _ascii_terminal(),
+        )
+    )
 
 
 def run_live(
@@ -79,6 +122,8 @@ def run_live(
     breakpoints: Sequence[Breakpoint] = (),
     theme: ThemeName | None = None,
     drive: Starts | None = None,
+    questions: int = QUESTIONS,
+    ascii_only: bool = False,
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; answers the exit code.
 
@@ -88,7 +133,14 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme, predict))
+    feed = LiveFeed(drive, settings, trace, breakpoints)
+    ascii_only = ascii_only or _ascii_terminal()
+    return _run(Workbench(feed, theme, predict, drive, questions, ascii_only))
+
+
+def _ascii_terminal() -> bool:
+    """Textual writes to the standard error's terminal."""
+    return needed(sys.__stderr__.encoding if sys.__stderr__ else "", os.environ.get("TERM", ""))
 
 
 def _run(app: Workbench) -> int:

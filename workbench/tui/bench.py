@@ -13,6 +13,7 @@ from workbench.tui.edge import Edge
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.remembered import Placed, Remembered, recall, remember
+from workbench.tui.revising import Revising
 from workbench.tui.saving import Saving
 from workbench.tui.theme import THEMES, ThemeName
 
@@ -187,6 +188,11 @@ class Bench(Saving):
             edge.refresh()
         self.refresh_all()
 
+    def handing_over(self, live: Revising) -> None:
+        self._remember()
+        assert isinstance(live, Bench)
+        live.theme_chosen = True
+
     def do_quit(self) -> None:
         if self.may_leave():
             self._remember()
@@ -199,7 +205,9 @@ class Bench(Saving):
         self._model = start.settings.file if start is not None else ""
         if not self._model:
             return
-        found = recall(self._model)
+        found, trouble = recall(self._model)
+        if trouble:
+            self.say(plain(f"✗ panes and breakpoints are as for a new file: {trouble}"))
         self.own = {name: one.arrangement() for name, one in found.own.items()}
         self.stage.shares = found.shares
         self.turned = found.turned
@@ -224,7 +232,7 @@ class Bench(Saving):
     def _remember(self) -> None:
         if not self._model:
             return
-        before = recall(self._model)
+        before, _ = recall(self._model)
         state = Remembered(
             theme=before.theme if self.theme_chosen else self.look.name,
             arrangement=before.arrangement if self.view.driven else self.navigator.arrangement,

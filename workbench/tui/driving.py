@@ -17,7 +17,7 @@ from workbench.tui.overlay import Choice, Palette
 from workbench.tui.pane import PaneView
 from workbench.tui.scrubbing import Scrubbing
 
-_AT_DECISION: dict[Mode, Mode] = {"instruction": "decision", "over": "stage", "out": "graph"}
+_AT_DECISION: dict[Mode, Mode] = {"instruction": "any-decision", "over": "stage", "out": "graph"}
 _AT_STAGE: dict[Mode, Mode] = {"instruction": "stage", "over": "stage", "out": "graph"}
 _AT: dict[str, dict[Mode, Mode]] = {
     "decision": _AT_DECISION,
@@ -185,6 +185,12 @@ class Driving(Scrubbing):
 
     async def do_next_decision(self) -> None:
         await self._go("decision")
+
+    async def do_next_fusion(self) -> None:
+        await self._go("fusion")
+
+    async def do_any_decision(self) -> None:
+        await self._go("any-decision")
 
     async def do_stage(self) -> None:
         await self._go("stage")

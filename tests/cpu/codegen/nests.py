@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from functorch.compile import aot_function
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.unit import Unit, assemble, buffer_dtypes
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
@@ -29,6 +29,8 @@ from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import evaluate
 from compiler.lowering.driver import lower
+from compiler.runtime.toolchain import instruction_set
+from tests.cpu.codegen.units import COMPILER, compiler_command
 
 GOMP = next(Path(torch.__file__).parent.glob("lib/libgomp*"))
 
@@ -39,12 +41,13 @@ def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
     text, library = folder / "unit.cpp", folder / "unit.so"
     text.write_text(source)
     command = [
-        "g++",
+        *compiler_command(),
         *COMPILE_FLAGS,
         *isa.flags,
         "-Wall",
         "-Wno-unused",
         "-Wno-tautological-compare",
+        "-Wno-bitwise-instead-of-logical",  # clang's, of bools without a branch
     ]
     command += ["-std=c++17", "-fPIC", "-shared", str(text), "-o", str(library), str(GOMP), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -76,10 +79,10 @@ class Kernel:
         wanted = evaluate(function.workspace_bytes, sizes)
         space = torch.full((wanted + 128,), 113, dtype=torch.uint8)
         start = -space.data_ptr() % 64
-        error = ctypes.c_int(0)
-        self.entry(table, longs, ctypes.c_void_p(space.data_ptr() + start), ctypes.byref(error))
+        error = (ctypes.c_int * 8)()
+        self.entry(table, longs, ctypes.c_void_p(space.data_ptr() + start), error)
         assert (space[wanted + start :] == 113).all(), "written beyond the workspace"
-        return error.value
+        return int(error[0])
 
 
 def entries(made: Unit) -> str:
@@ -96,7 +99,7 @@ def compiled(
     nest: Nest, dtypes: dict[str, str], isa: Isa | None = None, shared: Sequence[str] = ()
 ) -> Kernel:
     """One nest."""
-    isa = isa or detect()
+    isa = instruction_set(COMPILER, isa)
     vocabulary = Vocabulary(isa)
     made = assemble([(nest, emit(nest, dtypes, vocabulary, shared=shared))], vocabulary)
     library = build(made.code + entries(made), isa)
@@ -128,7 +131,7 @@ class CompiledProgram:
                 error = self.kernels[step.name](state.memory, state.sizes)
                 if error == DIVISION_BY_ZERO:
                     raise ZeroDivisionError("integer division by zero")
-                if error == INDEX_OUT_OF_RANGE:
+                if error & 15 == INDEX_OUT_OF_RANGE:
                     raise IndexError("index out of range")
             return state.outputs()
 
@@ -137,7 +140,7 @@ def compile_programs(
     found: Sequence[Program], isa: Isa | None = None, ask: Ask | None = None
 ) -> list[CompiledProgram]:
     """Many programs in one unit: one run of the compiler. `ask` may want nests otherwise."""
-    isa = isa or detect()
+    isa = instruction_set(COMPILER, isa)
     vocabulary = Vocabulary(isa)
     functions = []
     for number, program in enumerate(found):
