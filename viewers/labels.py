@@ -46,7 +46,7 @@ def short_label(label: str, backward: bool = False) -> str:
     full = label.removeprefix("copy for ")
     listed = _MORE.sub("", full)
     more = listed != full
-    words = list(dict.fromkeys(_word(name) for name in listed.split(", ") if name))
+    words = list(dict.fromkeys(filter(None, map(_word, listed.split(", ")))))
     for word in list(words):
         base = word.removesuffix(" backward")
         if base != word and base in words:
@@ -64,7 +64,7 @@ def short_label(label: str, backward: bool = False) -> str:
 
 
 def _word(name: str) -> str:
-    """`_native_layer_norm_backward` -> `layer norm backward`."""
+    """`_native_layer_norm_backward` -> `layer norm backward`; "" for a name without letters."""
     name = name.strip("_ ")
     end = "_backward" if name.endswith("_backward") or "_backward_" in name else ""
     base = name.partition("_backward")[0] if end else name
@@ -74,4 +74,4 @@ def _word(name: str) -> str:
         base = base.removeprefix(prefix)
     for suffix in _SUFFIXES:
         base = base.removesuffix(suffix)
-    return (base + end).replace("_", " ")
+    return (base.strip("_ ") + end).replace("_", " ").strip() or name.replace("_", " ")

@@ -96,7 +96,8 @@ def _decided(
         try:
             halves = cut()
         except Exception as error:  # torch cannot split it so: its own split stands
-            failure = f"torch's partitioner fails: {type(error).__name__}: {str(error)[:200]}"
+            first, *_ = str(error).strip().splitlines() or ["no reason given"]
+            failure = f"torch's partitioner fails: {type(error).__name__}: {first[:200]}"
             break
     final = crossing(*halves)
     for name, answer in answers.items():

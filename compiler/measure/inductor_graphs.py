@@ -20,7 +20,10 @@ from compiler.measure.kernels import NotAlone, Step
 from compiler.measure.shadows import Shadows
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
-_TEXT = re.compile(r"^(\w+) = async_compile\.\w+\(.*?r?'''\n?(.*?)'''", re.MULTILINE | re.DOTALL)
+_TEXT = re.compile(
+    r"^(\w+) = async_compile\.\w+\(.*?(?:r'''\n?|''')(.*?)'''", re.MULTILINE | re.DOTALL
+)
+"""C++ stands in raw quotes on lines of its own; Triton's text begins with its own empty line."""
 NEEDS = ("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",)
 
 

@@ -174,11 +174,12 @@ def buttons(asked: Asked, width: int = NARROW) -> Line:
     spans.append(text(f"  {owner}{asked.default}     ", "dim"))
     if asked.kind == FUSE:
         vetoed = asked.default == APART
-        does = "keep apart" if narrow else "keep these ops apart"
-        spans += _button("v veto", not vetoed, does, "it is apart already")
-        rule = next((one.rule for one in asked.forbidden if one.choice == FUSE), "")
-        able = vetoed and not rule
-        why = f"rule {plain(rule)} forbids it" if rule else "only for a rejected pair"
+        rules = {one.choice: plain(one.rule) for one in asked.forbidden}
+        does = "keep apart" if narrow else "keep apart, by any road"
+        against = f"rule {rules.get(APART)} forbids it"
+        spans += _button("v veto", APART not in rules, does, against)
+        able = vetoed and FUSE not in rules
+        why = f"rule {rules[FUSE]} forbids it" if FUSE in rules else "only for a rejected pair"
         does = "fuse" if narrow else "fuse them nevertheless"
         spans += _button("f force", able, does, why)
         return tuple(spans)

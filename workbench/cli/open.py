@@ -15,6 +15,7 @@ import click
 
 from compiler.trace.reader import TraceDecoder, TraceError
 from workbench.cli.files import existing_file
+from workbench.cli.options import questions_option
 
 HEAD_BYTES = 1 << 16
 
@@ -24,7 +25,8 @@ HEAD_BYTES = 1 << 16
 @click.option(
     "--predict", is_flag=True, help="Guess each fusion before it is shown; a score ends it."
 )
-def command(file: Path, predict: bool) -> int:
+@questions_option
+def command(file: Path, predict: bool, questions: int) -> int:
     check(file)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
@@ -33,7 +35,7 @@ def command(file: Path, predict: bool) -> int:
 
     gc.freeze()
     gc.enable()
-    return run(file, predict=predict)
+    return run(file, predict=predict, questions=questions)
 
 
 def check(file: Path) -> None:

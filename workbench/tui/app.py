@@ -13,6 +13,7 @@ from textual.app import App
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
 from viewers.plain import plain
+from viewers.teaching.predict import QUESTIONS
 from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
 from workbench.tui.live_feed import LiveFeed, Starts
@@ -26,7 +27,12 @@ class Workbench(App[None]):
     TITLE = "tcw"
 
     def __init__(
-        self, source: Path | Feed, theme: ThemeName | None = None, predict: bool = False
+        self,
+        source: Path | Feed,
+        theme: ThemeName | None = None,
+        predict: bool = False,
+        drive: Starts | None = None,
+        questions: int = QUESTIONS,
     ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
@@ -35,13 +41,25 @@ class Workbench(App[None]):
         self.theme_chosen = theme is not None or colourless
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
+        self.questions = questions
+        """How many guesses about one graph; 0 for every pair."""
+        self.drive = drive
         self.last_words = ""
 
     def on_mount(self) -> None:
         bench = Bench(self.feed, self.look)
         bench.theme_chosen = self.theme_chosen
         bench.predict_first = self.predict
+        bench.questions = self.questions
         self.push_screen(bench)
+
+    def drives(self) -> Starts:
+        """What starts a worker; it is imported where one is wanted."""
+        if self.drive is None:
+            from workbench.worker.client import Driver
+
+            self.drive = Driver.start
+        return self.drive
 
     def give_up(self, why: str, code: int) -> None:
         """Leave with one line on stderr."""
@@ -57,7 +75,12 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> int:
+def run(
+    path: Path,
+    theme: ThemeName | None = None,
+    predict: bool = False,
+    questions: int = QUESTIONS,
+) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
     0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
@@ -69,7 +92,7 @@ def run(path: Path, theme: ThemeName | None = None, predict: bool = False) -> in
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path, theme, predict))
+    return _run(Workbench(path, theme, predict, questions=questions))
 
 
 def run_live(
@@ -79,6 +102,7 @@ def run_live(
     breakpoints: Sequence[Breakpoint] = (),
     theme: ThemeName | None = None,
     drive: Starts | None = None,
+    questions: int = QUESTIONS,
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; answers the exit code.
 
@@ -88,7 +112,8 @@ def run_live(
         from workbench.worker.client import Driver
 
         drive = Driver.start
-    return _run(Workbench(LiveFeed(drive, settings, trace, breakpoints), theme, predict))
+    feed = LiveFeed(drive, settings, trace, breakpoints)
+    return _run(Workbench(feed, theme, predict, drive, questions))
 
 
 def _run(app: Workbench) -> int:

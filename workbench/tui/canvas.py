@@ -49,6 +49,8 @@ class CanvasView(PaneView):
         """The edges of the block under the cursor."""
         self.choices: list[int] = []
         """Where the last step along an edge could have led as well."""
+        self._opened: tuple[int, int] | None = None
+        """The first column and row that the picture opened with."""
         self._waiting: Picture | None = None
         self._grip: tuple[int, int] | None = None
 
@@ -82,12 +84,14 @@ class CanvasView(PaneView):
             self._draw(content)
         elif self.drawing is not None:
             self.drawn = content
+            if self._opened == (self.left, self.top):
+                self._open()
             self._settle_window()
         self.relight(selected, lit)
         if first and self.lit and not self.drawn_blocks(selected):
             self.cursor = min(self.lit)
             self._trace()
-            self.show(self.cursor)
+            self._open()
 
     def drawn_blocks(self, ref: Ref) -> list[int]:
         """The blocks that show a thing, in the picture that is shown."""
@@ -126,15 +130,23 @@ class CanvasView(PaneView):
         self.choices = []
         self.cursor = self._same(block) if block else self._find(picture.start)
         if old is None:
-            self.left = self.top = 0
             self._made = True
-            if layout.boxes:
-                self.left = max(0, layout.boxes[self.cursor].centre - self.inner_width // 2)
+            self._open()
         else:
             new = layout.boxes[self.cursor]
             self.left += new.centre - old.centre
             self.top += new.y - old.y
         self._settle()
+
+    def _open(self) -> None:
+        """Put the window to where a picture opens: again while the pane finds its size."""
+        self.left = self.top = 0
+        box = self._box(self.cursor)
+        if box is not None:
+            self.left = max(0, box.centre - self.inner_width // 2)
+            self.show(self.cursor)
+        self._settle_window()
+        self._opened = self.left, self.top
 
     def _same(self, block: Block) -> int:
         """The block of the present picture that shows what an earlier one showed."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from workbench.tui.pane import PaneView
 from workbench.tui.picture import picture
 from workbench.tui.theme import ThemeName
 
+PATIENCE = 60
+"""Seconds that a test waits for what must come: other work may hold the machine."""
 KEYS = {" ": "space", ":": "colon", "/": "slash"}
 
 
@@ -75,12 +78,13 @@ class Reader:
         await self.settle()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        for _ in range(200):
-            if holds():
-                await self.pilot.pause()
-                return
+        """Wait for it, as long as a loaded machine may need."""
+        end = time.monotonic() + PATIENCE
+        while not holds():
+            if time.monotonic() > end:
+                raise AssertionError(f"it did not hold within {PATIENCE} s:\n{self.text()}")
             await self.pilot.pause(0.02)
-        raise AssertionError("it never held")
+        await self.pilot.pause()
 
     def pane(self, name: str) -> PaneView:
         return next(pane for pane in self.bench.panes() if pane.pane == name)

@@ -9,67 +9,29 @@ import pytest
 from benchmarks.traces import large_graph
 from compiler.trace.records import AnyRecord, End, Graph, Node
 from tests.block_trace import Builder, opening
-from tests.conftest import Golden
-from tests.no_torch.tui.conftest import Open, Reader, encoded
-from workbench.tui.canvas import CanvasView
+from tests.no_torch.tui.conftest import Open, encoded
+from tests.no_torch.tui.reader import canvas, softmax_block, title_of_block
 
-SIZES = [(80, 24), (120, 40), (200, 55), (220, 60)]
 WIDE = (120, 40)
 
 
-def canvas(reader: Reader) -> CanvasView:
-    pane = reader.pane("picture")
-    assert isinstance(pane, CanvasView)
-    return pane
-
-
-def titles(reader: Reader) -> str:
-    block = canvas(reader).block
-    return block.title if block is not None else ""
-
-
-async def softmax(reader: Reader) -> None:
-    """Along the edges from the input to the softmax."""
-    await reader.go("graph")
-    while titles(reader) != "k4 softmax":
-        await reader.press("j")
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screen(
-    size: tuple[int, int], open_trace: Open, block_file: Path, golden: Golden
-) -> None:
-    async with open_trace(block_file, size) as reader:
-        await softmax(reader)
-        golden(f"tui/s10-graph-{size[0]}x{size[1]}.txt", reader.text())
-        golden(f"tui/s10-graph-{size[0]}x{size[1]}.svg", reader.svg())
-
-
-@pytest.mark.parametrize("theme", ["light", "mono"])
-async def test_theme(theme: str, open_trace: Open, block_file: Path, golden: Golden) -> None:
-    async with open_trace(block_file, WIDE, theme) as reader:
-        await softmax(reader)
-        golden(f"tui/s10-graph-120x40-{theme}.svg", reader.svg())
-
-
 async def test_a_group_opens_to_its_operations_and_closes_again(
-    open_trace: Open, block_file: Path, golden: Golden
+    open_trace: Open, block_file: Path
 ) -> None:
     async with open_trace(block_file, WIDE) as reader:
-        await softmax(reader)
+        await softmax_block(reader)
         before = len(canvas(reader).rows)
         await reader.press("enter")
         assert len(canvas(reader).rows) > before + 10
-        assert titles(reader).startswith("reshape")
-        golden("tui/s10-open-120x40.txt", reader.text())
+        assert title_of_block(reader).startswith("reshape")
         await reader.press("enter")
         assert len(canvas(reader).rows) == before
-        assert titles(reader) == "k4 softmax"
+        assert title_of_block(reader) == "k4 softmax"
 
 
 async def test_zoom_shows_operations_then_shapes(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file, WIDE) as reader:
-        await softmax(reader)
+        await softmax_block(reader)
         groups = len(canvas(reader).rows)
         await reader.press("plus")
         ops = len(canvas(reader).rows)
@@ -98,16 +60,16 @@ async def test_of_several_readers_one_is_chosen(open_trace: Open, block_file: Pa
     async with open_trace(block_file, WIDE) as reader:
         await reader.go("graph")
         await reader.press("j", "j")
-        assert titles(reader) == "addmm qkv"
+        assert title_of_block(reader) == "addmm qkv"
         await reader.press("j")
         assert "reader 2 of 3" in reader.text()
-        seen = {titles(reader)}
+        seen = {title_of_block(reader)}
         for _ in range(2):
             await reader.press("l")
-            seen.add(titles(reader))
+            seen.add(title_of_block(reader))
         assert seen == {"k2 v copy", "k2 k copy", "k2 q copy"}
         await reader.press("k")
-        assert titles(reader) == "addmm qkv"
+        assert title_of_block(reader) == "addmm qkv"
         await reader.press("g", "g")
         await reader.press("k")
         assert "it reads nothing that is drawn" in reader.text()
@@ -117,7 +79,7 @@ async def test_a_selection_lights_the_other_panes_and_is_lit_by_them(
     open_trace: Open, block_file: Path
 ) -> None:
     async with open_trace(block_file, WIDE) as reader:
-        await softmax(reader)
+        await softmax_block(reader)
         assert reader.bench.view.ref == "k:k4"
         await reader.go("source")
         assert reader.pane("source").lit
@@ -165,7 +127,7 @@ async def test_search_finds_a_node_inside_a_group(open_trace: Open, block_file: 
         await reader.press("/")
         await reader.type("amax_default_1")
         await reader.press("enter")
-        assert titles(reader) == "k4 softmax"
+        assert title_of_block(reader) == "k4 softmax"
 
 
 async def test_a_click_selects_and_a_drag_pans(open_trace: Open, block_file: Path) -> None:

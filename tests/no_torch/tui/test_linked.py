@@ -6,17 +6,8 @@ from pathlib import Path
 
 from compiler.trace import refs
 from tests.block_trace import FILE
-from tests.no_torch.tui.conftest import Open, Reader
-
-
-async def select_line(reader: Reader, line: int) -> None:
-    await reader.press("1")
-    await reader.go("source")
-    wanted = refs.source(FILE, line)
-    await reader.until(lambda: wanted in reader.pane("source").content.refs)
-    pane = reader.pane("source")
-    pane.go(list(pane.content.refs).index(wanted))
-    await reader.pilot.pause()
+from tests.no_torch.tui.conftest import Open
+from tests.no_torch.tui.reader import select_line
 
 
 async def test_a_line_lights_its_nodes_and_kernel_lines(open_trace: Open, block_file: Path) -> None:

@@ -1,82 +1,310 @@
-"""The screens of the design, as text and as pictures."""
+"""Every screen, at three sizes, as text and as a picture; some in the other themes as well.
+
+A story is a recording, or a compile that is driven, and the screens that a reader sees of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
+from compiler.trace.records import AnyRecord, GraphBreak
+from tests.block_trace import block_trace
 from tests.conftest import Golden
-from tests.no_torch.tui.conftest import Open, Reader
+from tests.no_torch.asking import stopped
+from tests.no_torch.both_engines import both_engines_trace
+from tests.no_torch.stepping import attention, softmax
+from tests.no_torch.traces import failed
+from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
+from tests.no_torch.tui.driven import forbidden
+from tests.no_torch.tui.reader import select_buffer, select_line, softmax_block
+from tests.no_torch.two_runs import two_runs
+from viewers.panes.arrangement import ARRANGEMENTS
 from workbench.tui.commands import GOES
+from workbench.tui.notes import Writing
 
-SIZES = [(80, 24), (120, 40), (200, 55)]
-
-
-async def _overview(reader: Reader) -> None:
-    pass
+SIZES = [(80, 24), (120, 40), (220, 60)]
+Walk = Callable[[Reader], AsyncIterator[str]]
 
 
-async def _break(reader: Reader) -> None:
+async def _recorded(reader: Reader) -> AsyncIterator[str]:
+    """All arrangements of a recording, but those that have a story of their own."""
+    yield "overview"
     await reader.press("j", "j", "enter")
-
-
-async def _linked(reader: Reader) -> None:
-    await reader.press("1")
-    await reader.go("source")
-    while reader.bench.view.ref.rpartition(":")[2] != "19":
-        before = reader.bench.view.ref
-        await reader.press("k" if int(before.rpartition(":")[2]) > 19 else "j")
-
-
-async def _fusion(reader: Reader) -> None:
-    await reader.go("fusion")
-
-
-async def _recompiles(reader: Reader) -> None:
+    yield "break"
+    await reader.press("escape")
+    await select_line(reader, 19)
+    yield "source"
+    await reader.press("question_mark")
+    yield "help"
+    await reader.press("escape", "slash")
+    await reader.type("soft")
+    yield "search"
+    await reader.press("escape")
+    await softmax_block(reader)
+    yield "graph"
     await reader.press("enter")
+    yield "graph-open"
+    await reader.press("enter")
+    shown = {"overview", "break", "source", "graph", *ELSEWHERE}
+    for name in ARRANGEMENTS:
+        if name not in shown:
+            await reader.go(name)
+            yield name
+    await select_buffer(reader, "buf16")
+    yield "memory-reuse"
+    await reader.go("overview")
+    await reader.press("colon")
+    yield "palette"
+    await reader.type("go to")
+    yield "palette-typed"
+    await reader.press("escape")
 
 
-SCREENS = {
-    "s1-overview": _overview,
-    "s2-break": _break,
-    "s3-linked": _linked,
-    "s4-fusion": _fusion,
-    "s5-recompiles": _recompiles,
+async def _failed(reader: Reader) -> AsyncIterator[str]:
+    yield "failed"
+
+
+async def _cut_off(reader: Reader) -> AsyncIterator[str]:
+    yield "incomplete"
+    for name in ("steps", "kernels", "memory"):
+        await reader.go(name)
+        yield f"without-{name}"
+
+
+async def _steps(reader: Reader) -> AsyncIterator[str]:
+    reader.bench.view.step = softmax(reader.bench.recording.records)
+    await reader.go("steps")
+    yield "steps"
+
+
+async def _runs(reader: Reader) -> AsyncIterator[str]:
+    await reader.go("what-if")
+    yield "what-if"
+
+
+async def _engines(reader: Reader) -> AsyncIterator[str]:
+    await reader.go("engines")
+    yield "engines"
+
+
+async def _asked(reader: Reader) -> AsyncIterator[str]:
+    await reader.go("fusion")
+    yield "asked"
+
+
+async def _predicted(reader: Reader) -> AsyncIterator[str]:
+    reader.bench.questions = 0
+    await reader.bench.do_predict()
+    for _ in range(12):
+        await reader.pilot.press("n")
+        await reader.pilot.press("space")
+    await reader.settle()
+    yield "predict"
+    await reader.press("n")
+    yield "predict-told"
+    await reader.press("space", "escape")
+    yield "score"
+
+
+async def _presented(reader: Reader) -> AsyncIterator[str]:
+    await reader.press("p")
+    for name in ("overview", "source", "fusion", "memory"):
+        await reader.go(name)
+        yield f"presented-{name}"
+
+
+async def _noted(reader: Reader) -> AsyncIterator[str]:
+    await select_line(reader, 19)
+    await reader.press("m")
+    screen = reader.app.screen
+    assert isinstance(screen, Writing)
+    screen.area.text = "The maximum first: exp of large scores overflows."
+    await reader.settle()
+    yield "writing"
+    await reader.press("ctrl+s")
+    await reader.settle()
+    await reader.go("notes")
+    yield "noted"
+
+
+async def _driven(reader: Reader) -> AsyncIterator[str]:
+    yield "live-start"
+    await reader.choose("break at graph break")
+    await reader.go("breakpoints")
+    yield "live-breakpoints"
+    await reader.press("escape", "s")
+    yield "live-instruction"
+    await reader.press("d")
+    yield "live-fuse"
+    await reader.press("w")
+    yield "live-what-if"
+    await reader.press("K", "O")
+    yield "live-overrides"
+    await reader.press("comma")
+    yield "live-settings"
+
+
+async def _refused(reader: Reader) -> AsyncIterator[str]:
+    await reader.press("d", "f", "j")
+    yield "live-refused"
+
+
+def _decision(kind: str) -> Walk:
+    async def walk(reader: Reader) -> AsyncIterator[str]:
+        await reader.press("d")
+        yield f"live-{kind}"
+        if kind == "vector":
+            await reader.press("v")
+            yield "live-choices"
+
+    return walk
+
+
+def _cut() -> list[AnyRecord]:
+    records = block_trace()
+    return records[: next(i for i, r in enumerate(records) if isinstance(r, GraphBreak))]
+
+
+RECORDED: dict[str, tuple[Callable[[], list[AnyRecord]], Walk]] = {
+    "recorded": (block_trace, _recorded),
+    "failed": (failed, _failed),
+    "cut-off": (_cut, _cut_off),
+    "steps": (attention, _steps),
+    "runs": (two_runs, _runs),
+    "engines": (both_engines_trace, _engines),
+    "asked": (stopped, _asked),
+    "predicted": (block_trace, _predicted),
+    "presented": (block_trace, _presented),
+    "noted": (block_trace, _noted),
 }
+ELSEWHERE = {"steps", "what-if", "engines", "predict", "score", "start"}
+"""Arrangements that other stories show."""
+
+NO_SIDES = {"first": (), "second": ()}
+DRIVEN: dict[str, tuple[dict[str, object], Walk]] = {
+    "driven": ({}, _driven),
+    "refused": (
+        {"asked": {"default": "apart", "rule": "domain", "forbidden": (forbidden(),)}},
+        _refused,
+    ),
+    "save": (
+        {
+            "asked": {
+                **NO_SIDES, "id": "inductor/0/0/joint/save/relu", "kind": "save",
+                "default": "save", "choices": ("save", "recompute"), "rule": "min-cut",
+                "reason": "reading it costs less than computing it again",
+                "numbers": {"saved_bytes": 524288.0, "recompute_ops": 1.0},
+                "means": "it is computed a second time in the backward",
+            }
+        },
+        _decision("save"),
+    ),
+    "lowering": (
+        {
+            "asked": {
+                **NO_SIDES, "id": "tcw/0/0/forward/lowering/gelu", "kind": "lowering",
+                "default": "loops", "choices": ("loops", "aten"), "rule": "decomposes",
+                "reason": "elementwise: it can share a loop nest", "numbers": {},
+                "means": "one call of ATen's kernel, which nothing is fused with",
+            }
+        },
+        _decision("lowering"),
+    ),
+    "vector": (
+        {
+            "asked": {
+                **NO_SIDES, "id": "tcw/0/0/forward/vector/nest_softmax", "kind": "vector",
+                "default": "8", "choices": ("4", "8", "16"), "rule": "isa",
+                "reason": "AVX2 holds 8 float32", "numbers": {"lanes": 8.0}, "means": "",
+            }
+        },
+        _decision("vector"),
+    ),
+}  # fmt: skip
+
+
+class Album:
+    """Compares screens with their goldens; all of a story are compared before it fails."""
+
+    def __init__(self, golden: Golden, ending: str) -> None:
+        self.golden = golden
+        self.ending = ending
+        self.differences: list[str] = []
+
+    async def fill(self, reader: Reader, walk: Walk) -> None:
+        width, height = reader.app.size
+        async for name in walk(reader):
+            shown = f"tui/{name}-{self.ending}"
+            lines = reader.lines()
+            assert reader.cells() == [width] * height, name
+            assert "".join(lines).isprintable(), name
+            self._compare(f"{shown}.txt", reader.text())
+            self._compare(f"{shown}.svg", reader.svg())
+        assert not self.differences, "\n".join(self.differences)
+
+    def _compare(self, name: str, text: str) -> None:
+        try:
+            self.golden(name, text)
+        except pytest.fail.Exception as failed:
+            self.differences.append(str(failed))
+
+
+def _open(
+    name: str, size: tuple[int, int], open_trace: Open, folder: Path, theme: str | None = None
+) -> AbstractAsyncContextManager[Reader]:
+    path = folder / f"{name}.tcw"
+    path.write_bytes(encoded(RECORDED[name][0]()))
+    return open_trace(path, size, theme)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", SCREENS)
-async def test_screen(
-    name: str, size: tuple[int, int], open_trace: Open, block_file: Path, golden: Golden
+@pytest.mark.parametrize("name", RECORDED)
+async def test_recorded(
+    name: str, size: tuple[int, int], open_trace: Open, tmp_path: Path, golden: Golden
 ) -> None:
-    async with open_trace(block_file, size) as reader:
-        await SCREENS[name](reader)
-        shown = f"tui/{name}-{size[0]}x{size[1]}"
-        golden(f"{shown}.txt", reader.text())
-        golden(f"{shown}.svg", reader.svg())
+    async with _open(name, size, open_trace, tmp_path) as reader:
+        await Album(golden, f"{size[0]}x{size[1]}").fill(reader, RECORDED[name][1])
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", DRIVEN)
+async def test_driven(name: str, size: tuple[int, int], drive: Drive, golden: Golden) -> None:
+    state, walk = DRIVEN[name]
+    async with drive(size, **state) as driver:
+        await Album(golden, f"{size[0]}x{size[1]}").fill(driver, walk)
+
+
+async def _themed(reader: Reader) -> AsyncIterator[str]:
+    await select_line(reader, 19)
+    yield "source"
+    await softmax_block(reader)
+    yield "graph"
+    await reader.go("recompiles")
+    yield "recompiles"
 
 
 @pytest.mark.parametrize("theme", ["light", "mono"])
-async def test_theme(theme: str, open_trace: Open, block_file: Path, golden: Golden) -> None:
-    async with open_trace(block_file, (120, 40), theme) as reader:
-        await _linked(reader)
-        golden(f"tui/s3-linked-120x40-{theme}.svg", reader.svg())
-
-
-async def test_memory(open_trace: Open, block_file: Path, golden: Golden) -> None:
-    async with open_trace(block_file) as reader:
-        await reader.go("memory")
-        golden("tui/s7-memory-120x40.svg", reader.svg())
+async def test_theme(theme: str, open_trace: Open, tmp_path: Path, golden: Golden) -> None:
+    ending = f"120x40-{theme}"
+    async with _open("recorded", (120, 40), open_trace, tmp_path, theme) as reader:
+        await Album(golden, ending).fill(reader, _themed)
+    async with _open("runs", (120, 40), open_trace, tmp_path, theme) as reader:
+        await Album(golden, ending).fill(reader, _runs)
+    async with _open("asked", (120, 40), open_trace, tmp_path, theme) as reader:
+        await Album(golden, ending).fill(reader, _asked)
 
 
 async def test_no_line_is_too_long_or_too_short(open_trace: Open, block_file: Path) -> None:
-    """Nor while the terminal is resized."""
+    """Nor while the terminal is resized, over each width at which panes come and go."""
     async with open_trace(block_file, (40, 30)) as reader:
-        for name, _ in GOES:
+        for index, (name, _) in enumerate(GOES):
             await reader.go(name)
-            for width in (40, 77, 99, 100, 149, 150, 180, 300):
+            widths = (40, 99, 149, 180) if index % 2 else (77, 100, 150, 300)
+            for width in widths:
                 await reader.pilot.resize_terminal(width, 30)
                 wanted = [width] * 30
                 await reader.until(lambda wanted=wanted: reader.cells() == wanted)  # type: ignore[misc]

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from compiler.trace.records import Step
-from tests.conftest import Golden
-from tests.no_torch.stepping import FILE, softmax
+from tests.no_torch.stepping import FILE
 from tests.no_torch.tui.conftest import Open
-
-SIZES = [(80, 24), (120, 40), (220, 60)]
 
 
 @pytest.fixture
@@ -19,18 +16,6 @@ def steps_file(tmp_path: Path) -> Path:
     path = tmp_path / "attention.tcw"
     path.write_bytes(FILE.read_bytes())
     return path
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screen(
-    size: tuple[int, int], open_trace: Open, steps_file: Path, golden: Golden
-) -> None:
-    async with open_trace(steps_file, size) as reader:
-        bench = reader.bench
-        bench.view.step = softmax(bench.recording.records)
-        await reader.go("steps")
-        golden(f"tui/s6-steps-{size[0]}x{size[1]}.txt", reader.text())
-        golden(f"tui/s6-steps-{size[0]}x{size[1]}.svg", reader.svg())
 
 
 async def test_the_panes_follow_the_instruction(open_trace: Open, steps_file: Path) -> None:

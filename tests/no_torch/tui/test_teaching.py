@@ -9,9 +9,7 @@ import pytest
 from compiler.control.commands import Answer, Go
 from compiler.trace.reader import read_trace
 from compiler.trace.records import Note
-from tests.conftest import Golden
-from tests.no_torch.asking import stopped
-from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
+from tests.no_torch.tui.conftest import Drive, Open, Reader
 from tests.no_torch.tui.driven import FUSE
 from viewers.teaching.notes import notes_of
 from workbench.tui.notes import Writing
@@ -80,6 +78,7 @@ async def test_the_score_says_what_was_missed(open_trace: Open, block_file: Path
 
 async def test_every_question_can_be_answered(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
+        reader.bench.questions = 0
         await _predict(reader)
         count = len(reader.bench._truths.askable())
         for _ in range(count):
@@ -190,33 +189,6 @@ async def test_only_pairs_of_a_node(open_trace: Open, block_file: Path) -> None:
         assert "with div" not in reader.text()
 
 
-SIZES = [(80, 24), (120, 40), (220, 60)]
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screens(
-    size: tuple[int, int], open_trace: Open, block_file: Path, tmp_path: Path, golden: Golden
-) -> None:
-    """A decision that waits, a question, the truth."""
-    name = f"{size[0]}x{size[1]}"
-    waits = tmp_path / "asked.tcw"
-    waits.write_bytes(encoded(stopped()))
-    async with open_trace(waits, size) as reader:
-        await reader.go("fusion")
-        golden(f"tui/s4-asked-{name}.txt", reader.text())
-        golden(f"tui/s4-asked-{name}.svg", reader.svg())
-    async with open_trace(block_file, size) as reader:
-        await _predict(reader)
-        for _ in range(12):
-            await reader.pilot.press("n")
-            await reader.pilot.press("space")
-        await reader.settle()
-        golden(f"tui/s11-predict-{name}.txt", reader.text())
-        golden(f"tui/s11-predict-{name}.svg", reader.svg())
-        await reader.press("n")
-        golden(f"tui/s11-told-{name}.txt", reader.text())
-
-
 async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
     async with drive() as driver:
         bench = driver.bench
@@ -234,9 +206,24 @@ async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
         assert "✓ Right: they are fused" in driver.text()
         assert "B reads what A writes" in driver.text()
         await driver.press("space")
-        assert driver.sent[-1] == Go(mode="decision")
+        assert driver.sent[-1] == Go(mode="fusion")
         await driver.until(lambda: bench.navigator.arrangement == "score")
         assert "1 of 1 right" in driver.text()
+
+
+async def test_predict_goes_to_the_first_fusion_by_itself(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.choose("predict how")
+        assert driver.sent[-1] == Go(mode="fusion")
+        await driver.until(lambda: driver.bench.quiz.question is not None)
+
+
+async def test_a_dull_pair_of_a_driven_compile_is_passed(drive: Drive) -> None:
+    async with drive(asked={"default": "apart", "rule": "no-shared-data"}) as driver:
+        driver.bench.predict_first = True
+        await driver.press("d")
+        await driver.until(lambda: driver.sent[-1] == Go(mode="fusion"))
+        assert driver.bench.quiz.question is None
 
 
 async def test_a_note_of_a_driven_compile_goes_through_its_writer(drive: Drive) -> None:

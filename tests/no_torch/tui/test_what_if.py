@@ -1,4 +1,4 @@
-"""S9: two runs, what changed between them, and what it cost."""
+"""Two runs, what changed between them, and what it cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import pytest
 from msgspec import structs
 
 from compiler.trace.records import AnyRecord, WhatIf
-from tests.conftest import Golden
 from tests.no_torch.tui.conftest import Open, encoded
 from tests.no_torch.two_runs import two_runs, whatif
-
-SIZES = [(80, 24), (120, 40), (220, 60)]
 
 
 @pytest.fixture(scope="session")
@@ -23,24 +20,6 @@ def runs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def written(path: Path, records: list[AnyRecord]) -> Path:
     path.write_bytes(encoded(records))
     return path
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screen(
-    size: tuple[int, int], open_trace: Open, runs_file: Path, golden: Golden
-) -> None:
-    async with open_trace(runs_file, size) as reader:
-        await reader.go("what-if")
-        shown = f"tui/s9-what-if-{size[0]}x{size[1]}"
-        golden(f"{shown}.txt", reader.text())
-        golden(f"{shown}.svg", reader.svg())
-
-
-@pytest.mark.parametrize("theme", ["light", "mono"])
-async def test_theme(theme: str, open_trace: Open, runs_file: Path, golden: Golden) -> None:
-    async with open_trace(runs_file, (120, 40), theme) as reader:
-        await reader.go("what-if")
-        golden(f"tui/s9-what-if-120x40-{theme}.svg", reader.svg())
 
 
 async def test_a_difference_in_the_noise_wins_nothing(open_trace: Open, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compiler.trace.records import Kernel
@@ -53,6 +53,9 @@ def test_a_kernel_without_words_keeps_its_name() -> None:
     assert kernel_label(kernel) == "cpp_x"
 
 
+@example(["_", "t"], False)
+@example(["native__for_cpu"], False)
+@example(["native__backward", "add"], True)
 @given(st.lists(st.from_regex(r"\A_?[a-z_]{1,20}\Z"), max_size=8), st.booleans())
 def test_a_short_label_is_short_and_says_something(names: list[str], backward: bool) -> None:
     short = short_label(", ".join(names), backward)
