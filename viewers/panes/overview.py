@@ -6,7 +6,7 @@ import re
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Progress
+from compiler.trace.records import Progress, Waiting
 from viewers.panes import engines
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
@@ -78,7 +78,9 @@ def _verdict(view: View) -> Line:
     if view.live and view.summary.speed is None and verdict.tone == "neutral":
         doing = f"{progress.stage}: {progress.activity}" if progress else "starting"
         return (("Recording", "accent"), text(f"   {doing}", "dim"))
-    if view.recording.end is None and not view.live and view.summary.speed is None:
+    last = view.recording.last(Waiting)
+    over = view.recording.end is not None or (last is not None and last.kind == "end")
+    if not over and not view.live and view.summary.speed is None:
         return _unfinished(view)
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
@@ -91,6 +93,9 @@ def _unfinished(view: View) -> Line:
     progress = view.recording.last(Progress)
     seconds = seconds_text(view.recording.records[-1].at)
     doing = f" in {progress.stage}" if progress else ""
+    if view.playhead:
+        words = f"The recording as it was{doing} after {seconds}"
+        return (text(words, "strong"), ("   end goes back to now", "dim"))
     note = "   what follows is what was written until then"
     return (text(f"Cut off{doing} after {seconds}", "strong"), (note, "dim"))
 

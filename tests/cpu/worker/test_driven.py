@@ -90,11 +90,14 @@ def drive(one: Person) -> None:
     one.send(Rerun(settings=one.settings, because="undo", wait=True))
     assert one.waits().kind == "start"
     one.until_end("decision")
-    for mode in ("stage", "graph"):
-        one.send(Rerun(settings=one.settings, wait=True))
-        one.waits()
-        one.until_end(mode)  # type: ignore[arg-type]
     one.send(Rerun(settings=one.settings, wait=True))
+    one.waits()
+    one.until_end("stage")
+    quick = structs.replace(one.settings, until="codegen")
+    one.send(Rerun(settings=quick, wait=True))
+    one.waits()
+    one.until_end("graph")
+    one.send(Rerun(settings=quick, wait=True))
     one.waits()
     one.goes("frame")
     one.goes("over")
