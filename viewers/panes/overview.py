@@ -13,7 +13,7 @@ from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
-from viewers.words import numbers_text, plural, seconds_text
+from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
 NARROW = 90
@@ -78,9 +78,10 @@ def _verdict(view: View) -> Line:
     if view.live and view.summary.speed is None and verdict.tone == "neutral":
         doing = f"{progress.stage}: {progress.activity}" if progress else "starting"
         return (("Recording", "accent"), text(f"   {doing}", "dim"))
-    last = view.recording.last(Waiting)
-    over = view.recording.end is not None or (last is not None and last.kind == "end")
-    if not over and not view.live and view.summary.speed is None:
+    if view.recording.end is None and not view.live and view.summary.speed is None:
+        waiting = view.recording.last(Waiting)
+        if waiting is not None and waiting.kind == "end":
+            return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
