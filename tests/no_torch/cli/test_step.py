@@ -11,6 +11,7 @@ import pytest
 
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
+from viewers.teaching.predict import QUESTIONS
 from workbench.cli import codes
 from workbench.cli.main import main
 
@@ -22,7 +23,8 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, 
 
     given: list[tuple[Any, ...]] = []
 
-    def run_live(*arguments: Any) -> int:
+    def run_live(*arguments: Any, questions: int) -> int:
+        assert questions == QUESTIONS
         given.append(arguments)
         return 0
 
