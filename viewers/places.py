@@ -52,13 +52,18 @@ def _short(file: str, root: str) -> str:
     return file if len(parts) <= 3 else "…/" + "/".join(parts[-2:])
 
 
+PER_CELL = 8
+"""Characters of a long text that are looked at for a cell: more would be marks on one letter."""
+
+
 def cut(text: str, width: int) -> str:
     """At most `width` cells of `text`; `›` says that something was cut at the right."""
     if width <= 0:
         return ""
-    if cell_len(text) <= width:
+    shown = text[: PER_CELL * width]
+    if len(shown) == len(text) and cell_len(text) <= width:
         return text
-    return set_cell_size(text, width - 1).rstrip() + "›"
+    return set_cell_size(shown, width - 1).rstrip() + "›"
 
 
 def keep_end(text: str, width: int) -> str:
@@ -67,7 +72,9 @@ def keep_end(text: str, width: int) -> str:
         return ""
     if cell_len(text) <= width:
         return text
-    kept = text
-    while kept and cell_len(kept) > width - 1:
-        kept = kept[1:]
-    return "…" + kept
+    room = width - 1
+    start = len(text)
+    while start and (size := cell_len(text[start - 1])) <= room:
+        room -= size
+        start -= 1
+    return "…" + text[start:]

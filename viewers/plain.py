@@ -59,34 +59,19 @@ def _visible(character: str) -> str:
     return f"<U+{code:04X}>"
 
 
-_ASCII = {
-    "✗": "x",
-    "✓": "ok",
-    "↻": "~",
-    "→": "->",
-    "⤷": "->",
-    "×": "x",
-    "±": "+-",
-    "µ": "u",
-    "…": "...",
-    "›": ">",
-    "‹": "<",
-    "·": "-",
-    "–": "-",
-    "≈": "~",
-    "≤": "<=",
-    "≥": ">=",
-    "█": "#",
-    "━": "=",
-    "─": "-",
-    "│": "|",
-    "●": "*",
-    "◆": "*",
-    "“": '"',
-    "”": '"',
-    "‘": "'",
-    "’": "'",
-}
+GLYPHS = {
+    "✗": "x", "✓": "v", "↻": "~", "↺": "<", "→": ">", "⤷": ">", "←": "<", "↑": "^", "↓": "v",
+    "×": "x", "±": "~", "µ": "u", "…": ".", "›": ">", "‹": "<", "·": "-", "–": "-", "−": "-",
+    "≈": "~", "≤": "<", "≥": ">", "⏎": "<", "“": '"', "”": '"', "‘": "'", "’": "'",
+    "●": "*", "○": "o", "◌": "o", "◆": "*", "■": "#", "▼": "v", "▾": "v", "▸": ">",
+    **dict.fromkeys("█▇▆▅▊▋", "#"), **dict.fromkeys("▄▃", "="), **dict.fromkeys("▂▁", "_"),
+    "▔": "^", **dict.fromkeys("▌▍▎▏▐│┃", "|"), **dict.fromkeys("─┄", "-"), "━": "=",
+    **dict.fromkeys("╭╮╰╯├┤┬┴┼└┘┌┐", "+"),
+}  # fmt: skip
+"""Glyphs of the interface and what stands for them in ASCII, in one cell."""
+
+_WORDS = {"✓": "ok", "→": "->", "⤷": "->", "±": "+-", "…": "...", "≤": "<=", "≥": ">="}
+"""The same where there are no cells to keep."""
 
 
 def fit_encoding(text: str, encoding: str) -> str:
@@ -110,5 +95,6 @@ def _fitting(character: str, encoding: str) -> str:
             return "^" + chr(code - 0x2400 + 0x40)
         if character == "␡":
             return "^?"
-        return _ASCII.get(character) or character.encode("ascii", "backslashreplace").decode()
+        instead = _WORDS.get(character) or GLYPHS.get(character)
+        return instead or character.encode("ascii", "backslashreplace").decode()
     return character

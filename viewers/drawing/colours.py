@@ -28,7 +28,7 @@ DARK = Palette(
     dict(zip(FILLS, (
         "#23415c", "#3b3c1d", "#1f4840", "#4a2d4c", "#2f3272", "#46403a", "#23272e",
     ), strict=True)),
-    "#14161a", "#d6dae0", "#a3abb8", "#8b93a0",
+    "#14161a", "#d6dae0", "#a8b0bd", "#8b93a0",
 )  # fmt: skip
 LIGHT = Palette(
     dict(zip(FILLS, (

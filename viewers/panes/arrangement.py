@@ -142,7 +142,7 @@ def _columns(*columns: tuple[int, str]) -> tuple[Column, ...]:
 ARRANGEMENTS: dict[str, Arrangement] = {
     "overview": Arrangement(
         (Column((Slot("overview", 0), Slot("findings"))),),
-        narrow=(Slot("overview", 9), Slot("findings", 10)),
+        narrow=(Slot("overview"), Slot("findings", 0)),
         focus="findings",
         wide=(
             Column((Slot("overview", 0), Slot("findings")), 9),

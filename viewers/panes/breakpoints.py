@@ -58,7 +58,7 @@ def content(view: View, width: int) -> Content:
     if not rows:
         why = "no breakpoint is set"
         rows = empty(
-            width, why, "b sets one on the line, node or decision under the cursor; : break"
+            width, why, "b sets one on the line, node or decision under the cursor; : has all kinds"
         )
     on = sum(one.enabled for one in view.breakpoints)
     right = ((f"{on} on", "dim"),) if view.breakpoints else ()

@@ -54,7 +54,8 @@ def diff(view: View, width: int) -> Content:
         return nothing("code", width)
     change = shown_change(view, difference)
     if change is None:
-        same = f"{plural(len(difference.kernels), 'kernel')}, and all are as before"
+        count = len(difference.kernels)
+        same = f"{plural(count, 'kernel')}, and all are as before" if count else "no kernels yet"
         return Content("code", rows=empty(width, same))
     kernels = change.after or change.before
     name = ", ".join(kernel.id for kernel in kernels)

@@ -28,7 +28,11 @@ def content(view: View, width: int) -> Content:
         why = f"no decision of {name} was recorded"
         return Content("decisions", rows=empty(width, why, view.not_reached("fusion")))
     overruled = sum(one.overridden for one in last.values())
-    words = plural(len(last), "decision") + (f" · {overruled} overruled" if overruled else "")
+    taken = len(last) - (asked is not None and asked.id in last)
+    said = [plural(taken, "decision")] if taken else []
+    said += [f"{overruled} overruled"] if overruled else []
+    said += ["1 open"] if asked is not None else []
+    words = " · ".join(said)
     start = f"decision:{asked.id}" if asked is not None else ""
     return Content("decisions", view.compile_id, ((words, "dim"),), rows, start, tracks=True)
 

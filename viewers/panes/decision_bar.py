@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE
 from compiler.trace.records import Asked, SchedulerNode
-from viewers.panes.rows import BLANK, Line, Role, Row, Span, pad, text, wrap
+from viewers.panes.rows import BLANK, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import rule_words
@@ -23,13 +23,13 @@ def rows(view: View, width: int) -> list[Row]:
     if asked is None:
         return []
     refused = _refused(view, asked, width)
+    title = text(question(asked), "title")
+    right: Line = (text(f"{asked.id}   ", "dim"), text(f"decision {count(view)}  ", "dim"))
+    if width_of((title, *right)) + 3 > width:
+        right = right[1:]
     return [
-        Row(
-            body=(text(question(asked), "title"),),
-            right=(text(f"{asked.id}   ", "dim"), text(f"decision {count(view)}  ", "dim")),
-            heading=True,
-        ),
-        *_rules(view, asked),
+        Row(body=(title,), right=right, heading=True),
+        *_rules(view, asked, width),
         Row(body=(_label("numbers"), *_numbers(asked))),
         _means(view, asked, width),
         *([refused] if refused is not BLANK or width >= NARROW else []),
@@ -84,10 +84,13 @@ def sides(view: View, asked: Asked) -> tuple[list[SchedulerNode], list[Scheduler
     return first, second
 
 
-def _rules(view: View, asked: Asked) -> list[Row]:
+def _rules(view: View, asked: Asked, width: int) -> list[Row]:
     """What the two sides themselves show, then the engine's own rule and reason."""
     first, second = sides(view, asked)
-    checks = [Row(body=(_label("rule"), *_checks(first, second)))] if first and second else []
+    checks = []
+    if first and second:
+        ticks = _checks(first, second)
+        checks = [Row(body=(_label("rule"), *ticks, *_chain(first, second, ticks, width)))]
     spans: list[Span] = []
     agreed = asked.default not in (APART, RECOMPUTE)
     mark: Span = ("✓ ", "good") if agreed else ("✗ ", "bad")
@@ -99,7 +102,7 @@ def _rules(view: View, asked: Asked) -> list[Row]:
     return [*checks, Row(body=(_label("" if checks else "rule"), *spans))]
 
 
-def _checks(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[Span]:
+def _checks(first: list[SchedulerNode], second: list[SchedulerNode]) -> Line:
     """What the two sides themselves show: their domain, what they share, where they run."""
     spans: list[Span] = []
     one, other = (max((n.domain for n in side), key=len, default=()) for side in (first, second))
@@ -112,10 +115,18 @@ def _checks(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[Spa
     spans += [_tick(bool(shared)), ("shared data   " if shared else "no shared data   ", "text")]
     devices = {node.device for node in (*first, *second)}
     spans += [_tick(len(devices) == 1), ("same device   ", "text")]
+    return tuple(spans)
+
+
+def _chain(
+    first: list[SchedulerNode], second: list[SchedulerNode], ticks: Line, width: int
+) -> Line:
+    """What B is to A, where there is room for it."""
     written = {buffer for node in first for buffer in node.writes}
     chain = any(buffer in written for node in second for buffer in node.reads)
     words = "B reads what A writes" if chain else "neither reads the other"
-    return [*spans, ("→ ", "dim"), (f"{words}   ", "dim")]
+    spans: Line = (("→ ", "dim"), (words, "dim"))
+    return spans if width_of((_label(""), *ticks, *spans)) < width else ()
 
 
 def _tick(good: bool) -> Span:
@@ -163,7 +174,8 @@ def _refused(view: View, asked: Asked, width: int) -> Row:
     words = f"✗ {plain(refused.choice)} refused: rule {plain(refused.rule)}"
     reason = f": {refused.reason}" if refused.reason else ""
     line = wrap(words + reason, 10_000)[0]
-    return Row(body=((line, "bad"), ("   the decision is still open", "dim")))
+    still = "   the decision is still open" if width >= NARROW else "   it is still open"
+    return Row(body=((line, "bad"), (still, "dim")))
 
 
 def buttons(asked: Asked, width: int = NARROW) -> Line:
@@ -171,17 +183,19 @@ def buttons(asked: Asked, width: int = NARROW) -> Line:
     narrow = width < NARROW
     owner = "" if narrow else f"{engine_of(asked.id)}'s choice: "
     spans: list[Span] = [(" a accept ", "turn")]
-    spans.append(text(f"  {owner}{asked.default}     ", "dim"))
+    spans.append(text(f"  {owner}{asked.default}{_gap(narrow)}", "dim"))
     if asked.kind == FUSE:
         vetoed = asked.default == APART
         rules = {one.choice: plain(one.rule) for one in asked.forbidden}
         does = "keep apart" if narrow else "keep apart, by any road"
-        against = f"rule {rules.get(APART)} forbids it"
-        spans += _button("v veto", APART not in rules, does, against)
+        against = f"rule {rules.get(APART)}" + ("" if narrow else " forbids it")
+        spans += _button("v veto", APART not in rules, does, against, narrow)
         able = vetoed and FUSE not in rules
-        why = f"rule {rules[FUSE]} forbids it" if FUSE in rules else "only for a rejected pair"
+        why = "only for a rejected pair"
+        if FUSE in rules:
+            why = f"rule {rules[FUSE]}" + ("" if narrow else " forbids it")
         does = "fuse" if narrow else "fuse them nevertheless"
-        spans += _button("f force", able, does, why)
+        spans += _button("f force", able, does, why, narrow)
         return tuple(spans)
     others = [choice for choice in asked.choices if choice != asked.default]
     if len(others) == 1:
@@ -194,9 +208,14 @@ def buttons(asked: Asked, width: int = NARROW) -> Line:
     return tuple(spans)
 
 
-def _button(words: str, able: bool, does: str, why: str) -> list[Span]:
+def _gap(narrow: bool) -> str:
+    return "   " if narrow else "     "
+
+
+def _button(words: str, able: bool, does: str, why: str, narrow: bool = False) -> list[Span]:
     role: Role = "button" if able else "off"
-    return [(f" {words} ", role), (f"  {does if able else why}     ", "dim" if able else "faint")]
+    said = (does if able else why) + _gap(narrow)
+    return [(f" {words} ", role), (f"  {said}", "dim" if able else "faint")]
 
 
 def choice_of(asked: Asked, key: str) -> str:

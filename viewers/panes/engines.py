@@ -27,6 +27,7 @@ from viewers.words import (
 FIGURE = 12
 """Cells of a figure."""
 NAME = 16
+LINES = 9
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ def content(view: View, width: int) -> Content:
         *_kernels(comparison, width),
     ]
     names = " and ".join(column.engine for column in comparison.columns)
-    return Content("engines", names, rows=rows, start=f"lineup:{view.lined}", tracks=True)
+    return Content(
+        "engines", names, rows=rows, start=f"lineup:{view.lined}", tracks=True, still=True
+    )
 
 
 def verdict(comparison: Comparison) -> tuple[str, Role]:
@@ -152,15 +155,26 @@ def _kernels(comparison: Comparison, width: int) -> list[Row]:
         if place.line_up.graph != graph:
             graph = place.line_up.graph
             rows += [*([BLANK] if rows else []), Row(body=(text(f" {graph}", "dim"),))]
-        lines = numbers_text(line for _, line in place.line_up.lines) or "–"
+        lines = _few(numbers_text(line for _, line in place.line_up.lines)) or "–"
         rows.append(
             Row(
-                gutter=(text(pad_left(cut(lines, 8), 9) + " ", "faint"),),
+                gutter=(text(pad_left(lines, LINES) + " ", "faint"),),
                 body=(*_kernel(place.first, room), *_kernel(place.second, room)),
                 key=f"lineup:{index}",
             )
         )
     return rows
+
+
+def _few(lines: str) -> str:
+    """As many of the lines as there is room for: no number is cut."""
+    shown = ""
+    for part in lines.split(", "):
+        longer = f"{shown}, {part}" if shown else part
+        if len(longer) > LINES - (0 if longer == lines else 2):
+            return f"{shown} …" if shown else cut(lines, LINES)
+        shown = longer
+    return shown
 
 
 def _kernel(kernel: Kernel | None, room: int) -> Line:

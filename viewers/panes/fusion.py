@@ -35,6 +35,8 @@ from viewers.summary.fusion import (
 )
 from viewers.words import bytes_text, number, plural
 
+WITH_NODES = 70
+"""From this width on the scheduler nodes of a pair are named."""
 FEW = 4
 """Rejected pairs that are shown of a rule before it is unfolded."""
 GLYPHS: dict[str, tuple[str, Role]] = {
@@ -171,7 +173,7 @@ def decisions(view: View, width: int) -> Content:
     if not pairs:
         return Content("fusion", subject, rows=_nothing(view, graph, width))
     rows: list[Row] = []
-    column = min(34, max(18, width - 44))
+    column = min(34, max(12, width - (40 if width >= WITH_NODES else 24)))
     decided = _decided(view, graph)
     groups: dict[str, list[Pair]] = {}
     for pair in _told_once(view, pairs, decided):
@@ -244,10 +246,12 @@ def _row(
     spans: list[Span] = [
         lead,
         text(pad(cut(f"{first} + {second}", room - 1), room), quiet),
-        text(pad(cut(f"{left} {right}" if left != first else "", 15), 16), "dim"),
-        (pad_left(bytes_text(size) if size is not None else "", 8), "dim"),
-        (f"  {kind}", "dim"),
     ]
+    if width >= WITH_NODES:
+        spans.append(text(pad(cut(f"{left} {right}" if left != first else "", 15), 16), "dim"))
+    spans.append((pad_left(bytes_text(size) if size is not None else "", 8), "dim"))
+    if not changed or width >= WITH_NODES:
+        spans.append((f"  {kind}", "dim"))
     if answer is not None and changed:
         note = f"  {answer.wanted} refused" if answer.refused else "  your choice"
         spans.append(text(note, "warn"))
@@ -338,7 +342,9 @@ def verdict(view: View, width: int) -> list[Row]:
         score.append(("   not scored: only a pair that may fuse is", "dim"))
     return [
         Row(
-            body=(text(title, "title"),), right=(text(pair.id, "dim"), (" ", "text")), heading=True
+            body=(text(title, "title"),),
+            right=() if view.presenting else (text(pair.id, "dim"), (" ", "text")),
+            heading=True,
         ),
         Row(body=(*rule,)),
         Row(body=tuple(score)),

@@ -38,7 +38,7 @@ def content(view: View, width: int) -> Content:
         rows += [*([BLANK] if rows else []), Row(body=((words, "dim"),))]
         rows += [_row(view, kernel, column, wide) for kernel in predicted]
     calls = sum(kernel.language == "aten" for kernel in real)
-    words = f"{len(real) - calls} generated, {plural(calls, 'library call')}"
+    words = f"{len(real) - calls} generated, {plural(calls, 'library call' if wide else 'call')}"
     right: Line = ((words, "dim"),)
     start = f"kernel:{view.kernel}" if view.kernel else ""
     return Content("kernels", view.compile_id, right, rows, start, tracks=bool(start))

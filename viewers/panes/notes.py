@@ -12,6 +12,8 @@ from viewers.places import cut
 from viewers.plain import plain, plain_lines
 from viewers.teaching.notes import DECISION, notes_of, on_decision
 
+NAME = "notes"
+"""Of the pane that lists them all."""
 LEAST = 12
 """Cells of a note that are worth showing beside a row."""
 
@@ -40,7 +42,7 @@ def known(view: View) -> dict[str, Note]:
 def marked(view: View, content: Content, width: int) -> Content:
     """The same rows, with `"` and the beginning of its note on each that has one."""
     notes = known(view)
-    if not notes:
+    if not notes or content.name == NAME:
         return content
 
     def mark(row: Row) -> Row:
@@ -64,7 +66,7 @@ def content(view: View, width: int) -> Content:
     """Every note, with what it is on; `⏎` goes there."""
     notes = known(view)
     if not notes:
-        return Content("notes", rows=empty(width, "no notes", "m writes one on what is selected"))
+        return Content(NAME, rows=empty(width, "no notes", "m writes one on what is selected"))
     rows: list[Row] = []
     for on, note in notes.items():
         decision = on.removeprefix(DECISION) if on.startswith(DECISION) else ""
@@ -81,4 +83,4 @@ def content(view: View, width: int) -> Content:
         for line in plain_lines(note.text):
             rows += [Row(body=((f"  {part}", "text"),)) for part in wrap(line, width - 4)]
         rows.append(BLANK)
-    return Content("notes", right=((str(len(notes)), "dim"),), rows=rows)
+    return Content(NAME, right=((str(len(notes)), "dim"),), rows=rows)

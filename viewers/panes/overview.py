@@ -6,14 +6,14 @@ import re
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Progress
+from compiler.trace.records import Progress, Waiting
 from viewers.panes import engines
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
 from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
-from viewers.words import numbers_text, plural, seconds_text
+from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
 NARROW = 90
@@ -79,6 +79,9 @@ def _verdict(view: View) -> Line:
         doing = f"{progress.stage}: {progress.activity}" if progress else "starting"
         return (("Recording", "accent"), text(f"   {doing}", "dim"))
     if view.recording.end is None and not view.live and view.summary.speed is None:
+        waiting = view.recording.last(Waiting)
+        if waiting is not None and waiting.kind == "end":
+            return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
@@ -91,6 +94,9 @@ def _unfinished(view: View) -> Line:
     progress = view.recording.last(Progress)
     seconds = seconds_text(view.recording.records[-1].at)
     doing = f" in {progress.stage}" if progress else ""
+    if view.playhead:
+        words = f"The recording as it was{doing} after {seconds}"
+        return (text(words, "strong"), ("   end goes back to now", "dim"))
     note = "   what follows is what was written until then"
     return (text(f"Cut off{doing} after {seconds}", "strong"), (note, "dim"))
 

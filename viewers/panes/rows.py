@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, overload
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 
 from compiler.trace.refs import Ref
 from viewers.plain import plain
@@ -158,9 +158,9 @@ def wrap(words: str, width: int) -> list[str]:
     lines: list[str] = []
     current = ""
     for word in map(plain, words.split()):
-        while cell_len(word) > width:
-            head, word = word[:width], word[width:]
-            lines.extend(filter(None, (current, head)))
+        if cell_len(word) > width:
+            *heads, word = chop_cells(word, width)
+            lines.extend(filter(None, (current, *heads)))
             current = ""
         if current and cell_len(current) + 1 + cell_len(word) > width:
             lines.append(current)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from textual.app import App
+from textual.filter import LineFilter
 
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
@@ -16,6 +17,7 @@ from viewers.plain import plain
 from viewers.teaching.predict import QUESTIONS
 from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
+from workbench.tui.glyphs import Ascii, needed
 from workbench.tui.live_feed import LiveFeed, Starts
 from workbench.tui.theme import THEMES, Theme, ThemeName
 
@@ -33,6 +35,7 @@ class Workbench(App[None]):
         predict: bool = False,
         drive: Starts | None = None,
         questions: int = QUESTIONS,
+        ascii_only: bool = False,
     ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
@@ -45,6 +48,14 @@ class Workbench(App[None]):
         """How many guesses about one graph; 0 for every pair."""
         self.drive = drive
         self.last_words = ""
+        encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
+        self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
+        self._ascii.enabled = ascii_only
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's own, and the glyphs that this terminal can show."""
+        found = super().get_line_filters()
+        return [*found, self._ascii] if self._ascii.enabled else found
 
     def on_mount(self) -> None:
         bench = Bench(self.feed, self.look)
@@ -80,6 +91,7 @@ def run(
     theme: ThemeName | None = None,
     predict: bool = False,
     questions: int = QUESTIONS,
+    ascii_only: bool = False,
 ) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
@@ -92,7 +104,15 @@ def run(
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path, theme, predict, questions=questions))
+    return _run(
+        Workbench(
+            path,
+            theme,
+            predict,
+            questions=questions,
+            ascii_only=ascii_only or _ascii_terminal(),
+        )
+    )
 
 
 def run_live(
@@ -103,6 +123,7 @@ def run_live(
     theme: ThemeName | None = None,
     drive: Starts | None = None,
     questions: int = QUESTIONS,
+    ascii_only: bool = False,
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; answers the exit code.
 
@@ -113,7 +134,13 @@ def run_live(
 
         drive = Driver.start
     feed = LiveFeed(drive, settings, trace, breakpoints)
-    return _run(Workbench(feed, theme, predict, drive, questions))
+    ascii_only = ascii_only or _ascii_terminal()
+    return _run(Workbench(feed, theme, predict, drive, questions, ascii_only))
+
+
+def _ascii_terminal() -> bool:
+    """Textual writes to the standard error's terminal."""
+    return needed(sys.__stderr__.encoding if sys.__stderr__ else "", os.environ.get("TERM", ""))
 
 
 def _run(app: Workbench) -> int:

@@ -517,7 +517,10 @@ class CanvasView(PaneView):
         if run.line == 0 and block.kind != "op":
             style += Style(bold=True)
         elif run.line:
-            style += theme.style("dim", tint) if tint != "selected" else Style()
+            if tint == "exact":
+                style += theme.style("dim", tint)
+            elif tint != "selected":
+                style += theme.quiet_on_fill
         if self.needle and self.needle.casefold() in words.casefold():
             style += theme.style("hit")
         if tint in ("selected", "exact", "inferred") or theme.name == "mono":

@@ -27,7 +27,7 @@ class Writing(ModalScreen[str | None]):
     DEFAULT_CSS = """
     Writing { align: center middle; background: $background 0%; }
     Writing Vertical { width: 72; max-width: 95%; height: 14; max-height: 90%; }
-    Writing TextArea { height: 1fr; border: none; padding: 0 1; }
+    Writing TextArea, Writing TextArea:focus { height: 1fr; border: none; padding: 0 1; }
     """
 
     def __init__(self, theme: Theme, title: str, words: str) -> None:

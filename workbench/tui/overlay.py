@@ -85,7 +85,8 @@ class Palette(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         width = min(64, self.app.size.width)
-        self.sheet = Sheet(self.theme, width, min(self.HEIGHT + 3, self.app.size.height))
+        rows = min(self.HEIGHT, len(self.choices))
+        self.sheet = Sheet(self.theme, width, min(rows + 3, self.app.size.height))
         self.sheet.styles.margin = (2, 0, 0, 0)
         yield self.sheet
 

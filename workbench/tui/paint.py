@@ -58,14 +58,17 @@ def _cells(words: str, low: int, high: int) -> str:
 
 
 def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> list[Segment]:
-    """A row in `width` cells; its body is scrolled by `left`. `›` and `‹` say what is cut."""
+    """A row in `width` cells; its body is scrolled by `left`. `›` and `‹` say what is cut; a blank
+    at least keeps the body from what stands at the right."""
     gutter = clip(harmless(row.gutter), 0, width)
     right, line = harmless(row.right), harmless(row.body)
     room = width - width_of(gutter)
     if right and width_of(right) > max(0, room - min(width_of(line), 10)):
         right = ()
+    elif right and not right[0][0].startswith(" "):
+        right = ((" ", "text"), *right)
     room -= width_of(right)
-    total = width_of(line)
+    total = cell_len("".join(words for words, _ in line).rstrip(" "))
     left = min(left, max(0, total - 1))
     body = clip(line, left, room)
     if total - left > room > 0:

@@ -45,6 +45,7 @@ class _Drawing:
         dark = THEMES["dark"].colours
         self.background, self.foreground = dark["background"], dark["text"]
         """For a terminal's own colours, which nobody knows."""
+        self.grounds = self.background, THEMES["light"].colours["background"]
         self.size = width * CELL + 2 * MARGIN, height * LINE + 2 * MARGIN
         self.title = title
         self.classes: dict[str, str] = {}
@@ -56,7 +57,7 @@ class _Drawing:
         for run in runs:
             for _, words, style in run:
                 areas[self._colours(style)[1]] += cell_len(words)
-        ground = areas.most_common(1)[0][0] if areas else self.background
+        ground = max(self.grounds, key=lambda colour: areas[colour])
         grounds: list[str] = []
         texts: list[str] = []
         for y, run in enumerate(runs):

@@ -25,6 +25,8 @@ ROOMY = 30
 """Lines of a screen from which on an audience sees rows with a blank line between them."""
 
 
+CLOSE = "source", "memory", "what-if", "picture"
+"""Panes, by how their names start, whose rows belong together: a few lines of source, charts."""
 LEAST_WIDTH, LEAST_HEIGHT = 10, 3
 """Cells that a pane keeps when its neighbour is dragged."""
 
@@ -78,7 +80,7 @@ class Stage(Vertical):
             self._share_width(shares)
         for number, pane in enumerate(self.panes, start=first):
             pane.number = 0 if presenting else number
-            roomy = presenting and not pane.pane.startswith("source")
+            roomy = presenting and not pane.pane.startswith(CLOSE)
             pane.spacing = 2 if roomy and self.app.size.height >= ROOMY else 1
 
     def _build(

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from rich.color import Color, blend_rgb
 from rich.style import Style
 
-from viewers.drawing.colours import DARK, FILLS, LIGHT
+from viewers.drawing.colours import DARK, FILLS, LIGHT, Palette
 from viewers.panes.rows import Role
 
 Tint = Literal["", "selected", "exact", "inferred", "cursor", "title", "added", "removed"]
@@ -68,6 +69,34 @@ _PLAIN_TINTS: dict[Tint, Style] = {
 }
 
 
+LEAST = 4.5
+"""Contrast of words with what is behind them."""
+
+
+def contrast(one: Color, other: Color) -> float:
+    """WCAG 2's ratio of two colours, from 1 to 21."""
+    first, second = sorted((_luminance(one), _luminance(other)))
+    return (second + 0.05) / (first + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    """WCAG 2's relative luminance, of sRGB."""
+    parts = [part / 255 for part in colour.get_truecolor()]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _legible(colour: Color, ground: Color, text: str) -> Color:
+    """The colour with as much of the text's in it as it takes to be read on `ground`."""
+    far = Color.parse(text).get_truecolor()
+    near = colour.get_truecolor()
+    for step in range(17):
+        mixed = Color.from_triplet(blend_rgb(near, far, step / 16))
+        if contrast(mixed, ground) >= LEAST:
+            return mixed
+    return colour
+
+
 @dataclass(frozen=True)
 class Theme:
     """Styles by role and tint."""
@@ -82,6 +111,15 @@ class Theme:
     def background(self) -> str:
         """Textual colour of the screen."""
         return self.colours.get("background", "ansi_default")
+
+    @property
+    def _palette(self) -> Palette:
+        return LIGHT if self.name == "light" else DARK
+
+    @cached_property
+    def quiet_on_fill(self) -> Style:
+        """The words of a block that matter less."""
+        return self._roles["dim"] if self.name == "mono" else Style(color=self._palette.dim)
 
     @cached_property
     def rule(self) -> Style:
@@ -101,8 +139,7 @@ class Theme:
         styles["turn"] += Style(bgcolor=self.colours["accent"])
         styles["button"] += Style(bgcolor=self.colours["rule"])
         styles["off"] += Style(bgcolor=self.colours["raised"])
-        palette = LIGHT if self.name == "light" else DARK
-        for role, colour in palette.fills.items():
+        for role, colour in self._palette.fills.items():
             styles[role] = Style(color=self.colours["text"], bgcolor=colour)
         return styles
 
@@ -115,8 +152,20 @@ class Theme:
         return {role: text if role in _QUIET else style for role, style in self._roles.items()}
 
     def style(self, role: Role, tint: Tint = "") -> Style:
-        """The style of a span, without its row's background."""
-        return (self._promoted if tint == "selected" else self._roles)[role]
+        """The style of a span, without its row's background; legible on it."""
+        return self._legible[role, tint]
+
+    @cached_property
+    def _legible(self) -> dict[tuple[Role, Tint], Style]:
+        found: dict[tuple[Role, Tint], Style] = {}
+        for tint, base in self._bases.items():
+            for role, style in (self._promoted if tint == "selected" else self._roles).items():
+                ground = style.bgcolor or base.bgcolor
+                if style.color is not None and ground is not None and role != "turn":
+                    colour = _legible(style.color, ground, self.colours["text"])
+                    style += Style(color=colour)
+                found[role, tint] = style
+        return found
 
     @cached_property
     def _bases(self) -> dict[Tint, Style]:

@@ -30,7 +30,7 @@ def test_what_is_cut_is_marked() -> None:
         return "".join(s.text for s in paint(row, width, left, THEMES["dark"]))
 
     assert shown(20) == "12 a long line  5 µs"
-    assert shown(17) == "12 a long li›5 µs"
+    assert shown(17) == "12 a long l› 5 µs"
     assert shown(18, 4) == "12 ‹g line    5 µs"
 
 

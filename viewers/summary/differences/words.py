@@ -56,10 +56,10 @@ def change_words(change: DecisionChange) -> tuple[str, str]:
 
 def others_words(changes: DecisionChanges) -> str:
     """`18 others as before, 7 about loop nests of one run alone`."""
-    words = f"{plural(changes.as_before, 'other')} as before"
+    said = [f"{plural(changes.as_before, 'other')} as before"] if changes.as_before else []
     if changes.followed:
-        words += f", {changes.followed:,} about loop nests of one run alone"
-    return words
+        said.append(f"{changes.followed:,} about loop nests of one run alone")
+    return ", ".join(said) or "no others"
 
 
 def kind_words(change: KernelChange) -> str:
