@@ -38,7 +38,7 @@ torch {torch}, {date}; written by `docs/make_op_coverage.py`, which says how it 
 
 - **equal**: as eager, within the defaults of `torch.testing.assert_close`; inputs and mutated
   inputs as well.
-- **closer**: 16-bit floats that are further from eager than that, and no further from float64 than
+- **closer**: floats that are further from eager than that, and no further from float64 than
   eager or Inductor.
 - **wrong**, **error**, **crash**: ours to mend.
 - **skipped**: no engine is asked: eager refuses the sample, or AOTAutograd cannot trace it.

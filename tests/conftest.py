@@ -1,9 +1,10 @@
-"""Goldens: expected texts in files that a person can review. `--update-goldens` rewrites them."""
+"""Goldens, which are expected texts in files that a person can review, and folders for caches."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the tests got into tests/goldens/ and docs/schema/; then look at the diff",
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The user's caches serve nothing, and nothing is left in them.
+
+    What torch builds is shared by all processes of the run.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(own / "user-cache"))
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(shared / "inductor-cache"))
+        patch.setenv("TRITON_CACHE_DIR", str(shared / "triton-cache"))
+        # Inductor builds a program to see that the compiler knows this processor's vectors
+        patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
+        yield
 
 
 def diff(expected: str, got: str, name: str) -> str:

@@ -174,6 +174,11 @@ class Recording:
         """The text with this hash; "" where the trace lost it."""
         return self._texts.get(key, "")
 
+    @staticmethod
+    def lines_of(source: str) -> list[str]:
+        """The lines of a file's text, as `source` has them."""
+        return _lines(source)
+
     def source(self, file: str) -> list[str]:
         """The lines of a source file that the trace carries; empty where it does not."""
         return self._sources.get(file, [])

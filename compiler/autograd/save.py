@@ -16,6 +16,7 @@ import torch
 from torch import fx
 from torch.utils.checkpoint import CheckpointPolicy
 
+from compiler.autograd.again import again
 from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
 from compiler.control.decisions import RECOMPUTE, SAVE, Decided, Decision, Detail, Gate
@@ -79,9 +80,10 @@ def _decided(
         nodes = {node.name: node for node in joint.graph.nodes}
         new = [name for name in now if name in nodes and name not in answers]
         reasons = reasons_of(current(), halves[0])
+        kept = {name for name, choice in now.items() if choice == SAVE}
         for name in new:
             why, weight = reasons(name, now[name])
-            decision = _decision(nodes[name], now[name], why, weight, graph, engine, shown)
+            decision = _decision(nodes[name], now[name], why, weight, graph, engine, shown, kept)
             answers[name] = gate.answer(decision)
         flips = {name: choice for name in new if (choice := answers[name].choice) != now[name]}
         if not flips:
@@ -94,7 +96,8 @@ def _decided(
         try:
             halves = cut()
         except Exception as error:  # torch cannot split it so: its own split stands
-            failure = f"torch's partitioner fails: {type(error).__name__}: {str(error)[:200]}"
+            first, *_ = str(error).strip().splitlines() or ["no reason given"]
+            failure = f"torch's partitioner fails: {type(error).__name__}: {first[:200]}"
             break
     final = crossing(*halves)
     for name, answer in answers.items():
@@ -132,15 +135,20 @@ def _decision(
     graph: str,
     engine: str,
     shown: set[str],
+    kept: set[str],
 ) -> Decision:
+    """`kept`: what is saved as it stands."""
     illegal = forbidden(node, RECOMPUTE)
+    numbers = _numbers(node, weight)
 
     def detail() -> Detail:
         shown.add(node.name)
-        return Detail(
-            origins=(node.name,),
-            means="kept from the forward until the backward, or computed again there",
-        )
+        size = f"{numbers['bytes']} bytes" if "bytes" in numbers else "as much as sizes decide"
+        means = f"save: {size} from the forward until the backward"
+        if not illegal:
+            fixed = {one.name for one in node.graph.nodes if forbidden(one, RECOMPUTE)}
+            means += f"; recompute: the backward {again(node, kept, fixed).words()}"
+        return Detail(origins=(node.name,), means=means)
 
     return Decision(
         graph=graph,
@@ -150,7 +158,7 @@ def _decision(
         choices=(SAVE, RECOMPUTE),
         rule="min-cut",
         reason=why,
-        numbers=_numbers(node, weight),
+        numbers=numbers,
         forbidden={RECOMPUTE: illegal} if illegal else {},
         detail=detail,
         engine=engine,

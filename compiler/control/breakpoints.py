@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from compiler.control.commands import Breakpoint
+from compiler.control.decisions import ENGINES, engine_of, split_id
 from compiler.control.stages import STAGES
 
 EVENTS: dict[str, dict[str, Any]] = {
@@ -38,10 +39,13 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
     """The breakpoint that `text` means.
 
     `19` and `:19` are lines of `file`. Decisions and rejections take conditions after a colon:
-    `fuse:saved_bytes>=1048576,rule=domain`. Raises `BreakpointError`.
+    `fuse:saved_bytes>=1048576,rule=domain`; the id of a decision means just that one. Raises
+    `BreakpointError`.
     """
     text = text.strip()
     word, colon, rest = (part.strip() for part in text.partition(":"))
+    if engine_of(text) in ENGINES and all(split_id(text)) and not _LINE.fullmatch(text):
+        return Breakpoint(number=number, kind="decision", id=text)
     if word == "op" and colon:
         if not rest:
             raise BreakpointError(f"{text}: it takes part of a node's name, such as op:softmax")

@@ -11,14 +11,15 @@ from compiler.trace.records.base import Frozen, Part, kebab
 
 Mode = Literal[
     "instruction", "over", "out", "line", "frame",
-    "graph", "pass", "decision", "stage", "continue", "cursor",
+    "graph", "pass", "decision", "fusion", "any-decision", "stage", "continue", "cursor",
 ]  # fmt: skip
 """How far to go on.
 
 `instruction`: Dynamo's next instruction, into inlined functions; `over`: the next at this depth or
 above; `out`: until the function has returned; `line`: the next user line at this depth or above;
-`frame`: the next frame that Dynamo starts on; `graph`, `pass`, `decision`, `stage`: the next of
-that kind; `cursor`: until `Go.until` is reached; `continue`: until a breakpoint. Whatever the
+`frame`: the next frame that Dynamo starts on; `graph`, `pass`, `stage`: the next of that kind;
+`decision`: the next that `matters`; `fusion`: the next about a fusion; `any-decision`: the next of
+any kind; `cursor`: until `Go.until` is reached; `continue`: until a breakpoint. Whatever the
 mode, breakpoints stop it as well, and the end of the run.
 """
 
@@ -51,6 +52,8 @@ class Breakpoint(Part):
     stage: Stage | Literal[""] = ""
     decision: str = ""
     """With `decision` or `rejection`: the kind of decision, `fuse`; "" for any."""
+    id: str = ""
+    """With `decision`: only the decision with this id."""
     rule: str = ""
     number_name: str = ""
     """With `decision` or `rejection`: a number of the decision, `saved_bytes`, or part of its name,
@@ -75,7 +78,7 @@ class Go(Command):
 
 class Answer(Command):
     """Choose at the waiting decision and stay there where a rule forbids it; else go on as the
-    last mode says."""
+    last mode says. `choice` "" takes the engine's own: to name `apart` is a veto, by any road."""
 
     id: str
     choice: str
@@ -104,7 +107,9 @@ class Rerun(Command):
     measure: bool = True
     """With `compare_with`: time what changed, of both, in turn."""
     wait: bool = False
-    """Wait at its start, as run 1 does; else it goes on until a breakpoint."""
+    """Wait at its start, as run 1 does; else it goes on until a breakpoint, or …"""
+    until: Breakpoint | None = None
+    """… until this is reached, if it is."""
 
 
 class Measure(Command):

@@ -53,7 +53,8 @@ class Detail:
     origins: tuple[str, ...] = ()
     """Nodes of the lowered (or joint) graph that it is about."""
     if_fused: str = ""
-    """The loop nest that would become of both sides, in the notation of `SchedulerNode.loops`."""
+    """The loop nest that would become of both sides: of Inductor in the notation of
+    `SchedulerNode.loops`, of tcw as the nest printer writes it."""
     sketched: bool = False
     """`if_fused` is put together from both sides: the engine makes the nest only later."""
     means: str = ""

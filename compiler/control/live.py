@@ -19,6 +19,7 @@ import msgspec
 from compiler.control.commands import (
     Answer,
     AnyCommand,
+    Breakpoint,
     Go,
     Measure,
     Pause,
@@ -87,11 +88,11 @@ class Live:
         """Begin to read commands."""
         threading.Thread(target=self._read, name="tcw commands", daemon=True).start()
 
-    def begins(self, run: Record) -> None:
-        """A run starts: its `Run` has been written. It goes on until a breakpoint."""
+    def begins(self, run: Record, until: Breakpoint | None = None) -> None:
+        """A run starts: its `Run` has been written. It goes on until a breakpoint, or `until`."""
         with self._lock:
             self.stops.after(run)
-            self.stops.go("continue")
+            self.stops.go("cursor", until)
         self.waits = 0
         self._hurries = False
 

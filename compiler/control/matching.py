@@ -23,7 +23,7 @@ from compiler.trace.records import (
 )
 
 if TYPE_CHECKING:
-    from compiler.control.stops import Question
+    from compiler.control.matters import Question
 
 _LATER: tuple[type[Record], ...] = (Graph, Lowered, SchedulerNode, Kernel)
 """Records of things that were made from nodes."""
@@ -82,6 +82,8 @@ class Matcher:
 
     def decision(self, wanted: Breakpoint, question: Question) -> bool:
         """Whether a decision has all that a breakpoint of decisions asks for."""
+        if wanted.id and wanted.id != question.id:
+            return False
         if wanted.kind == "rejection":
             if question.default != APART or (wanted.decision or FUSE) != question.kind:
                 return False

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.decisions import APART, FUSE
+from compiler.control.decisions import APART, FUSE, split_id
 from compiler.control.matching import DECISIONS, Matcher, at_place
+from compiler.control.matters import Question, matters
 from compiler.control.places import Compiles, Place, Standing
 from compiler.trace.records import (
     Asked,
@@ -48,6 +49,8 @@ WORDS: dict[Mode, str] = {
     "graph": "next graph",
     "pass": "next pass",
     "decision": "next decision",
+    "fusion": "next fusion decision",
+    "any-decision": "next decision of any kind",
     "stage": "next stage",
     "continue": "continue",
     "cursor": "run to cursor",
@@ -59,23 +62,6 @@ _INDUCTORS = "inductor/"
 
 _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompile, Decided)
 """Records at which a compile that was told to pause stands still."""
-
-
-class Question(Protocol):
-    """What a decision is, before or after its answer: a `Decision`, an `Asked` or a `Decided`."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def graph(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def default(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def numbers(self) -> Mapping[str, float]: ...
 
 
 class _Pair:
@@ -130,6 +116,8 @@ class Stops:
         the engine knows how it ended."""
         self._weighed: set[tuple[str, str]] = set()
         """Inductor's pairs: id, and the rule that keeps them apart or ""."""
+        self._asked: set[str] = set()
+        """Ids of decisions that were met before their answer, of which no pair tells yet."""
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
@@ -165,9 +153,14 @@ class Stops:
         elif isinstance(record, FusionPair) and record.id.startswith(_INDUCTORS):
             # tcw has a `Decided` for each; of Inductor's only those that a person was shown
             pair = _Pair(record)
-            if record.within or pair.key in self._weighed:
+            if record.within:
                 return None
+            answered = pair.id in self._asked
+            self._asked.discard(pair.id)
+            known = pair.key in self._weighed
             self._weighed.add(pair.key)
+            if known or answered:  # where it was overruled, the pair tells what became of it
+                return None
             stop = self._at_decision(pair)
         else:
             stop = self._at_breakpoint(record, entered) or self._by_mode(record, ended)
@@ -182,6 +175,7 @@ class Stops:
         """
         self._announced.add(question.id)
         self._weighed.add(_key(question))
+        self._asked.add(question.id)
         self.place.graph, self.place.location = question.graph, None
         stop = self._at_decision(question)
         if stop is None and self._paused:
@@ -200,6 +194,7 @@ class Stops:
         self._from = None
         self._announced.clear()
         self._weighed.clear()
+        self._asked.clear()
 
     def _follow(self, record: Record) -> tuple[bool, Standing | None]:
         """Keep track of where it is. Answers whether Dynamo came to another line, and the
@@ -265,9 +260,12 @@ class Stops:
         for wanted in self._armed:
             if self._decision_meets(wanted, question):
                 return self._hit(wanted, "decision", question.id)
-        if self.mode == "decision":
-            return Stop("decision", f"{WORDS[self.mode]}: {question.kind}")
-        return None
+        stops = (
+            self.mode == "any-decision"
+            or (self.mode == "decision" and matters(question))
+            or (self.mode == "fusion" and question.kind == FUSE)
+        )
+        return Stop("decision", f"{WORDS[self.mode]}: {question.kind}") if stops else None
 
     def _decision_meets(self, wanted: Breakpoint, question: Question) -> bool:
         if wanted.stage and wanted.stage != self.place.stage:
@@ -357,6 +355,9 @@ def _words_of_kind(wanted: Breakpoint) -> str:
             return f"op {wanted.op}"
         case "stage":
             return f"stage {wanted.stage}"
+        case "decision" if wanted.id:
+            _, kind, names = split_id(wanted.id)
+            return f"decision {kind} {' + '.join(names)}"
         case "decision":
             return f"decision {wanted.decision}".rstrip()
         case "rejection":

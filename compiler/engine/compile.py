@@ -9,7 +9,6 @@ import torch
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
-from compiler.codegen.cpp.isa import detect
 from compiler.codegen.cpp.unit import unit
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.control.stages import reached
@@ -33,6 +32,7 @@ from compiler.runtime.compiled import load
 from compiler.runtime.graph_cache import Miss
 from compiler.runtime.graph_key import graph_key
 from compiler.runtime.store import usable_store
+from compiler.runtime.toolchain import find_compiler, instruction_set
 from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
@@ -107,7 +107,7 @@ def _compiled(
         records.planned(fusion.program, planned)
         goes_on("codegen")
         with dynamo_timed("tcw.codegen"):
-            isa = detect()
+            isa = instruction_set(find_compiler())
             lines = comments(module) if recorder is not None else {}
             ask = asking(gate, graph)
             code = unit(planned, fusion.program, Vocabulary(isa), lines, ask)

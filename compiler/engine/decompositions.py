@@ -123,6 +123,20 @@ LOWERED_WHOLE_IN_INFERENCE = (
 """The same, where no partitioner has to choose among the pieces what to save for the backward."""
 
 
+def _softmax_backward_data(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+    """(grad - sum(grad * output)) * output, as ATen's kernel has it.
+
+    torch's table says `grad * output - output * sum`: two rounded products that nearly cancel where
+    one probability is close to 1.
+    """
+    dtype = output.dtype
+    wide = torch._prims_common.get_computation_dtype(dtype)
+    grad, output = grad.to(wide), output.to(wide)
+    total = (grad * output).sum(dim, keepdim=True)
+    narrow = dtype if grad.device.type == "cpu" else input_dtype
+    return ((grad - total) * output).to(narrow).contiguous()
+
+
 @functools.cache
 def decompositions(training: bool = True) -> Table:
     """Operation -> the function that writes it in others."""
@@ -132,6 +146,7 @@ def decompositions(training: bool = True) -> Table:
             table.pop(getattr(operation, overload), None)
     table.update(get_decompositions(list(APART)))
     table.update(foreach_decompositions())
+    table[aten._softmax_backward_data.default] = _softmax_backward_data
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)

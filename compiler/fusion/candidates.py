@@ -28,8 +28,8 @@ class Candidate:
     second: int
     score: int
     """Bytes that need not be written or read again."""
-    shared: int = 0
-    """Bytes of inputs that both read."""
+    shared: int | None = None
+    """Bytes of inputs that both read; None where that is not what they are weighed by."""
 
 
 def vertical(grouping: Grouping) -> list[Candidate]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from compiler.control.decisions import Decision, Detail, Gate
 from compiler.fusion.counts import common, elements
+from compiler.fusion.duplicates import carried
 from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
@@ -93,9 +94,11 @@ def with_columns(
                 {"instructions": follow.work},
                 detail=_detail(maps, follow.path, origins) if gate.asks else None,
             )
-            done = gate.unless_vetoed(decision, STORE, follow.path, (reader,)) == PICK
+            held = carried(follow.path, names)
+            both = (*held, *carried((reader,), names))  # a veto may be on two of the path itself
+            done = gate.unless_vetoed(decision, STORE, both, both) == PICK
             if done:
-                names.setdefault(reader, []).extend(dict.fromkeys(follow.path))
+                names.setdefault(reader, []).extend(held)
             considered.append(Picked(decision.id, reader, source.name, done, reason))
             return found if done else part
 

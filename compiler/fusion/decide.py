@@ -106,7 +106,7 @@ class Decisions:
         against = found if isinstance(found, Refusal) else found.against
         if against is None and kind == "horizontal":
             least = least_shared(grouping, candidate)
-            if candidate.shared < least:
+            if candidate.shared is not None and candidate.shared < least:
                 against = Refusal(
                     "too little",
                     f"they share {candidate.shared} bytes",
@@ -144,7 +144,13 @@ class Decisions:
         forbidden = {FUSE: (rule, reason)} if isinstance(found, Refusal) else {}
         if computed := _computed_in_both(first, second, one, two):
             forbidden[APART] = "computed twice", computed
-        held, rows = self._numbers(found)
+        held, rows = (None, None) if isinstance(found, Refusal) else self._room(found)
+        weighed = {
+            "saved_bytes": candidate.score,
+            "shared_bytes": candidate.shared,
+            "working_set": held,
+            "parallelism": rows,
+        }
         decision = Decision(
             self.grouping.graph.name,
             FUSE,
@@ -154,10 +160,7 @@ class Decisions:
             rule,
             reason,
             {
-                "saved_bytes": candidate.score,
-                "shared_bytes": candidate.shared,
-                "working_set": held,
-                "parallelism": rows,
+                **{name: value for name, value in weighed.items() if value is not None},
                 **(against.numbers if against is not None else {}),
             },
             forbidden,
@@ -212,9 +215,8 @@ class Decisions:
             return "same domain", "small loops over the same domain start once"
         return "shares bytes", f"{candidate.shared} bytes are read once for both"
 
-    def _numbers(self, found: Merge | Refusal) -> tuple[int, int]:
-        if isinstance(found, Refusal):
-            return 0, 0
+    def _room(self, found: Merge) -> tuple[int, int]:
+        """Bytes that the common loop holds, and the rows that can run at once."""
         weights, space = self.grouping.weights, found.space
         rows = space.size if space.mask is None else kept_size(space.mask)
         return weights.accumulators(space.riders), weights.number(rows)

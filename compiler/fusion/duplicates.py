@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from compiler.control.decisions import Gate
@@ -54,6 +54,11 @@ def without_duplicates(graph: Graph, gate: Gate, held: dict[str, list[str]]) -> 
         else:
             kept.append(node)
     return kept
+
+
+def carried(nodes: Iterable[str], held: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """These nodes and what they compute beside themselves, each once: what a veto may name."""
+    return tuple(dict.fromkeys(name for node in nodes for name in (node, *held.get(node, ()))))
 
 
 def _renamed(call: Call, names: dict[str, str]) -> Call:

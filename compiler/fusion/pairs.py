@@ -29,11 +29,12 @@ class Pair:
     reason: str
     score: int
     """Bytes that it saves: written and read again, or read twice."""
-    shared_bytes: int
-    working_set: int
-    """Bytes of accumulators that the common loop holds."""
-    parallelism: int
-    """Rows (or elements) that can run at once."""
+    shared_bytes: int | None
+    """Bytes of inputs that both read; None where that is not what they are weighed by."""
+    working_set: int | None
+    """Bytes of accumulators that the common loop holds; None where no loop can be common."""
+    parallelism: int | None
+    """Rows (or elements) that can run at once; None likewise."""
     round: int = 0
     """The pass in which it was decided so, from 1."""
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from compiler.control.decisions import Decision, Detail, Gate
 from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
+from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
 from compiler.fusion.through import in_memory, is_compute, through
 from compiler.fusion.versions import Versions
@@ -98,7 +99,7 @@ def split_at_pieces(
             detail=_detail(parts) if gate.asks else None,
         )
         held = [piece.name for piece in pieces]
-        sides = (*held, *path), (node.name, *path)
+        sides = carried((*held, *path), names), carried((node.name, *path), names)
         done = gate.unless_vetoed(decision, WHOLE, *sides) == SPLIT
         considered.append(Split(decision.id, node.name, buffer, done, reason))
         if not done:
@@ -108,7 +109,7 @@ def split_at_pieces(
         nodes += [Buffer(node.name, node.dtype, node.domain), *parts]
         for part, piece in zip(parts, pieces, strict=True):
             taken.add(part.name)
-            names.setdefault(part.name, []).extend((node.name, piece.name, *path))
+            names.setdefault(part.name, []).extend(carried((node.name, piece.name, *path), names))
     return nodes, considered
 
 

@@ -13,6 +13,7 @@ from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, lowering_graph_id
+from compiler.inductor.predicted import predicting
 from compiler.trace.records import Stage, StageStart
 
 
@@ -26,7 +27,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     def enters(stage: Stage, graph: Any) -> None:
         compile_id = current_compile_id()
-        if not compile_id:
+        if not compile_id or predicting.get():  # a prediction beside the compile is no stage of it
             return
         flags = (getattr(graph, name, None) for name in ("is_backward", "is_inference"))
         backward, inference = flags

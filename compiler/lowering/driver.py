@@ -39,7 +39,7 @@ from compiler.lowering.higher_order import (
 from compiler.lowering.in_place import replaced_arguments
 from compiler.lowering.kept import Kept
 from compiler.lowering.ownership import Ownership
-from compiler.lowering.reals import Real, real
+from compiler.lowering.reals import Item, Real, Reals
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
@@ -47,6 +47,7 @@ from compiler.lowering.tensors import Meta, Tensor
 _STRIDED = torch.strided
 _MISSING = object()
 _HigherOrder = torch._ops.HigherOrderOperator
+_ITEM = torch.ops.aten._local_scalar_dense.default
 _FOREIGN_NUMBERS = (torch.SymFloat, torch.SymBool)
 
 _NOTHING = frozenset(
@@ -99,6 +100,7 @@ class _Driver:
         self.builder = Builder(self.graph)
         self.builder.about_to_write = self.unshare
         self.sizes = Sizes(self.graph)
+        self.reals = Reals(self.sizes, self.builder)
         self.values: dict[fx.Node, Any] = {}
         self.device: Any = device
         self.replacing: dict[fx.Node, str] = {}
@@ -241,6 +243,8 @@ class _Driver:
             self.higher_order(node)
             return
         value = node.meta.get("val")
+        if node.target is _ITEM and self.item(node, value):
+            return
         if isinstance(value, torch.Tensor):
             answers, several = [value], False
         elif isinstance(value, torch.SymInt):
@@ -253,7 +257,7 @@ class _Driver:
             # it may be only on the way to a size
             if isinstance(value, torch.SymFloat):
                 with suppress(Unsupported):
-                    self.values[node] = real(self.sizes, value)
+                    self.values[node] = self.reals.of(value)
             return
         else:
             several = isinstance(value, (list, tuple))
@@ -281,6 +285,17 @@ class _Driver:
             self.metas[node] = metas[0]
             self.values[node] = results[0]
         self.memory.note(node, known, results)
+
+    def item(self, node: fx.Node, value: Any) -> bool:
+        """A number that loops read where it lies; not one that may be a size."""
+        source = node.args[0]
+        tensor = self.values.get(source)
+        if source in self.foreign or not isinstance(tensor, Tensor):
+            return False
+        if not isinstance(value, (torch.SymInt, torch.SymFloat)):
+            return False
+        self.values[node] = self.reals.item(value, tensor)
+        return True
 
     def getitem(self, node: fx.Node) -> None:
         source, index = node.args
@@ -316,9 +331,10 @@ class _Driver:
                 except NoLowering as why:
                     obstacle = str(why)
                 except (TypeError, ValueError, KeyError):
-                    if not any(isinstance(self.values.get(n), Real) for n in node.all_input_nodes):
+                    given = (self.values.get(source) for source in node.all_input_nodes)
+                    if not any(isinstance(value, (Real, Item)) for value in given):
                         raise
-                    obstacle = "a symbolic float"
+                    obstacle = "a symbolic number"
                 del self.graph.nodes[first:]
                 self.share_again()
             if not kept:
@@ -491,8 +507,8 @@ class _Driver:
         if not isinstance(shown, Tensor):
             if isinstance(shown, (list, tuple)):
                 raise Unsupported("the graph answers a list")
-            if isinstance(shown, Real):
-                raise Unsupported("the graph answers a SymFloat")
+            if isinstance(shown, (Real, Item)):
+                raise Unsupported("the graph answers a symbolic number")
             answer: Size | bool | float | None = shown
             return answer
         self.builder.node = item.name

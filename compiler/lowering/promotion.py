@@ -17,7 +17,7 @@ import torch
 
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
 from compiler.loops.sizes import Symbolic
-from compiler.lowering.reals import Real
+from compiler.lowering.reals import Item, Real
 from compiler.lowering.tensors import Tensor
 
 Number = bool | int | float
@@ -39,11 +39,16 @@ def promote(operands: Iterable[object]) -> str:
                 without = common(without, operand.dtype)
         elif isinstance(operand, bool):
             numbers = common(numbers, "bool")
-        elif isinstance(operand, (int, Symbolic)):
+        elif isinstance(operand, (int, Symbolic)) or is_whole(operand):
             numbers = common(numbers, "int64")
-        elif isinstance(operand, (float, Real)):
+        elif isinstance(operand, (float, Real, Item)):
             numbers = common(numbers, dtype_name(torch.get_default_dtype()))
     return _over(with_dimensions, _over(without, numbers))
+
+
+def is_whole(number: object) -> bool:
+    """Whether it is an item of a tensor of integers."""
+    return isinstance(number, Item) and number.tensor.dtype == "int64"
 
 
 def _over(higher: str, lower: str) -> str:

@@ -1,20 +1,26 @@
-"""Symbolic floats of an ATen graph: torch's SymFloats become expressions of sizes in float64.
+"""Numbers of an ATen graph that the compiler does not know: expressions of sizes, and items.
 
-An attention's scale under dynamic shapes is one: `s0 ** -0.5`. Loops compute it from the sizes,
-once before they begin; a call gets it from Python, as a symbol of the graph.
+An attention's scale under dynamic shapes is a SymFloat: `s0 ** -0.5`. Loops compute it in float64
+from the sizes, once before they begin; a call gets it from Python, as a symbol of the graph.
+`x.item()` never leaves the graph's memory: loops read it where it lies. A call, which wants a
+number of Python, cannot have it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
+import torch
 
-from compiler.loops.expressions import Const, Expression, Op, SizeOf, convert
+from compiler.loops.expressions import Const, Expression, Load, Op, SizeOf, convert
 from compiler.loops.sizes import Size
+from compiler.lowering.builder import Builder
 from compiler.lowering.registry import Unsupported
 from compiler.lowering.sizes import Sizes
+from compiler.lowering.tensors import Meta, Tensor
 
 _BINARY = {
     "Pow": "pow",
@@ -41,24 +47,57 @@ class Real:
         return self._sizes.named(self._written)
 
 
-def real(sizes: Sizes, value: Any) -> Real:
-    """A SymFloat. Raises `Unsupported` where it depends on what is in a tensor."""
-    written = value.node.expr
-    return Real(_translated(sizes, written), sizes, written)
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """A number that is in a tensor."""
+
+    tensor: Tensor
+    """Without dimensions: float64 or int64."""
 
 
-def _translated(sizes: Sizes, written: Any) -> Expression:
+class Reals:
+    """The unknown numbers of one graph."""
+
+    def __init__(self, sizes: Sizes, builder: Builder) -> None:
+        self._sizes = sizes
+        self._builder = builder
+        self._items: dict[Any, Item] = {}
+
+    def item(self, value: Any, tensor: Tensor) -> Item:
+        """What `tensor.item()` answers, which torch calls `value`."""
+        dtype = "float64" if isinstance(value, torch.SymFloat) else "int64"
+        element = self._builder.load(self._builder.reshape(tensor, ()), ())
+        made = Item(self._builder.map(convert(element, dtype), Meta((), (), dtype)))
+        self._items[value.node.expr] = made
+        return made
+
+    def of(self, value: Any) -> Real | Item:
+        """A SymFloat. Raises `Unsupported` where it depends on the content of a tensor otherwise
+        than by an item."""
+        written = value.node.expr
+        if written in self._items:
+            return self._items[written]
+        expression = _translated(self._sizes, written, self._items)
+        if written.free_symbols.isdisjoint(self._items):
+            return Real(expression, self._sizes, written)
+        return Item(self._builder.map(expression, Meta((), (), "float64")))
+
+
+def _translated(sizes: Sizes, written: Any, items: Mapping[Any, Item]) -> Expression:
     kind = type(written).__name__
     if isinstance(written, sympy.Number):
         return Const(float(written), "float64")
+    if written in items:
+        tensor = items[written].tensor
+        return convert(Load(tensor.value, tensor.view, tensor.dtype), "float64")
     if kind in _SAME:
-        return _translated(sizes, written.args[0])
+        return _translated(sizes, written.args[0], items)
     if getattr(written, "is_integer", None):
         size = sizes.translate(written)
         if isinstance(size, int):
             return Const(float(size), "float64")
         return convert(SizeOf(size), "float64")
-    parts = [_translated(sizes, part) for part in written.args]
+    parts = [_translated(sizes, part, items) for part in written.args]
     if isinstance(written, (sympy.Add, sympy.Mul)):
         name = "add" if isinstance(written, sympy.Add) else "mul"
         total = parts[0]

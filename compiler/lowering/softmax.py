@@ -90,7 +90,7 @@ def softmax_backward(
     summed = _row(builder, "sum", lambda g, y: g * y, (grad, output), dim, "sum")
     return formula_map(
         builder,
-        lambda g, y, s: g * y - y * s,
+        lambda g, y, s: (g - s) * y,
         (grad, output, summed),
         compute=compute_dtype(grad.dtype),
     )

@@ -6,11 +6,11 @@ import os
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
 
 CANDIDATES = ("g++", "clang++")
 
@@ -36,6 +36,7 @@ class Compiler:
 
     @property
     def is_clang(self) -> bool:
+        """It lacks GCC's builtins of the vector instructions."""
         return "clang" in self.version
 
 
@@ -93,6 +94,12 @@ def _version(command: tuple[str, ...], stamp: int) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return "" if done.returncode else done.stdout.partition("\n")[0].strip()
+
+
+def instruction_set(found: Compiler | NoCompiler, isa: Isa | None = None) -> Isa:
+    """This machine's instruction set, or `isa`, as far as the compiler reaches it."""
+    isa = isa or detect()
+    return replace(isa, builtins=False) if isinstance(found, Compiler) and found.is_clang else isa
 
 
 @cache

@@ -10,6 +10,7 @@ from compiler.control.commands import Breakpoint
 from compiler.control.stops import in_words
 from compiler.trace import refs
 from compiler.trace.records import Asked, Waiting
+from viewers.panes.answered import decision_of
 from viewers.panes.rows import Content, Row, empty, pad, text
 from viewers.panes.view import View
 from viewers.plain import plain
@@ -88,8 +89,8 @@ def of_row(view: View, row: Row, number: int) -> Breakpoint | None:
         stage = rest.rpartition(":")[2]
         known = {"kernels": "codegen", "guards": "capture"}
         return Breakpoint(number=number, kind="stage", stage=known.get(stage, stage))  # type: ignore[arg-type]
-    if kind == "pair":
-        return Breakpoint(number=number, kind="decision", decision="fuse")
+    if decision := decision_of(row):
+        return Breakpoint(number=number, kind="decision", id=decision)
     ref = row.ref or row.selects
     if not ref:
         return None

@@ -186,13 +186,13 @@ def buttons(asked: Asked, width: int = NARROW) -> Line:
     spans.append(text(f"  {owner}{asked.default}{_gap(narrow)}", "dim"))
     if asked.kind == FUSE:
         vetoed = asked.default == APART
-        does = "keep apart" if narrow else "keep these ops apart"
-        spans += _button("v veto", not vetoed, does, "it is apart already", narrow)
-        rule = next((one.rule for one in asked.forbidden if one.choice == FUSE), "")
-        able = vetoed and not rule
-        why = "only for a rejected pair"
-        if rule:
-            why = f"rule {plain(rule)}" + ("" if narrow else " forbids it")
+        rules = {one.choice: plain(one.rule) for one in asked.forbidden}
+        does = "keep apart" if narrow else "keep apart, by any road"
+        forbids = "" if narrow else " forbids it"
+        against = f"rule {rules.get(APART)}{forbids}"
+        spans += _button("v veto", APART not in rules, does, against, narrow)
+        able = vetoed and FUSE not in rules
+        why = f"rule {rules[FUSE]}{forbids}" if FUSE in rules else "only for a rejected pair"
         does = "fuse" if narrow else "fuse them nevertheless"
         spans += _button("f force", able, does, why, narrow)
         return tuple(spans)

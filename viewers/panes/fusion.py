@@ -176,7 +176,7 @@ def decisions(view: View, width: int) -> Content:
     column = min(34, max(12, width - (40 if width >= WITH_NODES else 24)))
     decided = _decided(view, graph)
     groups: dict[str, list[Pair]] = {}
-    for pair in pairs:
+    for pair in _told_once(view, pairs, decided):
         if pair.verdict in ("rejected", "passed"):
             groups.setdefault(pair.rule, []).append(pair)
         else:
@@ -186,6 +186,23 @@ def decisions(view: View, width: int) -> Content:
     chosen = chosen_pair(view)
     start = f"pair:{chosen.id}" if chosen else ""
     return Content("fusion", subject, _counts(view, pairs), rows, start, tracks=True)
+
+
+def _told_once(view: View, pairs: list[Pair], decided: dict[str, Decided]) -> list[Pair]:
+    """A row for two groups, though several of their nodes made a pair: the one that is looked at,
+    else the one that was overruled, else the first."""
+    found: dict[tuple[str, ...], Pair] = {}
+
+    def weight(pair: Pair) -> int:
+        answer = decided.get(pair.id)
+        return 2 * (pair.id == view.pair) + (answer is not None and answer.overridden)
+
+    for pair in pairs:
+        key = (pair.verdict, pair.rule, pair.first, pair.second)
+        known = found.get(key)
+        if known is None or weight(pair) > weight(known):
+            found[key] = pair
+    return list(found.values())
 
 
 def _counts(view: View, pairs: list[Pair]) -> Line:

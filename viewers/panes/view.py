@@ -77,7 +77,7 @@ class Facts:
 
     def difference(self, base: Facts) -> Difference:
         """What is different from another run, and what was measured of the two so far."""
-        measured = self.trace.all(WhatIf)
+        measured = self.trace.all(WhatIf) if base.trace is self.trace else []
         known = self._compared
         if known is not None and known[0] is base and known[1] == len(measured):
             return known[2]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from compiler.control.decisions import APART, FUSE
+from compiler.control.matters import NOTHING_SHARED
 from compiler.trace.records import (
     AnyRecord,
     Asked,
@@ -20,6 +21,11 @@ from viewers.words import bytes_text, plural, shape_text
 
 Answer = Literal["fuse", "apart", ""]
 """`""`: skipped."""
+
+QUESTIONS = 12
+"""Asked about one graph, unless the reader wants more."""
+_AHEAD = 2
+"""By how many one answer may be ahead of the other in a graph before it is asked for again."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +152,8 @@ def _scored(pair: FusionPair) -> str:
 class Quiz:
     """A reader's guesses."""
 
+    most: int = QUESTIONS
+    """Questions about one graph; 0 for every pair, dull ones too."""
     guesses: list[Guess] = field(default_factory=list)
     question: Question | None = None
     """The one that is open."""
@@ -175,9 +183,36 @@ class Quiz:
     def asked(self, id: str) -> bool:
         return any(guess.question.id == id for guess in self.guesses)
 
-    def next(self, questions: Sequence[Question]) -> Question | None:
-        """The first question that was not asked yet; None where all were."""
-        return next((one for one in questions if not self.asked(one.id)), None)
+    def full(self, graph: str) -> bool:
+        """Whether enough was asked about a graph."""
+        return bool(self.most) and len(self._about(graph)) >= self.most
+
+    def takes(self, id: str, graph: str, truth: Truth) -> bool:
+        """Whether a pair is worth a question: it was not asked, it has something to share, and
+        its answer is not the one that nearly all have had."""
+        if self.asked(id):
+            return False
+        if not self.most:
+            return True
+        if self.full(graph) or (truth.choice == APART and truth.rule == NOTHING_SHARED):
+            return False
+        had = [one.truth.choice for one in self._about(graph) if one.truth is not None]
+        same = had.count(truth.choice)
+        return same - (len(had) - same) <= _AHEAD
+
+    def next(self, truths: Truths) -> Question | None:
+        """The next question of a recorded trace, in its order; None where there is none left."""
+        questions = truths.askable()
+        place = {one.id: index for index, one in enumerate(questions)}
+        last = place.get(self.guesses[-1].question.id, -1) if self.guesses else -1
+        for one in questions[last + 1 :]:
+            truth = truths.truth(one.id)
+            if truth is not None and self.takes(one.id, one.graph, truth):
+                return one
+        return None
+
+    def _about(self, graph: str) -> list[Guess]:
+        return [guess for guess in self.guesses if guess.question.graph == graph]
 
     @property
     def right(self) -> int:

@@ -13,7 +13,7 @@ import click
 from workbench.cli import codes
 from workbench.cli.output import reader_may_leave
 
-VERBS = ("explain", "step", "open", "doctor")
+VERBS = ("explain", "step", "open", "serve", "doctor")
 """In the order of `tcw --help`; each is a module beside this one with a `command`."""
 
 EXAMPLES = """\b
@@ -22,6 +22,7 @@ Examples:
   tcw explain model.py --trace run.tcw    and keep the recording
   tcw step model.py                       drive it: stop, look, overrule
   tcw open run.tcw                        look into it in the terminal
+  tcw serve run.tcw                       or in a browser
 
 \b
 Exit codes: 0 ok, 1 a finding that was asked about, 2 usage, 3 the model failed,

@@ -15,9 +15,9 @@ import click
 
 from compiler.trace.reader import TraceDecoder, TraceError
 from workbench.cli.files import existing_file
+from workbench.cli.options import ascii_option, questions_option
 
 HEAD_BYTES = 1 << 16
-ASCII_HELP = "Draw with ASCII alone: for fonts without our glyphs, or with wide ones."
 
 
 @click.command(name="open", help=__doc__)
@@ -25,8 +25,9 @@ ASCII_HELP = "Draw with ASCII alone: for fonts without our glyphs, or with wide 
 @click.option(
     "--predict", is_flag=True, help="Guess each fusion before it is shown; a score ends it."
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help=ASCII_HELP)
-def command(file: Path, predict: bool, ascii_only: bool) -> int:
+@questions_option
+@ascii_option
+def command(file: Path, predict: bool, questions: int, ascii_only: bool) -> int:
     check(file)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
@@ -35,7 +36,7 @@ def command(file: Path, predict: bool, ascii_only: bool) -> int:
 
     gc.freeze()
     gc.enable()
-    return run(file, predict=predict, ascii_only=ascii_only)
+    return run(file, predict=predict, questions=questions, ascii_only=ascii_only)
 
 
 def check(file: Path) -> None:

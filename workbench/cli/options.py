@@ -11,6 +11,7 @@ import click
 from compiler.control.decisions import OverrideError, read_overrides
 from compiler.trace.records import Settings, Stage
 from compiler.trace.records.session import GradMode
+from viewers.teaching.predict import QUESTIONS
 
 ENGINES = ("inductor", "tcw", "both")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -94,6 +95,23 @@ _MACHINE: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--arch", default="", metavar="sm_90", help="The GPU to predict for."),
     click.option("--cached", is_flag=True, help="Use torch's caches; what they serve is not seen."),
+)
+
+
+ascii_option = click.option(
+    "--ascii",
+    "ascii_only",
+    is_flag=True,
+    help="Draw with ASCII alone: for fonts without our glyphs, or with wide ones.",
+)
+
+questions_option = click.option(
+    "--questions",
+    type=click.IntRange(min=0),
+    default=QUESTIONS,
+    show_default=True,
+    metavar="N",
+    help="With --predict: how many about one graph, the dull ones left out; 0 for every pair.",
 )
 
 

@@ -9,6 +9,7 @@ FILE is as for `tcw explain`. The compile waits before its first step; the keys 
   tcw step model.py --break first-rejection        the first fusion that is refused
   tcw step model.py --break 'fuse:bytes>=1e6'      a decision, by its numbers
   tcw step model.py --break break --break stage:fusion
+  tcw step model.py --break inductor/0/0/forward/fuse/amax+exp       this decision
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ from compiler.control.breakpoints import BreakpointError, parse
 from compiler.control.commands import Breakpoint
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
-from workbench.cli.open import ASCII_HELP
-from workbench.cli.options import FileCommand, machine_options, model_options, settings_of
+from workbench.cli.options import (
+    FileCommand,
+    ascii_option,
+    machine_options,
+    model_options,
+    questions_option,
+    settings_of,
+)
 
 
 @click.command(name="step", cls=FileCommand, help=__doc__)
@@ -40,8 +47,9 @@ from workbench.cli.options import FileCommand, machine_options, model_options, s
     help="Stop there: FILE:LINE, op:NAME, stage:STAGE, fuse, save, rejection, break, recompile, "
     "miss, … Repeatable.",
 )
-@click.option("--predict", is_flag=True, help="Guess each decision before its outcome is shown.")
-@click.option("--ascii", "ascii_only", is_flag=True, help=ASCII_HELP)
+@click.option("--predict", is_flag=True, help="Guess each fusion before it is shown.")
+@questions_option
+@ascii_option
 @machine_options
 @click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
 @click.pass_context
@@ -49,7 +57,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
-    breakpoints = _breakpoints(ctx, file)
+    breakpoints = breakpoints_of(ctx, file)
     trace: Path | None = ctx.params["trace"]
     if trace is not None:
         new_trace(trace)
@@ -65,11 +73,13 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         trace,
         bool(ctx.params["predict"]),
         breakpoints,
+        questions=ctx.params["questions"],
         ascii_only=bool(ctx.params["ascii_only"]),
     )
 
 
-def _breakpoints(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
+def breakpoints_of(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
+    """What `--break` asks for; `click.UsageError` where one cannot be read."""
     whole = str(file.resolve())
     try:
         return tuple(

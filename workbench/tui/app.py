@@ -14,6 +14,7 @@ from textual.filter import LineFilter
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
 from viewers.plain import plain
+from viewers.teaching.predict import QUESTIONS
 from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
 from workbench.tui.glyphs import Ascii, needed
@@ -32,6 +33,8 @@ class Workbench(App[None]):
         source: Path | Feed,
         theme: ThemeName | None = None,
         predict: bool = False,
+        drive: Starts | None = None,
+        questions: int = QUESTIONS,
         ascii_only: bool = False,
     ) -> None:
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
@@ -41,6 +44,9 @@ class Workbench(App[None]):
         self.theme_chosen = theme is not None or colourless
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
+        self.questions = questions
+        """How many guesses about one graph; 0 for every pair."""
+        self.drive = drive
         self.last_words = ""
         encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
         self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
@@ -55,7 +61,16 @@ class Workbench(App[None]):
         bench = Bench(self.feed, self.look)
         bench.theme_chosen = self.theme_chosen
         bench.predict_first = self.predict
+        bench.questions = self.questions
         self.push_screen(bench)
+
+    def drives(self) -> Starts:
+        """What starts a worker; it is imported where one is wanted."""
+        if self.drive is None:
+            from workbench.worker.client import Driver
+
+            self.drive = Driver.start
+        return self.drive
 
     def give_up(self, why: str, code: int) -> None:
         """Leave with one line on stderr."""
@@ -72,7 +87,11 @@ class Workbench(App[None]):
 
 
 def run(
-    path: Path, theme: ThemeName | None = None, predict: bool = False, ascii_only: bool = False
+    path: Path,
+    theme: ThemeName | None = None,
+    predict: bool = False,
+    questions: int = QUESTIONS,
+    ascii_only: bool = False,
 ) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
@@ -85,7 +104,8 @@ def run(
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    return _run(Workbench(path, theme, predict, ascii_only or _ascii_terminal()))
+    only = ascii_only or _ascii_terminal()
+    return _run(Workbench(path, theme, predict, questions=questions, ascii_only=only))
 
 
 def run_live(
@@ -95,6 +115,7 @@ def run_live(
     breakpoints: Sequence[Breakpoint] = (),
     theme: ThemeName | None = None,
     drive: Starts | None = None,
+    questions: int = QUESTIONS,
     ascii_only: bool = False,
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; answers the exit code.
@@ -106,7 +127,8 @@ def run_live(
 
         drive = Driver.start
     feed = LiveFeed(drive, settings, trace, breakpoints)
-    return _run(Workbench(feed, theme, predict, ascii_only or _ascii_terminal()))
+    only = ascii_only or _ascii_terminal()
+    return _run(Workbench(feed, theme, predict, drive, questions, only))
 
 
 def _ascii_terminal() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.control.commands import Breakpoint
 from compiler.trace.records import Run
 from viewers.panes import breakpoints
 from viewers.panes.breakpoints import same
@@ -9,8 +10,10 @@ from viewers.plain import plain
 from workbench.tui import help as help_text
 from workbench.tui.commands import COMMANDS, GOES
 from workbench.tui.edge import Edge
+from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overlay import Choice, Help, Palette
 from workbench.tui.remembered import Placed, Remembered, recall, remember
+from workbench.tui.revising import Revising
 from workbench.tui.saving import Saving
 from workbench.tui.theme import THEMES, ThemeName
 
@@ -185,6 +188,11 @@ class Bench(Saving):
             edge.refresh()
         self.refresh_all()
 
+    def handing_over(self, live: Revising) -> None:
+        self._remember()
+        assert isinstance(live, Bench)
+        live.theme_chosen = True
+
     def do_quit(self) -> None:
         if self.may_leave():
             self._remember()
@@ -205,11 +213,19 @@ class Bench(Saving):
         if found.breakpoints and self.view.driven:
             have = self.view.breakpoints
             new = [one for one in found.breakpoints if not any(same(one, h) for h in have)]
-            self.set_breakpoints((*have, *new))
+            first = self.next_number()
+            numbered = (breakpoints.numbered(one, first + i) for i, one in enumerate(new))
+            self.set_breakpoints((*have, *numbered))
         if found.arrangement and not self.view.driven:
             self.navigator.arrangement = found.arrangement
         if found.theme in THEMES and not self.theme_chosen:
             await self.use_theme(found.theme)
+
+    def _own_breakpoints(self) -> tuple[Breakpoint, ...]:
+        """Those that the reader set: what the command line asked for is for this time."""
+        given = self.feed.breakpoints if isinstance(self.feed, LiveFeed) else ()
+        own = (b for b in self.view.breakpoints if not any(same(b, one) for one in given))
+        return tuple(own)
 
     def _remember(self) -> None:
         if not self._model:
@@ -222,6 +238,6 @@ class Bench(Saving):
             own={name: Placed.of(one) for name, one in self.own.items()},
             shares=self.stage.shares,
             prefer=self.prefer,
-            breakpoints=self.view.breakpoints if self.view.driven else before.breakpoints,
+            breakpoints=self._own_breakpoints() if self.view.driven else before.breakpoints,
         )
         remember(self._model, state)

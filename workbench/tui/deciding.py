@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from compiler.control.commands import Answer, Measure, Rerun
-from compiler.control.decisions import OverrideError, read_overrides
+from compiler.control.commands import Answer, Breakpoint, Measure, Rerun
+from compiler.control.decisions import APART, OverrideError, read_overrides
 from compiler.trace.records import AnyRecord, Asked, Run, Settings
 from viewers.panes import decision_bar, settings
-from viewers.panes.rows import Row
+from viewers.panes.view import Facts
 from viewers.plain import plain
 from viewers.words import plural
 from workbench.tui.driving import Driving
@@ -29,6 +29,8 @@ class Deciding(Driving):
         self.overruled = Overruled()
         self.view.overrides = self.overruled.wanted
         self._leaving = False
+        self.recorded: Facts | None = None
+        """A recording that was run again here: runs without another base are compared with it."""
 
     async def arrived(self, records: list[AnyRecord]) -> None:
         self.overruled.see(records)
@@ -45,7 +47,8 @@ class Deciding(Driving):
         """Have the view know the run that its run is compared with."""
         runs = {run.number: run for run in self.recording.all(Run)}
         run = runs.get(self.view.run)
-        self.view.base = self.facts_of_run(run.compared_with) if run is not None else None
+        base = self.facts_of_run(run.compared_with) if run is not None else None
+        self.view.base = base or (self.recorded if run is not None else None)
 
     # Answers
 
@@ -57,7 +60,7 @@ class Deciding(Driving):
             return
         choice = choose(asked)
         if not choice:
-            self._ask_choice(asked)
+            self._ask_choice(asked, self._send_answer)
             return
         self._send_answer(asked, choice)
 
@@ -68,7 +71,7 @@ class Deciding(Driving):
             self.say(f"✗ {plain(choice)} is refused, rule {plain(f'{forbidden.rule}{reason}')}")
         self.send(Answer(id=asked.id, choice=choice))
 
-    def _ask_choice(self, asked: Asked) -> None:
+    def _ask_choice(self, asked: Asked, then: Callable[[Asked, str], None]) -> None:
         """Several other choices: a list to choose from."""
         rules = {one.choice: f"rule {one.rule} forbids it" for one in asked.forbidden}
         choices = [
@@ -78,12 +81,16 @@ class Deciding(Driving):
 
         def chosen(answer: str | None) -> None:
             if answer:
-                self._send_answer(asked, answer.removeprefix("choice:"))
+                then(asked, answer.removeprefix("choice:"))
 
         self.app.push_screen(Palette(self.look, choices), chosen)
 
     def do_accept(self) -> None:
-        self._answer(lambda asked: asked.default)
+        asked = self.view.asked
+        if asked is None or self.view.playhead or not self.view.driven:
+            self._answer_past(lambda asked: asked.default)
+        else:  # no choice of a person's: to choose `apart` would be a veto
+            self.send(Answer(id=asked.id, choice=""))
 
     def do_veto(self) -> None:
         self._overrule("v")
@@ -92,42 +99,14 @@ class Deciding(Driving):
         self._overrule("f")
 
     def _overrule(self, key: str) -> None:
-        asked = self.view.asked
+        asked = self.view.asked if self.view.driven and not self.view.playhead else None
         if asked is not None and decision_bar.choice_of(asked, key) == asked.default:
             self.say(f"{plain(asked.default)} is the engine's own choice: a accepts it")
         else:
             self._answer(lambda one: decision_bar.choice_of(one, key))
 
     def _answer_past(self, choose: Callable[[Asked], str]) -> None:
-        """Overruling what is decided already: another run is offered."""
-        asked = self._asked_here()
-        if asked is None:
-            self.say("no decision waits here: d goes to the next one")
-            return
-        choice = choose(asked)
-        if not choice or choice == asked.default:
-            self.say(f"it is decided: {plain(asked.default)} was the engine's choice")
-            return
-        forbidden = next((one for one in asked.forbidden if one.choice == choice), None)
-        if forbidden is not None:
-            self.say(f"✗ refused: rule {plain(forbidden.rule)}  {plain(forbidden.reason)}")
-            return
-        self.overruled.wanted[asked.id] = choice
-        self._show_overrides()
-        self.refresh_all()
-        words = because({}, {asked.id: choice})
-        more = "w compiles again with it" if self.view.driven else "W writes it for tcw step"
-        self.say(f"{plain(words)}: {more}, u forgets it")
-
-    def _asked_here(self) -> Asked | None:
-        """The decision at the playhead, or that of the pair under the cursor."""
-        view = self.view
-        if view.asked is not None:
-            return view.asked
-        pane = self.focus_pane()
-        kind, _, rest = (pane.row if pane is not None else Row()).key.partition(":")
-        found = {asked.id: asked for asked in view.recording.all(Asked)}
-        return found.get(rest) if kind == "pair" else found.get(view.pair)
+        raise NotImplementedError
 
     # What if
 
@@ -139,14 +118,21 @@ class Deciding(Driving):
         return wanted
 
     def do_what_if(self) -> None:
-        """Compile again with the overrides, and compare with a run without those that are new."""
+        """Compile again with the overrides, and compare with a run without those that are new.
+
+        Where none is new, and a decision waits: with its other choice.
+        """
         overruled, asked = self.overruled, self.view.asked
-        if asked is not None and not self.view.playhead:
-            choice = decision_bar.choice_of(asked, "v" if asked.default != "apart" else "f")
-            if any(one.choice == choice for one in asked.forbidden):
-                self._send_answer(asked, choice)
+        new = overruled.wanted != overruled.kept
+        if asked is not None and not self.view.playhead and not new:
+            choice = decision_bar.choice_of(asked, "v" if asked.default != APART else "f")
+            against = next((one for one in asked.forbidden if one.choice == choice), None)
+            if against is not None:
+                reason = f": {against.reason}" if against.reason else ""
+                said = plain(f"{choice} is forbidden by rule {against.rule}{reason}")
+                self.say(f"no what-if here: {said}")
                 return
-            if choice and overruled.wanted == overruled.kept:
+            if choice:
                 overruled.wanted[asked.id] = choice
                 self._show_overrides()
         self.rerun(dict(overruled.wanted), because(overruled.kept, overruled.wanted))
@@ -163,6 +149,9 @@ class Deciding(Driving):
 
     def rerun_with(self, wanted: Settings, base: Settings, why: str) -> None:
         """Compile with `wanted` and compare with a run of `base`, which may have to be made."""
+        if not self.view.driven:
+            self.run_again(wanted, why)
+            return
         with_base, number = self.overruled.run_with(base), self.overruled.next_run
         if not with_base:
             if not self.send(Rerun(settings=base, because="as it was, to compare with")):
@@ -171,6 +160,9 @@ class Deciding(Driving):
         if self.send(Rerun(settings=wanted, because=why, compare_with=with_base)):
             self.view.playhead = 0
             self.say(f"compiling again: {plain(why)}")
+
+    def run_again(self, wanted: Settings, why: str, until: Breakpoint | None = None) -> None:
+        raise NotImplementedError
 
     def do_measure(self) -> None:
         """Time whole calls of this run and of the one that it is compared with."""

@@ -17,7 +17,7 @@ from workbench.tui.overlay import Choice, Palette
 from workbench.tui.pane import PaneView
 from workbench.tui.scrubbing import Scrubbing
 
-_AT_DECISION: dict[Mode, Mode] = {"instruction": "decision", "over": "stage", "out": "graph"}
+_AT_DECISION: dict[Mode, Mode] = {"instruction": "any-decision", "over": "stage", "out": "graph"}
 _AT_STAGE: dict[Mode, Mode] = {"instruction": "stage", "over": "stage", "out": "graph"}
 _AT: dict[str, dict[Mode, Mode]] = {
     "decision": _AT_DECISION,
@@ -44,6 +44,8 @@ class Driving(Scrubbing):
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._prefer: dict[str, str] = {}
+        if isinstance(self.feed, LiveFeed):
+            self.view.breakpoints = tuple(self.feed.breakpoints)
         self._stops: Stops | None = None
         """What a replay has seen, up to …"""
         self._replayed = 0
@@ -64,6 +66,11 @@ class Driving(Scrubbing):
 
     async def arrived(self, records: list[AnyRecord]) -> None:
         await super().arrived(records)
+        met = {record.breakpoint for record in records if isinstance(record, Waiting)}
+        self.view.breakpoints = tuple(
+            listed.switched(one) if one.once and one.enabled and one.number in met else one
+            for one in self.view.breakpoints
+        )
         if self.view.playhead or self.view.run != self.view.track.run:
             return
         waiting = self.view.waiting
@@ -168,6 +175,12 @@ class Driving(Scrubbing):
 
     async def do_next_decision(self) -> None:
         await self._go("decision")
+
+    async def do_next_fusion(self) -> None:
+        await self._go("fusion")
+
+    async def do_any_decision(self) -> None:
+        await self._go("any-decision")
 
     async def do_stage(self) -> None:
         await self._go("stage")
@@ -290,12 +303,14 @@ class Driving(Scrubbing):
 
     def toggle(self, number: int) -> None:
         """Switch a breakpoint on or off."""
-        self.set_breakpoints(
-            tuple(
-                listed.switched(one) if one.number == number else one
-                for one in self.view.breakpoints
-            )
-        )
+        again = self.next_number()
+        found = []
+        for one in self.view.breakpoints:
+            changed = listed.switched(one) if one.number == number else one
+            # one that was to stop once is spent, under its number
+            spent = changed is not one and changed.once and changed.enabled
+            found.append(listed.numbered(changed, again) if spent else changed)
+        self.set_breakpoints(tuple(found))
 
     async def show(self, arrangement: str) -> None:
         """Go to an arrangement; again, back."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
-from workbench.tui.deciding import Deciding
 from workbench.tui.overlay import Choice
 from workbench.tui.pane import PaneView
+from workbench.tui.revising import Revising
 
 MOST = 4
 """Panes beside each other, at most."""
@@ -25,7 +25,7 @@ def title_of(pane: str) -> str:
     return TITLES.get(pane, pane)
 
 
-class Layouts(Deciding):
+class Layouts(Revising):
     """Panes put, closed and sized by the reader."""
 
     def arrangement(self, name: str) -> Arrangement:

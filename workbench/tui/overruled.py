@@ -21,6 +21,9 @@ class Overruled:
     """
 
     def __init__(self) -> None:
+        self.settled: dict[str, str] | None = None
+        """What the reader had made up their mind about before the first run; None for all that
+        it was given."""
         self.wanted: dict[str, str] = {}
         self.kept: dict[str, str] = {}
         self.written: dict[str, str] = {}
@@ -38,7 +41,8 @@ class Overruled:
                 overrides = dict(record.settings.overrides)
                 self.runs[0] = record.settings
                 self.wanted = {**overrides, **self.wanted}
-                self.kept, self.written = dict(overrides), dict(overrides)
+                settled = overrides if self.settled is None else self.settled
+                self.kept, self.written = dict(settled), dict(settled)
             elif isinstance(record, Run):
                 self._run = record.number
                 self.runs.pop(0, None)
@@ -54,7 +58,8 @@ class Overruled:
 
     def _answered(self, choice: str) -> None:
         asked = self._asked.get(self._waits_at)
-        if asked is None or not choice or choice == asked.default:
+        veto = asked is not None and asked.kind == FUSE and choice == APART
+        if asked is None or not choice or (choice == asked.default and not veto):
             return
         self.wanted.pop(asked.id, None)
         self.wanted[asked.id] = choice

@@ -9,6 +9,7 @@ from compiler.trace.records import AnyRecord, Asked, Waiting
 from viewers.panes import score
 from viewers.panes.rows import Row
 from viewers.teaching.predict import (
+    QUESTIONS,
     Answer,
     Question,
     Quiz,
@@ -37,13 +38,15 @@ class Predicting(Presenting):
         super().__init__(*arguments)
         self.predict_first = False
         """Begin with the first decision that there is."""
+        self.questions = QUESTIONS
+        """Asked about one graph; 0 for every pair."""
         self._truths = Truths()
         self._guessing = False
 
     @property
     def quiz(self) -> Quiz:
         if self.view.quiz is None:
-            self.view.quiz = Quiz()
+            self.view.quiz = Quiz(self.questions)
         return self.view.quiz
 
     async def arrived(self, records: list[AnyRecord]) -> None:
@@ -59,7 +62,8 @@ class Predicting(Presenting):
 
     def _can_ask(self) -> bool:
         if self.view.driven:
-            return self._asked() is not None
+            waiting = self.view.waiting
+            return waiting is not None and (waiting.kind == "start" or self._asked() is not None)
         return bool(self._truths.questions) and self.recording.end is not None
 
     def _asked(self) -> Asked | None:
@@ -74,21 +78,35 @@ class Predicting(Presenting):
         self._guessing = True
         self.view.quiz = self.quiz
         self.view.presenting = True
-        if not await self._ask_next():
-            self._guessing = self.view.presenting = False
-            words = "no fusion decision waits: d goes to the next one"
-            self.say(words if self.view.driven else "this recording has no fusion decision left")
-            await self.rebuild()
+        if await self._ask_next() or self._goes_to_next():
+            return
+        self._guessing = self.view.presenting = False
+        words = "the compile does not wait: i pauses it"
+        self.say(words if self.view.driven else "this recording has no fusion decision left")
+        await self.rebuild()
+
+    def _goes_to_next(self) -> bool:
+        """Have a driven compile go on to a pair that is worth a question; whether it does."""
+        waiting = self.view.waiting
+        if not self.view.driven or waiting is None or waiting.kind == "end":
+            return False
+        asked = self._asked()
+        enough = asked is not None and self.quiz.full(asked.graph)
+        self.send(Go(mode="graph" if enough else "fusion"))
+        self.say("to the next graph" if enough else "to the next fusion")
+        return True
 
     async def _ask_next(self) -> bool:
         """Ask the next question; False where there is none."""
         if self.view.driven:
             asked = self._asked()
-            if asked is None or self.quiz.asked(asked.id):
+            if asked is None:
+                return False
+            if not self.quiz.takes(asked.id, asked.graph, truth_of_asked(asked)):
                 return False
             await self._ask(question_of(asked))
             return True
-        question = self.quiz.next(self._truths.askable())
+        question = self.quiz.next(self._truths)
         if question is None:
             return False
         await self.go_to(question.position)
@@ -120,10 +138,9 @@ class Predicting(Presenting):
         self.refresh_all()
 
     async def _go_on(self) -> None:
-        if self.view.driven and self._asked() is not None:
-            self.send(Go(mode="decision"))
-            self.say("to the next decision")
-        elif not self.view.driven and not await self._ask_next():
+        if self.view.driven:
+            self._goes_to_next()
+        elif not await self._ask_next():
             await self.end_predict()
 
     async def _wait_or_end(self) -> None:
@@ -134,7 +151,7 @@ class Predicting(Presenting):
         if waiting.kind == "end":
             await self.end_predict()
         elif not await self._ask_next():
-            self.send(Go(mode="decision"))
+            self._goes_to_next()
 
     async def end_predict(self) -> None:
         """The score, and what was missed."""

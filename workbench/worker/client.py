@@ -107,6 +107,7 @@ class Driver:
         trace: Path | None,
         on_record: OnRecord,
         breakpoints: Sequence[Breakpoint] = (),
+        first: Rerun | None = None,
     ) -> None:
         self.end: End | None = None
         """How it ended, once it has."""
@@ -119,6 +120,7 @@ class Driver:
         self._child: Child | None = None
         self._stopping = threading.Event()
         self._breakpoints = SetBreakpoints(breakpoints=tuple(breakpoints))
+        self._first = first
         self._rerun: Rerun | None = None
         """Sent, and no run began for it yet."""
         self._idle: queue.SimpleQueue[AnyCommand] = queue.SimpleQueue()
@@ -137,12 +139,16 @@ class Driver:
         trace: Path | None,
         on_record: OnRecord,
         breakpoints: Sequence[Breakpoint] = (),
+        first: Rerun | None = None,
     ) -> Driver:
-        """Start the recording. `trace` is written anew; None writes nothing to disk.
+        """Start the recording. `trace` is written anew; None writes nothing to disk. `first`: how
+        run 1 is to begin, where it shall not wait before its first step.
 
         Raises OSError where the trace file cannot be created.
         """
-        driver = cls(settings, trace=trace, on_record=on_record, breakpoints=breakpoints)
+        driver = cls(
+            settings, trace=trace, on_record=on_record, breakpoints=breakpoints, first=first
+        )
         driver._thread.start()
         return driver
 
@@ -186,7 +192,7 @@ class Driver:
     def _drive(self) -> None:
         end = End(status="interrupted", seconds=0.0)
         try:
-            job = Job.of(self._settings, self._file.started, driven=True)
+            job = Job.of(self._settings, self._file.started, driven=True, rerun=self._first)
             while True:
                 end = self._work(job)
                 again = None if self._stopping.is_set() else self._next_run()

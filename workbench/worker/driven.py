@@ -123,7 +123,7 @@ class Driven:
         run = run_record(number, recorder.settings, rerun)
         recorder.emit(run)
         forget_compiled(recorder)
-        self.live.begins(run)
+        self.live.begins(run, rerun.until)
 
     def _run(self, number: int, rerun: Rerun | None) -> Ended:
         recorder = self.recorder

@@ -99,7 +99,7 @@ def record(pipes: Pipes) -> NoReturn:
             gone=lambda: leave(1),
         )
         live.listen()
-        live.begins(run)
+        live.begins(run, job.rerun.until if job.rerun is not None else None)
     else:
         recorder.emit(start)
         live = None

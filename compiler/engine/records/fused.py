@@ -100,12 +100,16 @@ def _pair(compiled: Compiled, pair: Pair) -> FusionPair:
         reason=pair.reason,
         kind=_kind(pair),
         score=(float(pair.score),),
-        score_text=(
-            f"saves {pair.score:,} bytes, holds {pair.working_set:,}, "
-            f"{pair.parallelism:,} rows at once"
-        ),
+        score_text=_score_text(pair),
         shared_bytes=pair.shared_bytes,
     )
+
+
+def _score_text(pair: Pair) -> str:
+    words = f"saves {pair.score:,} bytes"
+    if pair.working_set is None or pair.parallelism is None:
+        return words
+    return f"{words}, holds {pair.working_set:,}, {pair.parallelism:,} rows at once"
 
 
 def _group(compiled: Compiled, step: Nest | Call) -> FusionGroup:

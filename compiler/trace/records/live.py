@@ -64,7 +64,8 @@ class Asked(Record):
     origins: tuple[str, ...] = ()
     """Nodes of the lowered (or joint) graph that it is about."""
     if_fused: TextHash = ""
-    """The loop nest that would become of both sides, in the notation of `SchedulerNode.loops`."""
+    """The loop nest that would become of both sides: of Inductor in the notation of
+    `SchedulerNode.loops`, of tcw as the nest printer writes it."""
     sketched: bool = False
     """`if_fused` is put together from both sides by us: the engine makes the nest only later."""
     means: str = ""

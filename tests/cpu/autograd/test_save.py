@@ -73,7 +73,12 @@ def test_all_are_asked_before_the_cut_and_a_file_does_the_same() -> None:
         if decision.id != f"{SAVES}sigmoid":
             return ""
         assert decision.detail is not None
-        assert decision.detail().origins == ("sigmoid",)
+        detail = decision.detail()
+        assert detail.origins == ("sigmoid",)
+        assert detail.means == (
+            "save: 256 bytes from the forward until the backward; recompute: the backward "
+            "runs 2 operations again (relu, sigmoid), which read 256 bytes (mm)"
+        )
         return SAVE
 
     driven, _ = compiled(ask=ask)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from functorch.compile import aot_function
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.unit import Unit, assemble, buffer_dtypes
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
@@ -29,6 +29,8 @@ from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import evaluate
 from compiler.lowering.driver import lower
+from compiler.runtime.toolchain import instruction_set
+from tests.cpu.codegen.units import COMPILER, compiler_command
 
 GOMP = next(Path(torch.__file__).parent.glob("lib/libgomp*"))
 
@@ -39,7 +41,7 @@ def build(source: str, isa: Isa, *, warnings: bool = True) -> ctypes.CDLL:
     text, library = folder / "unit.cpp", folder / "unit.so"
     text.write_text(source)
     command = [
-        "g++",
+        *compiler_command(),
         *COMPILE_FLAGS,
         *isa.flags,
         "-Wall",
@@ -96,7 +98,7 @@ def compiled(
     nest: Nest, dtypes: dict[str, str], isa: Isa | None = None, shared: Sequence[str] = ()
 ) -> Kernel:
     """One nest."""
-    isa = isa or detect()
+    isa = instruction_set(COMPILER, isa)
     vocabulary = Vocabulary(isa)
     made = assemble([(nest, emit(nest, dtypes, vocabulary, shared=shared))], vocabulary)
     library = build(made.code + entries(made), isa)
@@ -137,7 +139,7 @@ def compile_programs(
     found: Sequence[Program], isa: Isa | None = None, ask: Ask | None = None
 ) -> list[CompiledProgram]:
     """Many programs in one unit: one run of the compiler. `ask` may want nests otherwise."""
-    isa = isa or detect()
+    isa = instruction_set(COMPILER, isa)
     vocabulary = Vocabulary(isa)
     functions = []
     for number, program in enumerate(found):

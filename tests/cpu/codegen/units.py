@@ -11,8 +11,10 @@ import torch
 
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, cpu_flags, runnable
 from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
+from compiler.runtime.toolchain import Compiler, find_compiler, instruction_set
 
-RUNNABLE = runnable(cpu_flags())
+COMPILER = find_compiler()
+RUNNABLE = [instruction_set(COMPILER, isa) for isa in runnable(cpu_flags())]
 WIDTHS = [
     *((isa, isa.vector_bytes // size) for isa in RUNNABLE for size in (4, 8)),
     (RUNNABLE[0], 1),
@@ -20,6 +22,12 @@ WIDTHS = [
 ]
 """Every instruction set that this machine runs, with the lanes of a 4-byte and an 8-byte nest."""
 NAMES = [f"{isa.name}-{lanes}" for isa, lanes in WIDTHS]
+
+
+def compiler_command() -> tuple[str, ...]:
+    """The compiler that the engine would take: `CXX=clang++ pytest tests/cpu/codegen`."""
+    assert isinstance(COMPILER, Compiler), COMPILER.reason
+    return COMPILER.command
 
 
 class Unit:
@@ -46,7 +54,7 @@ class Unit:
             source, library = Path(folder, "unit.cpp"), Path(folder, "unit.so")
             source.write_text(self.source())
             command = [
-                "g++",
+                *compiler_command(),
                 *COMPILE_FLAGS,
                 *self.isa.flags,
                 "-Wall",

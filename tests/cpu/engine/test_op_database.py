@@ -59,9 +59,24 @@ def test_verdicts() -> None:
     assert verdict(x, x / 3) == "equal"
     assert verdict(x, x / 3 + 1e-4) == "wrong"
     assert verdict(x, (x / 3).double()) == "wrong"
+    assert verdict(x.double(), x.double() / 3 + 1e-5) == "wrong"
     low = x.half()
     assert verdict(low, low / 3 * 1.01) == "wrong"
     assert verdict(low, torch.full_like(low, torch.nan)) == "wrong"
+
+
+def test_float32_is_closer_only_where_eager_is_the_inexact_one() -> None:
+    one = torch.eye(8)[0]
+
+    def coarse(x: torch.Tensor) -> torch.Tensor:
+        return x / 3 + (1e-3 * one if x.dtype is torch.float32 else 0)
+
+    x = torch.linspace(1, 2, 8)
+    wanted = called(coarse, [x], False)
+    worse_on_average = x / 3 + 9e-4
+    worse_in_one = x / 3 + 2e-3 * one
+    for found, verdict in ((x / 3, "closer"), (worse_on_average, "wrong"), (worse_in_one, "wrong")):
+        assert compare(coarse, [x], False, wanted, [found, x])[0] == verdict
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,19 @@ def check(number: int) -> None:
     run(name, Gate(some(name, number))).check()
 
 
-@pytest.mark.parametrize("number", range(COMBINATIONS))
+PICKED = 92
+"""A veto on two values that are both computed again where an index picks from what they make."""
+
+
+@pytest.mark.parametrize("number", [*range(COMBINATIONS), PICKED])
 def test_what_is_overruled_still_computes_the_same(number: int) -> None:
     check(number)
 
 
 @pytest.mark.long
-def test_many_combinations() -> None:
-    for number in range(200):
-        check(number)
+@pytest.mark.parametrize("number", range(COMBINATIONS, 200))
+def test_many_combinations(number: int) -> None:
+    check(number)
 
 
 def policy(number: int) -> Callable[[Decision], str]:

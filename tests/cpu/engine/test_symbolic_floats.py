@@ -1,4 +1,4 @@
-"""Floats that sizes decide, and random numbers of checkpointed regions: compiled."""
+"""Numbers that sizes or tensors decide, and random numbers of checkpointed regions: compiled."""
 
 from __future__ import annotations
 
@@ -45,6 +45,36 @@ def test_a_float_that_sizes_decide(name: str) -> None:
     for rows in (6, 10):
         x = torch.randn(rows, 4)
         torch.testing.assert_close(compiled(x), CASES[name](x))
+
+
+def overwritten(x: Tensor, t: Tensor) -> Any:
+    before = t[0].item()
+    t.add_(1)
+    return x.clamp(max=before)
+
+
+ITEMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "clamp": lambda x, t: x.clamp(max=t.sum().item()),
+    "filled": lambda x, t: x + torch.full((4,), t.mean().item()),
+    "mask": lambda x, t: x.masked_fill(x > 0, t[0].item()),
+    "slope": lambda x, t: F.leaky_relu(x, t[0].item() * 0.5),
+    "compared": lambda x, t: x.bfloat16() > t[0].item(),
+    "shaped": lambda x, t: torch.addcmul(x, x, x, value=t[:1].reshape(1, 1).item()),
+    "integer": lambda x, t: x * t.long().sum().item(),
+    "argument of a product": lambda x, t: (x.t() @ x) * t.max().item(),
+    "answered": lambda x, t: (x.sin(), t.sum().item()),
+    "overwritten": overwritten,
+}
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_a_number_in_a_tensor(name: str) -> None:
+    function = ITEMS[name]
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(function, backend=backend, fullgraph=True)
+        for _ in range(2):
+            x, t = torch.randn(6, 4), torch.randn(5)
+            torch.testing.assert_close(compiled(x, t.clone()), function(x, t.clone()))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -66,13 +66,16 @@ def _plain(output: Any) -> Any:
     return output.to_tuple() if hasattr(output, "to_tuple") else output
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_forward(name: str) -> None:
+SLOW = {"longformer", "reformer", "mamba"}
+"""A second batch size compiles all of these again, with sizes that are symbols: a long test."""
+
+
+def check_forward(name: str, batches: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     recipe = MODELS[name]()
     recipe.model.eval()
     compiled = torch.compile(recipe.model, backend=backend)
-    for batch in (2, 3):
+    for batch in batches:
         with torch.no_grad():
             torch.manual_seed(1)
             wanted = floats(recipe.model(**recipe.inputs(batch)))
@@ -81,6 +84,17 @@ def test_forward(name: str) -> None:
         assert wanted
         for one, other in zip(found, wanted, strict=True):
             torch.testing.assert_close(one, other, rtol=BOUND, atol=BOUND)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_forward(name: str) -> None:
+    check_forward(name, (2,) if name in SLOW else (2, 3))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_forward_of_two_sizes(name: str) -> None:
+    check_forward(name, (2, 3))
 
 
 NOT_REPEATED = {"reformer"}

@@ -75,7 +75,9 @@ def test_a_full_disk_ends_the_trace_and_not_the_recording(tmp_path: Path) -> Non
 
 def test_control_c(hanging: Settings, mark: str, tmp_path: Path) -> None:
     program = (
-        "import sys\n"
+        "import signal, sys\n"
+        # a shell has it ignored by what it runs in the background
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from pathlib import Path\n"
         "from compiler.trace.records import Output, Settings\n"
         "from workbench.worker.client import record\n"
@@ -90,10 +92,13 @@ def test_control_c(hanging: Settings, mark: str, tmp_path: Path) -> None:
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "seen\n"
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60)[0] == "interrupted\n"
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "seen\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+    finally:
+        process.kill()
     assert process.returncode == 0
     assert left_behind(mark) == []
     assert read_trace(tmp_path / "run.tcw").records[-1].status == "interrupted"

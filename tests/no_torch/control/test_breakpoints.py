@@ -35,6 +35,11 @@ from compiler.control.commands import Breakpoint
         ),
         ("rejection", {"kind": "rejection"}),
         ("first-rejection:op=exp", {"kind": "rejection", "once": True, "op": "exp"}),
+        (
+            "inductor/0/0/forward/fuse/amax+exp",
+            {"kind": "decision", "id": "inductor/0/0/forward/fuse/amax+exp"},
+        ),
+        ("tcw/model.py:19", {"kind": "line", "file": "tcw/model.py", "line": 19}),
         ("break", {"kind": "break"}),
         ("recompile", {"kind": "recompile"}),
         ("miss", {"kind": "miss"}),

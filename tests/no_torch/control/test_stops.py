@@ -359,6 +359,51 @@ def test_decisions_with_all_that_is_asked_for(wanted: Breakpoint, met: bool) -> 
     assert bool(stops.decision(decision("exp", "sum", default="apart", saved=100.0))) == met
 
 
+def test_a_breakpoint_on_one_decision_stops_at_no_other() -> None:
+    one, other = decision("exp", "sum"), decision("exp", "sum_1")
+    stops = Stops([Breakpoint(number=1, kind="decision", id=one.id)])
+    assert stops.decision(other) is None
+    stop = stops.decision(one)
+    assert stop == Stop("decision", "breakpoint 1: decision fuse exp + sum", 1)
+    stops = Stops()
+    stops.go("cursor", Breakpoint(number=0, kind="decision", id=one.id))
+    assert run_on(stops, [answered(other), answered(one)]) == (
+        1, Stop("decision", "run to cursor"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("one", "modes"),
+    [
+        (decision("a", "b"), {"decision", "fusion", "any-decision"}),
+        (decision("a", "b", default="apart"), {"decision", "fusion", "any-decision"}),
+        (decision("a", "b", default="apart", rule="no-shared-data"), {"fusion", "any-decision"}),
+        (decision("a", kind="save", default="save"), {"decision", "any-decision"}),
+        (decision("a", kind="inline", default="inline"), {"decision", "any-decision"}),
+        (decision("a", kind="reuse", default="reuse"), {"decision", "any-decision"}),
+        (decision("a", kind="lowering", default="loops"), {"any-decision"}),
+        (decision("a", kind="lowering", default="aten"), {"decision", "any-decision"}),
+        (decision("a", kind="unroll", default="4"), {"any-decision"}),
+        (decision("a", kind="library", default="onednn"), {"any-decision"}),
+    ],
+)
+def test_the_next_decision_is_one_that_matters(one: Decision, modes: set[Mode]) -> None:
+    for mode in ("decision", "fusion", "any-decision"):
+        stops = Stops()
+        stops.go(mode)
+        assert (stops.decision(one) is not None) == (mode in modes), mode
+
+
+def test_the_first_rejection_is_one_that_comes_together_later() -> None:
+    """What stops it is what the engine would have done with the pair itself."""
+    refused = decision("exp", "div", default="apart", rule="cycle")
+    joined = answered(decision("exp", "div", default="fuse", rule="joined"))
+    stops = Stops([Breakpoint(number=1, kind="rejection", once=True)])
+    assert run_on(stops, [answered(decision("exp", "sum"))]) is None
+    assert stops.decision(refused) == Stop("decision", "breakpoint 1: first rejected fusion", 1)
+    assert run_on(stops, [answered(refused), joined]) is None
+
+
 def test_an_accepted_fusion_is_no_rejection() -> None:
     stops = Stops([Breakpoint(number=1, kind="rejection")])
     assert not stops.decision(decision("exp", "sum"))
@@ -498,3 +543,19 @@ def test_a_replay_stops_where_the_compile_did(
         return found
 
     assert drive(replayed=False) == drive(replayed=True)
+
+
+def test_a_pair_that_was_asked_about_tells_its_answer_and_is_no_decision_of_its_own() -> None:
+    stops = Stops()
+    stops.go("decision")
+    asked = Asked(
+        id=pair(True).id,
+        graph="0/0/forward",
+        kind="fuse",
+        default="fuse",
+        choices=("fuse", "apart"),
+    )
+    assert stops.after(asked) is not None
+    assert stops.after(pair(False, "veto")) is None
+    assert stops.after(pair(False, "veto", round=2)) is None
+    assert stops.after(pair(False, "between", round=3)) is not None

@@ -190,7 +190,10 @@ def compiler(driver: FakeDriver, command: AnyCommand) -> list[AnyRecord]:
             state["steps"] += 1
             first = [frame()] if state["steps"] == 1 else []
             return [resumed, *first, *step(state["steps"] - 1, 16 + state["steps"] % 5)]
-        if command.mode in ("decision", "stage", "graph", "pass") and state["open"] is None:
+        if (
+            command.mode in ("decision", "fusion", "stage", "graph", "pass")
+            and state["open"] is None
+        ):
             state["open"] = asked(**state.get("asked", {}))
             return [resumed, *compile_records(), *at_decision(state["open"])]
         return [resumed, *_rest(state)]

@@ -7,6 +7,7 @@ import pytest
 from compiler.control.commands import Go, Pause, SetBreakpoints, Stop
 from compiler.trace.records import Resumed
 from tests.no_torch.tui.conftest import Drive
+from tests.no_torch.tui.driven import FUSE
 
 
 def modes(sent: list[object]) -> list[str]:
@@ -53,10 +54,10 @@ async def test_facts_stay_while_nothing_that_they_sum_up_has_come(drive: Drive) 
         assert driver.bench.view.facts is not before
 
 
-async def test_at_a_decision_step_means_the_next_decision(drive: Drive) -> None:
+async def test_at_a_decision_step_means_the_next_of_any_kind(drive: Drive) -> None:
     async with drive() as driver:
         await driver.press("d", "s")
-        assert modes(driver.sent) == ["decision", "decision"]
+        assert modes(driver.sent) == ["decision", "any-decision"]
 
 
 async def test_commands_while_it_runs_are_not_sent(drive: Drive) -> None:
@@ -120,6 +121,31 @@ async def test_breakpoints_of_all_kinds_from_the_palette(drive: Drive) -> None:
         assert [one.number for one in driver.bench.view.breakpoints] == [2, 3]
         await driver.press("B")
         assert driver.bench.navigator.arrangement != "breakpoints"
+
+
+async def test_kinds_of_decisions_from_the_palette(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.choose("next fusion")
+        assert modes(driver.sent) == ["fusion"]
+    async with drive() as driver:
+        await driver.choose("decision of any")
+        assert modes(driver.sent) == ["any-decision"]
+
+
+async def test_a_breakpoint_on_a_pair_is_on_that_very_pair(
+    drive: Drive,
+) -> None:
+    async with drive() as driver:
+        await driver.press("d", "a")
+        await driver.go("fusion")
+        driver.bench.set_focus(driver.pane("fusion"))
+        await driver.press("b")
+        command = driver.sent[-1]
+        assert isinstance(command, SetBreakpoints)
+        assert [(one.kind, one.id) for one in command.breakpoints] == [("decision", FUSE)]
+        assert "decision fuse amax + exp" in driver.lines()[-1]
+        await driver.choose("break at fusion decisions")
+        assert [one.id for one in driver.bench.view.breakpoints] == [FUSE, ""]
 
 
 async def test_run_to_cursor(drive: Drive) -> None:

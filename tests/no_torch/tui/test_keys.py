@@ -8,8 +8,10 @@ from compiler.trace import refs
 from compiler.trace.records import GraphBreak, Guards, MemoryPlan
 from tests.block_trace import FILE
 from tests.no_torch.tui.conftest import Open
+from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from workbench.tui.bench import Bench
 from workbench.tui.commands import BY_KEY, COMMANDS, GOES, HINTS
+from workbench.tui.help import SENTENCES
 
 
 def test_every_command_has_a_method_and_no_key_has_two() -> None:
@@ -17,6 +19,19 @@ def test_every_command_has_a_method_and_no_key_has_two() -> None:
     keys = [key for command in COMMANDS for key in command.keys]
     assert len(keys) == len(set(keys)) == len(BY_KEY)
     assert not {"g", *map(str, range(10))} & set(keys)
+
+
+def test_every_arrangement_is_in_the_palette_and_has_hints_and_help() -> None:
+    asked_for = {"predict", "start"}
+    assert {name for name, _ in GOES} | asked_for == set(ARRANGEMENTS)
+    assert set(HINTS) == set(ARRANGEMENTS)
+    assert set(SENTENCES) == {*PANES, "spine"}
+    for words in (*SENTENCES.values(), *(words for _, words in GOES)):
+        assert words
+        assert not words.startswith(" ")
+    for command in COMMANDS:
+        assert command.words[0].isupper()
+        assert bool(command.keys) == bool(command.shown)
 
 
 async def test_move_and_ends(open_trace: Open, block_file: Path) -> None:

@@ -97,6 +97,7 @@ async def _asked(reader: Reader) -> AsyncIterator[str]:
 
 
 async def _predicted(reader: Reader) -> AsyncIterator[str]:
+    reader.bench.questions = 0
     await reader.bench.do_predict()
     for _ in range(12):
         await reader.pilot.press("n")

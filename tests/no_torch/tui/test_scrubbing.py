@@ -88,6 +88,8 @@ async def test_a_decision_in_the_past_is_overruled_for_the_next_run(drive: Drive
             await driver.press("less_than_sign")
         assert "Fuse A and B?" in driver.text()
         await driver.press("v")
+        assert "compare with run 1" in driver.text()
+        await driver.press("down", "down", "enter")
         assert list(driver.bench.view.overrides.values()) == ["apart"]
         assert "w compiles again" in driver.lines()[-1]
         await driver.press("w")
@@ -119,7 +121,7 @@ async def test_a_replay_stops_where_the_compile_would_have(
         assert bench.view.playhead == 0
         assert "end of the trace" in reader.lines()[-1]
         await reader.press("w")
-        assert "tcw step" in reader.lines()[-1]
+        assert "cannot be run again: /home/ada/block.py is not here" in reader.lines()[-1]
 
 
 def test_a_playhead_answers_the_same_as_reading_anew() -> None:

@@ -78,6 +78,7 @@ async def test_the_score_says_what_was_missed(open_trace: Open, block_file: Path
 
 async def test_every_question_can_be_answered(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
+        reader.bench.questions = 0
         await _predict(reader)
         count = len(reader.bench._truths.askable())
         for _ in range(count):
@@ -205,9 +206,24 @@ async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
         assert "✓ Right: they are fused" in driver.text()
         assert "B reads what A writes" in driver.text()
         await driver.press("space")
-        assert driver.sent[-1] == Go(mode="decision")
+        assert driver.sent[-1] == Go(mode="fusion")
         await driver.until(lambda: bench.navigator.arrangement == "score")
         assert "1 of 1 right" in driver.text()
+
+
+async def test_predict_goes_to_the_first_fusion_by_itself(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.choose("predict how")
+        assert driver.sent[-1] == Go(mode="fusion")
+        await driver.until(lambda: driver.bench.quiz.question is not None)
+
+
+async def test_a_dull_pair_of_a_driven_compile_is_passed(drive: Drive) -> None:
+    async with drive(asked={"default": "apart", "rule": "no-shared-data"}) as driver:
+        driver.bench.predict_first = True
+        await driver.press("d")
+        await driver.until(lambda: driver.sent[-1] == Go(mode="fusion"))
+        assert driver.bench.quiz.question is None
 
 
 async def test_a_note_of_a_driven_compile_goes_through_its_writer(drive: Drive) -> None:

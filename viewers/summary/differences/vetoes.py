@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.trace.matching import base_graph
-from compiler.trace.records import FusionGroups, SchedulerNode
+from compiler.trace.records import FusionGroups, FusionPair, SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.differences.kernels import CALLS
 from viewers.summary.differences.overrides import settings_of
@@ -49,7 +49,9 @@ def _veto(run: Recording, id: str) -> Veto:
     groups = [record for record in run.all(FusionGroups) if base_graph(record.graph) == graph]
     if not groups:
         return Veto(id, first, second, None, f"the loop nests of {graph} were not recorded")
-    sides = [_nodes(nodes, name) for name in parts]
+    pair = next((one for one in reversed(run.all(FusionPair)) if one.id == id), None)
+    groups_of = (pair.first, pair.second) if pair is not None else ("", "")
+    sides = [_nodes(nodes, *one) for one in zip(parts, groups_of, strict=True)]
     for name, side in zip(parts, sides, strict=True):
         if not side:
             return Veto(id, first, second, None, f"{graph} has no node {name}")
@@ -60,10 +62,14 @@ def _veto(run: Recording, id: str) -> Veto:
     return Veto(id, first, second, True, _functions(run, graph, sides))
 
 
-def _nodes(nodes: list[SchedulerNode], name: str) -> set[str]:
-    """Scheduler nodes that a name of an id means: what writes it, else what computes it."""
+def _nodes(nodes: list[SchedulerNode], name: str, group: str) -> set[str]:
+    """Scheduler nodes that a name of an id means: what writes it, else what computes it.
+
+    `var_mean.3` is the third that computes `var_mean`; then the group of the pair says which.
+    """
     written = {node.name for node in nodes if name in node.writes or name == node.name}
-    return written or {node.name for node in nodes if name in node.origins}
+    computing = {node.name for node in nodes if name in node.origins}
+    return written or computing or {node.name for node in nodes if node.name in group.split("_")}
 
 
 def _functions(run: Recording, graph: str, sides: list[set[str]]) -> str:

@@ -3,8 +3,9 @@
 A reduction whose result is one number for a row adds up in some vectors (independent chains) and
 ends across their lanes. One with a result for each lane, or for each step of an inner loop, adds up
 in an array. A rider adds up in an array for each block of units and then, block after block, in one
-array of the workspace; blocks are fixed by the sizes alone, so that any number of threads gives the
-same bits.
+of a few totals in the workspace, which a later phase adds up; where they are small each block has a
+total of its own. Blocks and totals are fixed by the sizes alone, so that any number of threads
+gives the same bits.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ ROOM = 2.0
 """The top of an `exp_sum` is raised to so much above what is there, so that it is raised rarely,
 also by a row that ascends. With more, the difference to the top would lose bits."""
 
+TURN_WORDS = 8
+"""Numbers from one turn to the next: a cache line."""
+
 ARG = {"argmax": "max", "argmin": "min"}
 
 
@@ -45,6 +49,10 @@ class Rider:
     """Bytes into the workspace."""
     buffer: str
     """Its name in the workspace."""
+    totals: int
+    """So many arrays lie there; block b adds to number b % totals."""
+    width: Size
+    """Elements from one to the next."""
 
 
 @dataclass(slots=True)
@@ -463,14 +471,13 @@ class Accumulators:
         self._block_scope = scope
 
     def prepare_block(self, scope: Scope, turn: str | None) -> None:
-        """Clear each rider's array. It is the result itself where there is one block: no `turn`."""
+        """Clear each rider's array. It is the total itself where each block has one: no `turn`."""
         head = Code()
         for rider in self.riders.values():
             base = rider.array.base
             element = self.scalar.storage(base.dtype)
             if turn is None:
-                start = f"workspace + {c_expression(rider.offset)}"
-                head.add(f"{element}* {base.name} = ({element}*)({start});")
+                head.add(f"{element}* {base.name} = {_total_of_block(rider, element, 'block')};")
             else:
                 self.scratch.declare(base.name, base.dtype, rider.array.size)
             saved, scope.code = scope.code, head
@@ -480,27 +487,29 @@ class Accumulators:
         scope.code = head
 
     def close_block(self, scope: Scope, turn: str | None) -> None:
-        """Add each rider's array to the result when it is the block's turn."""
+        """Add each rider's array to its total when it is the block's turn."""
         for accumulator in self._block:
             self.flush(accumulator, scope)
         if turn is None:
             return
-        scope.code.add(f"wait_for_turn({turn}, block);")
+        totals = next(iter(self.riders.values())).totals
+        mine = turn if totals == 1 else f"{turn} + block % {totals} * {TURN_WORDS}"
+        scope.code.add(f"wait_for_turn({mine}, block);")
         for rider in self.riders.values():
             self._add_block(rider, scope)
-        scope.code.add(f"end_turn({turn}, block);")
+        scope.code.add(f"end_turn({mine}, block + {totals});")
 
     def _add_block(self, rider: Rider, scope: Scope) -> None:
-        """`total = part` in the first block, `total op= part` in the others."""
+        """`total = part` in the first block of a total, `total op= part` in the others."""
         part, dtype = rider.array.base, rider.array.base.dtype
         lane, size = self.schedule.lane, c_expression(rider.array.size)
         along = lane is not None and rider.array.address.strides[lane] != 0
         lanes = self.vector if along else self.scalar
         whole = isinstance(rider.array.size, int) and rider.array.size % lanes.count == 0
+        of = f"block % {rider.totals}"
         total = self.values.names.new(f"{base_name(rider.statement.name)}_total")
         element = self.scalar.storage(dtype)
-        start = f"workspace + {c_expression(rider.offset)}"
-        scope.code.add(f"{element}* {total} = ({element}*)({start});")
+        scope.code.add(f"{element}* {total} = {_total_of_block(rider, element, of)};")
         mine, at = f"{part.name} + i", f"{total} + i"
         left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
 
@@ -518,9 +527,18 @@ class Accumulators:
             return code
 
         loop = f"for (long i = 0; i < {size}; i += {lanes.count})"
-        scope.code.enclose(f"if (block == 0) {loop}", stored(loaded(mine)))
+        first = "block == 0" if rider.totals == 1 else f"block < {rider.totals}"
+        scope.code.enclose(f"if ({first}) {loop}", stored(loaded(mine)))
         both = lanes.combine(rider.statement.op, loaded(at), loaded(mine), dtype)
         scope.code.enclose(f"else {loop}", stored(both))
+
+
+def _total_of_block(rider: Rider, element: str, number: str) -> str:
+    """A pointer to one of the totals."""
+    start = f"({element}*)(workspace + {c_expression(rider.offset)})"
+    if rider.totals == 1:
+        return start
+    return f"{start} + {number} * {c_expression(rider.width)}"
 
 
 def _guarded(guard: str, text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from compiler.codegen.cpp.nests.accumulators import TURN_WORDS
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
@@ -124,7 +125,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         phase.turn,
         phase.choose,
     )
-    count: int | str = units.count() if phase.blocks is None else phase.blocks.count
+    count: int | str = units.count() if phase.blocks is None else phase.blocks
     serial = (phase.small and phase.turn is None) or count == 1
     begin, end = ("0", str(count)) if serial else ("begin", "end")
     rows = loops.rows(units, begin, end)
@@ -150,7 +151,12 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
             large = _large(function, phase, main)
             if phase.turn is not None:
                 need_turns(function.vocabulary)
-                main.add(f"*(long*)(workspace + {c_expression(phase.turn)}) = 0;")
+                turns = f"(long*)(workspace + {c_expression(phase.turn)})"
+                if phase.totals == 1:
+                    main.add(f"*{turns} = 0;")
+                else:
+                    loop = f"for (long i = 0; i < {phase.totals}; i++)"
+                    main.add(f"{loop} ({turns})[i * {TURN_WORDS}] = i;")
                 main.add(f"parallel_in_turn({name}, {ARGUMENTS}, {count}, {large});")
             else:
                 need_parallel(function.vocabulary)

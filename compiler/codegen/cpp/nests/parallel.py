@@ -1,8 +1,8 @@
 """Threads: libgomp's parallel region around units, without a header.
 
 `parallel` gives each thread a run of units. `parallel_in_turn` deals blocks out like cards; each
-block adds its part to one result when all before it have, so that the result has the same bits with
-any number of threads and takes no memory for each block.
+block adds its part to a total when all before it that add to the same one have, so that the result
+has the same bits with any number of threads and takes no memory for each block.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ void wait_for_turn(const long* turn, long block) {{
             sched_yield();
 }}
 
-void end_turn(long* turn, long block) {{
-    __atomic_store_n(turn, block + 1, __ATOMIC_RELEASE);
+void end_turn(long* turn, long next) {{
+    __atomic_store_n(turn, next, __ATOMIC_RELEASE);
 }}"""
 
 DECLARATIONS = """\

@@ -13,7 +13,7 @@ from math import gcd
 
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.accumulators import ARG, Rider
+from compiler.codegen.cpp.nests.accumulators import ARG, TURN_WORDS, Rider
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
@@ -22,7 +22,7 @@ from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify
-from compiler.codegen.cpp.nests.units import BLOCKS, Blocks, Units
+from compiler.codegen.cpp.nests.units import BLOCKS, Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.question import Chooser, NestChooser
 from compiler.loops.dtypes import BYTES, compute_dtype
@@ -32,6 +32,12 @@ from compiler.loops.sizes import Size, add, multiply, terms
 
 SMALL = 1 << 19
 """A nest with less work than this (elements times instructions) stays on one thread."""
+TOTALS = 8
+"""Totals to which the blocks add where one for each block would take too much memory."""
+EACH_BYTES, TOTALS_BYTES = 1 << 14, 1 << 16
+"""Workspace for a total of each block, and for `TOTALS` of them; where neither is enough there is
+one. A block waits for those before it that add to the same total: with many threads that is what
+takes time, each hand-over being a cache miss and all of them one after another."""
 LONG_ROWS = 1 << 16
 """Elements of a reduction that are worth several threads."""
 
@@ -48,9 +54,12 @@ class Phase:
     schedule: Schedule
     small: bool
     riders: dict[str, Rider] = field(default_factory=dict)
-    blocks: Blocks | None = None
+    blocks: int | None = None
+    totals: int = 1
+    """Block b adds to total b % totals. As many as blocks: nobody waits."""
     turn: Size | None = None
-    """Byte offset into the workspace of the number of the block that may add to the results."""
+    """Byte offset into the workspace of the turns: for each total the number of the block that may
+    add to it."""
     choose: NestChooser | None = None
     """Who may want it otherwise."""
     large: bool | None = None
@@ -183,6 +192,7 @@ class Phases:
             most = questions.partials(choose, most)
         phase.blocks = units.blocks(most)
         lanes = phase.schedule.lanes
+        arrays: dict[str, Array] = {}
         for rider in riders:
             dtype = compute_dtype(rider.expression.dtype)
             axes = [a for a in range(len(nest.axes)) if a in rider.axes]
@@ -191,12 +201,18 @@ class Phases:
                 axes = [*(a for a in axes if a != lane), lane]
             sizes = [(axis, nest.axes[axis].size) for axis in axes]
             strides, size = dense(sizes, len(nest.axes), lanes)
-            name = self.reserve(rider.name, dtype, size)
             base = Base(rider.name, dtype, writable=True)
-            array = Array(base, Address(strides), size)
-            phase.riders[rider.name] = Rider(rider, array, self.workspace[name][1], name)
-        if phase.blocks.count > 1:
-            phase.turn = self.workspace[self.reserve("turn", "int64", 1)][1]
+            arrays[rider.name] = Array(base, Address(strides), size)
+        phase.totals = _totals(phase.blocks, arrays.values())
+        for rider in riders:
+            array = arrays[rider.name]
+            width = _total_width(array) if phase.totals > 1 else array.size
+            name = self.reserve(rider.name, array.base.dtype, multiply(width, phase.totals))
+            offset = self.workspace[name][1]
+            phase.riders[rider.name] = Rider(rider, array, offset, name, phase.totals, width)
+        if phase.totals < phase.blocks:
+            words = TURN_WORDS * phase.totals
+            phase.turn = self.workspace[self.reserve("turn", "int64", words)][1]
         self.order.append(phase)
         return phase
 
@@ -210,20 +226,24 @@ class Phases:
         totals: set[str],
         reads: dict[str, Read],
     ) -> None:
-        """A nest that reads the results and computes what needs nothing else."""
+        """A nest that adds up the totals, in order, and computes what needs nothing else."""
         nest = facts.nest
         statements: list[Statement] = []
         for rider in members:
             made = phase.riders[rider.name]
-            strides = (0, *(made.array.address.strides[axis] for axis in axes))
+            strides = (made.width, *(made.array.address.strides[axis] for axis in axes))
             total: Expression = Read(made.buffer, Address(strides), made.array.base.dtype)
+            left = tuple(range(1, 1 + len(axes)))
+            if phase.totals > 1:
+                statements.append(replace(rider, expression=total, over=(0,), axes=left))
+                continue
             if compute_dtype(rider.dtype) != total.dtype:
                 total = convert(total, rider.dtype)
-            left = tuple(range(1, 1 + len(axes)))
             statements.append(Let(rider.name, rider.dtype, total, left, rider.origins))
         reduced = regroup_statements(mine, nest, axes)
         statements += reduced
-        sizes = (Axis(1), *(Axis(nest.axes[axis].size) for axis in axes))
+        lead = Axis(phase.totals, phase.totals > 1)
+        sizes = (lead, *(Axis(nest.axes[axis].size) for axis in axes))
         defined: list[Result] = [*members, *(s for s in mine if isinstance(s, Let))]
         kept = [nest.axes[axis].size for axis in axes]
         for result in defined:
@@ -276,6 +296,25 @@ class Phases:
         whole = replace(nest, axes=flags, statements=tuple(statements))
         groups = [[axis] for axis in range(len(nest.axes)) if axis in domain]
         self.add(regroup(whole, groups) if groups else whole, spread=False)
+
+
+def _total_width(array: Array) -> Size:
+    """Elements from one total to the next, which begins on a cache line of its own."""
+    assert isinstance(array.size, int)
+    line = 64 // BYTES[array.base.dtype]
+    return -(-array.size // line) * line
+
+
+def _totals(blocks: int, arrays: Iterable[Array]) -> int:
+    """How many totals the blocks add to."""
+    bytes_ = 0
+    for array in arrays:
+        if not isinstance(array.size, int):
+            return 1
+        bytes_ += -(-array.size * BYTES[array.base.dtype] // 64) * 64
+    if blocks * bytes_ <= EACH_BYTES:
+        return blocks
+    return TOTALS if blocks > TOTALS and TOTALS * bytes_ <= TOTALS_BYTES else 1
 
 
 def _aligned(size: Size) -> Size:

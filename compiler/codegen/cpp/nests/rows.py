@@ -43,7 +43,7 @@ class Loops:
     comments: Comments
     riders: Mapping[str, Rider]
     turn: Size | None = None
-    """Where in the workspace stands which block may add to the riders' results."""
+    """Where in the workspace stands which block may add to each of the riders' totals."""
     choose: NestChooser | None = None
 
     def rows(self, units: Units, begin: str, end: str) -> Code:
@@ -87,7 +87,7 @@ class Loops:
             self.accumulators.close_block(holder, turn)
             if self.turn is not None:
                 inner.add(f"long* turn = (long*)(workspace + {c_expression(self.turn)});")
-            inner.enclose(units.block_loop(begin, end), holder.code)
+            inner.enclose(units.block_loop(begin, end, dealt=self.turn is not None), holder.code)
         else:
             header = units.loop(begin, end)
             if header:

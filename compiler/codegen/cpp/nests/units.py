@@ -6,8 +6,6 @@ decide, and blocks are added up in their order: the same bits for any number of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.names import Names
@@ -15,16 +13,7 @@ from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.loops.sizes import Size, c_expression, product
 
 BLOCKS = 64
-"""Blocks of a nest with riders: each adds its part to the results when it is its turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """How units are grouped."""
-
-    count: int
-    units: str
-    """C expression: units in one block."""
+"""Blocks of a nest with riders."""
 
 
 class Units:
@@ -35,8 +24,8 @@ class Units:
         self.schedule = schedule
         self.chunk = schedule.chunk
         self.axis_names: dict[int, str] = {}
-        self.grouped: Blocks | None = None
-        """How units form blocks, where reductions ride along."""
+        self.grouped: int | None = None
+        """How many blocks the units form, where reductions ride along."""
         self.head = Code()
         self.lane_name = "column"
         self._start, self._width, self.band = "start", "width", "band"
@@ -141,30 +130,21 @@ class Units:
             return ""
         return f"for (long {self.name} = {begin}; {self.name} < {end}; {self.name}++)"
 
-    def block_loop(self, begin: str, end: str) -> str:
-        assert self.grouped is not None
-        step = "block++" if self.grouped.count == 1 else "block += threads"
+    def block_loop(self, begin: str, end: str, dealt: bool) -> str:
+        """`dealt`: a thread has every so-manieth block, not a run of them."""
+        step = "block += threads" if dealt else "block++"
         return f"for (long block = {begin}; block < {end}; {step})"
 
     def block_head(self, code: Code) -> None:
-        """The units of a block."""
-        assert self.grouped is not None
-        each = self.grouped.units
-        code.add(f"const long block_units = {each}, unit_begin = block * block_units;")
-        count = self.count()
-        code.add(f"const long unit_left = {count} - unit_begin;")
-        code.add(
-            "const long unit_end = unit_begin"
-            " + (unit_left < block_units ? unit_left : block_units);"
-        )
+        """The units of a block: the same number in each, or one more."""
+        count, blocks = self.count(), self.grouped
+        code.add(f"const long unit_begin = block * {count} / {blocks};")
+        code.add(f"const long unit_end = (block + 1) * {count} / {blocks};")
 
-    def blocks(self, most: int = BLOCKS) -> Blocks:
-        """The blocks of a nest with riders, so many at most."""
+    def blocks(self, most: int = BLOCKS) -> int:
+        """How many blocks a nest with riders has, so many at most."""
         count = self.count()
-        if isinstance(count, int):
-            each = max(-(-count // most), 1)
-            return Blocks(max(-(-count // each), 1), str(each))
-        return Blocks(most, f"({count} + {most - 1}) / {most}")
+        return max(min(count, most), 1) if isinstance(count, int) else most
 
     def lane_size(self) -> Size:
         assert self.schedule.lane is not None

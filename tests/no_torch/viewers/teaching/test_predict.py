@@ -133,9 +133,32 @@ def test_the_score(rounds: list[tuple[Answer, Truth | None]]) -> None:
     skipped = sum(not answer for answer, _ in rounds)
     if known and skipped:
         assert summary(quiz) == f"{right} of {len(known)} right, {skipped} skipped"
-    questions = [Question(str(number), "g", "a", "b") for number in range(len(rounds) + 1)]
-    assert quiz.next(questions) == questions[-1]
-    assert quiz.next(questions[:-1]) is None
+
+
+def fused(*names: str) -> FusionRound:
+    done = tuple((f"{name}.a", f"{name}.b", "x") for name in names)
+    return FusionRound(graph="g", round=1, nodes_before=3, nodes_after=2, fused=done)
+
+
+def answers(quiz: Quiz, known: Truths) -> list[str]:
+    """Ids of what is asked about a recorded trace, to the end."""
+    found = []
+    while (question := quiz.next(known)) is not None:
+        quiz.ask(question)
+        quiz.answer("apart", known.truth(question.id))
+        found.append(question.id)
+    return found
+
+
+def test_a_quiz_leaves_out_what_is_dull() -> None:
+    """Pairs with nothing to share, and more of one answer than the other can make up for."""
+    records: list[AnyRecord] = [pair(f"n{i}", False, rule="no-shared-data") for i in range(9)]
+    records += [pair(f"a{i}", False, rule="between") for i in range(9)]
+    records += [pair("f0", True, "f0.a", "f0.b"), pair("a9", False, rule="between")]
+    known = truths([*records, fused("f0")])
+    assert answers(Quiz(), known) == ["a0", "a1", "a2", "f0", "a9"]
+    assert len(answers(Quiz(most=0), known)) == 20
+    assert answers(Quiz(most=2), known) == ["a0", "a1"]
 
 
 def test_a_guess_learns_the_truth_later() -> None:

@@ -1,0 +1,76 @@
+"""What a value costs to compute again in the backward, for who decides whether to save it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+from torch import fx
+
+NAMED = 6
+"""Operations that are named; of more, their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The operations that lead to a value from what the backward has anyway."""
+
+    operations: tuple[str, ...]
+    """In the order in which they would run, the value itself last."""
+    reads: tuple[str, ...]
+    """Inputs and saved values that they start from; values drawn at random or made by a mutation,
+    which would have to be saved in its place."""
+    bytes: int | None
+    """Of what they read; None where a size is symbolic."""
+
+    def words(self) -> str:
+        """`runs 2 operations again (relu, sigmoid), which read 4096 bytes (mm)`."""
+        count = len(self.operations)
+        runs = f"{count} operation{'' if count == 1 else 's'} again ({_some(self.operations)})"
+        if not self.reads:
+            return f"runs {runs}"
+        size = "as much as sizes decide" if self.bytes is None else f"{self.bytes} bytes"
+        return f"runs {runs}, which read{'s' * (count == 1)} {size} ({_some(self.reads)})"
+
+
+def again(node: fx.Node, saved: Collection[str], fixed: Collection[str]) -> Again:
+    """From the inputs, the values named in `saved`, and those in `fixed` that cannot run twice."""
+    operations: list[fx.Node] = []
+    reads: dict[fx.Node, None] = {}
+    seen = {node}
+    pending = [node]
+    while pending:
+        here = pending.pop()
+        operations.append(here)
+        for source in here.all_input_nodes:
+            known = source.op != "call_function" or source.name in saved or source.name in fixed
+            if known and isinstance(source.meta.get("val"), torch.Tensor):
+                reads[source] = None
+            elif not known and source not in seen:
+                seen.add(source)
+                pending.append(source)
+    place = {one: number for number, one in enumerate(node.graph.nodes)}
+    operations.sort(key=place.__getitem__)
+    leaves = sorted(reads, key=place.__getitem__)
+    return Again(
+        tuple(one.name for one in operations if one.target is not operator.getitem),
+        tuple(one.name for one in leaves),
+        _bytes(leaves),
+    )
+
+
+def _bytes(nodes: Collection[fx.Node]) -> int | None:
+    total = 0
+    for node in nodes:
+        value = node.meta["val"]
+        if not isinstance(value.numel(), int):
+            return None
+        total += value.numel() * value.element_size()
+    return total
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -1,0 +1,112 @@
+"""`tcw step` as a person uses it, in a terminal: a fusion overruled, measured, replayed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cpu.step.terminal import ROOT, needs_tmux, terminal
+from tests.cpu.worker.driven import written
+from viewers.recording import Recording
+from workbench.tui.overruled import to_toml
+
+SMALL = (
+    ("model = GPT()", "model = GPT(width=16, heads=2, vocabulary=32, context=8)"),
+    ("torch.randint(0, 1000, (2, 128))", "torch.randint(0, 32, (2, 8))"),
+)
+VERDICT = r"The veto is (faster|slower)|No measurable difference"
+COST = r"[\d.]+ → [\d.]+ [mµ]s +[+-][\d.]+ [mµ]s ±[\d.]+.*\d+ pairs, kernels? alone, warm caches"
+
+
+@pytest.fixture(scope="module")
+def gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The transformer of four layers, as small as it gets."""
+    text = (ROOT / "sample_models" / "gpt.py").read_text()
+    for before, after in SMALL:
+        assert before in text
+        text = text.replace(before, after)
+    file = tmp_path_factory.mktemp("acceptance") / "gpt.py"
+    file.write_text(text)
+    return file
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Every cache of ours and of torch is empty at first."""
+    folder = tmp_path_factory.mktemp("cold")
+    return {
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+    }
+
+
+@needs_tmux
+@pytest.mark.parametrize(
+    ("engine", "rule", "why"),
+    [
+        ("tcw", "cycle", r"waits for one of them and the other for it"),
+        pytest.param(
+            "inductor", "between", r"something between +intermediate nodes", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_a_fusion_is_refused_another_vetoed_measured_saved_and_replayed(
+    engine: str, rule: str, why: str, gpt: Path, cold: dict[str, str]
+) -> None:
+    folder = gpt.parent
+    model = [gpt.name, "--engine", engine, "--no-grad"]
+    trace, overrides = folder / f"{engine}.tcw", folder / f"{engine}.toml"
+    drive = ["step", *model, "--break", "first-rejection", "--trace", trace.name]
+    with terminal(drive, folder, cold) as screen:
+        screen.until("before the first step +◆ waiting")
+        bar = screen.at("c", r"decision 1 +◆ waiting")
+        assert re.search(rf"Fuse A and B\?.*{engine}/0/0/inference/fuse/", bar)
+        assert re.search(why, bar)
+        assert f"rule {rule} forbids it" in bar
+        refused = screen.at("f", "the decision is still open")
+        assert re.search(rf"✗ fuse refused: rule {rule}: \w+", refused)
+
+        number = 1
+        while not re.search(r"choice: fuse", screen.screen):
+            number += 1
+            screen.at("d", rf"decision {number} +◆ waiting")
+        vetoed = re.search(rf"{engine}/0/0/inference/fuse/\S+", screen.screen)
+        assert vetoed
+        screen.at("v", rf"decision {number + 1} +◆ waiting")
+        screen.at("c", "■ finished")
+
+        shown = screen.at("w", VERDICT)
+        assert re.search(COST, shown)
+        assert re.search(r"│ \d? ?k\d.* C\+\+  base → veto +\+\d+ −\d+ lines", shown)
+        assert "✓ the veto holds" in shown
+
+        screen.at("W", "write overrides to")
+        screen.press("C-u")
+        screen.type(str(overrides))
+        screen.at("Enter", f"wrote {overrides.name}")
+        screen.at("q", "left with 0")
+    assert overrides.read_text() == to_toml({vetoed[0]: "apart"})
+    runs = Recording.open(trace).runs
+    assert written(runs[3]) != written(runs[2])
+    assert written(replay(model, overrides, folder, cold)) == written(runs[3]) == written(runs[1])
+
+
+def replay(
+    model: list[str], overrides: Path, folder: Path, environment: dict[str, str]
+) -> Recording:
+    """What `tcw explain` records with a file of overrides, from caches that have nothing of it."""
+    trace = folder / f"{overrides.stem}-again.tcw"
+    subprocess.run(
+        [
+            sys.executable, str(ROOT / "tcw.py"), "explain", *model,
+            "--override", str(overrides), "--trace", str(trace),
+        ],
+        cwd=folder, check=True, capture_output=True, timeout=300,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    return Recording.open(trace)
