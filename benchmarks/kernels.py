@@ -53,9 +53,9 @@ def ours(case: KernelCase, inputs: tuple[Any, ...]) -> tuple[Callable[[], Any], 
         )
         space = torch.empty(evaluate(kernel.function.workspace_bytes, state.sizes) + 64)
         spots = [(place, name) for place, name in enumerate(names) if name in fresh]
-        error = ctypes.c_int()
+        error = (ctypes.c_int * 8)()
         address = ctypes.c_void_p(space.data_ptr() + -space.data_ptr() % 64)
-        arguments = (table, sizes, address, ctypes.byref(error))
+        arguments = (table, sizes, address, error)
         steps.append((kernel.entry, arguments, spots, (space, error)))
 
     def call() -> Any:

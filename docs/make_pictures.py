@@ -1,11 +1,13 @@
 """The pictures and the reports of the README, from real recordings.
 
     python docs/make_pictures.py [TRACE]        what torch.compile did to a model, and the pictures
+    python docs/make_pictures.py --step         the pictures of a driven compile
     OMP_NUM_THREADS=1 python docs/make_pictures.py --engines    the two engines compared
 
 Records `sample_models/troubled_block.py --train` (or reads TRACE), writes what `tcw explain` says
 of it into README.md, and screens of `tcw open` into `docs/pictures/`. `--engines` records
-`sample_models/softmax_layernorm.py --engine both` instead, and writes its report alone.
+`sample_models/softmax_layernorm.py --engine both` instead, and writes its report alone. `--step`
+drives a compile of it, with our own engine, and draws what is seen on the way.
 """
 
 from __future__ import annotations
@@ -20,11 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 sys.path.insert(0, str(ROOT))
 
+from compiler.trace.records import Settings  # noqa: E402
 from viewers.recording import Recording  # noqa: E402
 from viewers.text.explain import explain  # noqa: E402
 from viewers.text.lines import to_text  # noqa: E402
 from workbench.tui.app import Workbench  # noqa: E402  (the checkout's packages, not installed ones)
+from workbench.tui.live_feed import LiveFeed  # noqa: E402
 from workbench.tui.picture import picture  # noqa: E402
+from workbench.worker.client import Driver  # noqa: E402
 
 SCREENS: dict[str, tuple[str, ...]] = {
     "overview": (),
@@ -34,6 +39,13 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "recompiles": ("enter",),
 }
 """Keys from the opening screen; words are a command of the palette."""
+
+STEPS: tuple[tuple[str, str, str], ...] = (
+    ("", "", "before the first step"),
+    ("step", "d", "Fuse A and B?"),
+    ("what-if", "w", "the veto holds"),
+)
+"""Name of the picture, the key before it, and what the screen then says."""
 
 LINE = "torch.softmax"
 """The line of the source that `linked` selects."""
@@ -79,8 +91,32 @@ async def draw(trace: Path, name: str, keys: tuple[str, ...]) -> None:
         (PICTURES / f"{name}.svg").write_text(picture(app))
 
 
+async def drive() -> None:
+    """A decision of our own engine, and what overruling it cost."""
+    file = str(ROOT / "sample_models" / "softmax_layernorm.py")
+    settings = Settings(file=file, engine="tcw", grad="no-grad")
+    app = Workbench(LiveFeed(Driver.start, settings, None), "dark")
+    async with app.run_test(size=(120, 40)) as pilot:
+        for name, key, until in STEPS:
+            if key:
+                await pilot.press(key)
+            while until not in said(app):
+                await pilot.pause(0.1)
+            await pilot.pause(1.0)
+            if name:
+                (PICTURES / f"{name}.svg").write_text(picture(app))
+        await pilot.press("ctrl+c")
+
+
+def said(app: Workbench) -> str:
+    return "\n".join(line.text for line in app.screen._compositor.render_strips())
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
+    if sys.argv[1:] == ["--step"]:
+        asyncio.run(drive())
+        return
     with tempfile.TemporaryDirectory() as folder:
         if sys.argv[1:] == ["--engines"]:
             trace = Path(folder) / "both.tcw"

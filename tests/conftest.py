@@ -27,7 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The user's caches serve nothing, and nothing is left in them.
 
-    What torch builds is shared by all processes of the run.
+    What torch builds is shared by all processes of the run. The header that Inductor compiles
+    first has no other place than `torchinductor_USER` in the temporary folder (`_HEADER_DIR` in
+    torch/_inductor/codecache.py).
     """
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own

@@ -34,7 +34,11 @@ class IndexTerm:
     wraps: bool = True
     """Negative indices count from the end."""
     checked: bool = True
-    """An index out of range raises IndexError, as eager does; else it is known to be in range."""
+    """An index out of range raises an error, as eager does; else it is known to be in range."""
+    says: str = ""
+    """Whose words the error has: those of an `index`, a `gather`, a `target`; "" for embeddings."""
+    dim: int = 0
+    """The dimension that the error names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
 from compiler.loops.graph import (
@@ -43,6 +44,8 @@ class Builder:
         self.graph = graph
         self.node = ""
         """Name of the FX node being lowered: the origin of what is added."""
+        self.taken_from: Any = None
+        """The operation that the FX node was taken out of by a decomposition."""
         self.metas: tuple[Meta | None, ...] = ()
         """Its outputs; one for an operation that answers one tensor."""
         self.unread: frozenset[int] = frozenset()

@@ -323,6 +323,7 @@ class _Driver:
             if kept:
                 reason = "kept as a call of ATen by an override"
             elif plain:
+                self.builder.taken_from = node.meta.get("original_aten")
                 self.builder.in_place = self.replacing.get(node, "")
                 self.unshared.clear()
                 try:

@@ -33,6 +33,10 @@ class Strided:
     dtype: str
 
 
+INDEX, GATHER, TARGET = "index", "gather", "target"
+"""Whose words an error has (`IndexTerm.says`)."""
+
+
 def strided(builder: Builder, tensor: Tensor) -> Strided:
     operand = builder.in_memory(tensor)
     return Strided(operand.value, tensor.shape, operand.strides, operand.offset, tensor.dtype)
@@ -59,12 +63,16 @@ def term(
     *,
     wraps: bool,
     checked: bool = True,
+    says: str = "",
+    named: int = 0,
 ) -> IndexTerm:
-    """The index, broadcast to the domain `shape`, along a dimension of the memory."""
+    """The index, broadcast to the domain `shape`, along a dimension of the memory, which errors
+    call `named`."""
     if index.dtype not in ("int64", "int32", "int16", "int8", "uint8"):
         raise NoLowering(f"an index of {index.dtype}")
     loaded = convert(builder.load(index, shape, order), "int64")
-    return IndexTerm(loaded, memory.shape[dim], memory.strides[dim], wraps, checked)
+    size, stride = memory.shape[dim], memory.strides[dim]
+    return IndexTerm(loaded, size, stride, wraps, checked, says, named)
 
 
 def gathered(
@@ -75,6 +83,7 @@ def gathered(
     *,
     wraps: bool,
     checked: bool = True,
+    says: str = "",
 ) -> Tensor:
     """A map over the output that reads `source`: its dimensions follow those of the output
     (`dims`), or an index tensor that broadcasts to the output (`indices`)."""
@@ -88,8 +97,19 @@ def gathered(
     layout = base(memory, meta.shape, dims)
     view = compose_views((layout,), (permute(meta.shape, order),))
     terms = tuple(
-        term(builder, memory, dim, index, meta.shape, order, wraps=wraps, checked=checked)
-        for dim, index in indices.items()
+        term(
+            builder,
+            memory,
+            dim,
+            index,
+            meta.shape,
+            order,
+            wraps=wraps,
+            checked=checked,
+            says=says,
+            named=place if says == INDEX else dim,
+        )
+        for place, (dim, index) in enumerate(indices.items())
     )
     read = Gather(memory.value, view, terms, source.dtype)
     return builder.map(convert(read, meta.dtype))
@@ -112,14 +132,13 @@ def embedding(
 def gather(
     builder: Builder, tensor: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False
 ) -> Tensor:
+    says = TARGET if str(builder.taken_from).startswith("aten.nll_loss") else GATHER
     if not tensor.shape or not index.shape:
         tensor = tensor if tensor.shape else builder.reshape(tensor, (1,))
-        if not index.shape:
-            return gathered(builder, tensor, {}, {0: index}, wraps=False)
-        return gathered(builder, tensor, {}, {0: index}, wraps=False)
+        return gathered(builder, tensor, {}, {0: index}, wraps=False, says=says)
     dim = dimension(dim, len(tensor.shape))
     dims = {d: d for d in range(len(tensor.shape)) if d != dim}
-    return gathered(builder, tensor, dims, {dim: index}, wraps=False)
+    return gathered(builder, tensor, dims, {dim: index}, wraps=False, says=says)
 
 
 @lowers("index_select")
@@ -187,7 +206,9 @@ def advanced(builder: Builder, tensor: Tensor, indices: Indices) -> Advanced:
 @lowers("index.Tensor")
 def index(builder: Builder, tensor: Tensor, indices: Indices) -> Tensor:
     found = advanced(builder, tensor, indices)
-    return gathered(builder, tensor, found.dims, found.indices, wraps=True)
+    # ATen decomposes its index_select into this one, and complains as of an embedding
+    says = "" if str(builder.taken_from).startswith("aten.index_select") else INDEX
+    return gathered(builder, tensor, found.dims, found.indices, wraps=True, says=says)
 
 
 @lowers("_unsafe_index.Tensor")
@@ -207,6 +228,7 @@ def scattered(
     add: bool,
     wraps: bool,
     checked: bool = True,
+    says: str = "",
 ) -> Tensor:
     """The tensor, with the source written (or added) at each position of `shape`."""
     if add and tensor.dtype == "bool":
@@ -219,8 +241,19 @@ def scattered(
     memory = strided(builder, whole)
     order = range(len(shape))
     terms = [
-        term(builder, memory, dim, index, shape, order, wraps=wraps, checked=checked)
-        for dim, index in indices.items()
+        term(
+            builder,
+            memory,
+            dim,
+            index,
+            shape,
+            order,
+            wraps=wraps,
+            checked=checked,
+            says=says,
+            named=place if says == INDEX else dim,
+        )
+        for place, (dim, index) in enumerate(indices.items())
     ]
     builder.store(
         whole,
@@ -247,7 +280,15 @@ def index_put(
         return _put_at_mask(builder, tensor, indices, values)
     found = advanced(builder, tensor, indices)
     return scattered(
-        builder, tensor, values, found.shape, found.dims, found.indices, add=accumulate, wraps=True
+        builder,
+        tensor,
+        values,
+        found.shape,
+        found.dims,
+        found.indices,
+        add=accumulate,
+        wraps=True,
+        says=INDEX,
     )
 
 
@@ -333,11 +374,15 @@ def scatter_along(
         source = corner(builder, source, shape)
     if not tensor.shape or not shape:
         if tensor.shape:
-            return scattered(builder, tensor, source, shape, {}, {0: index}, add=add, wraps=False)
+            return scattered(
+                builder, tensor, source, shape, {}, {0: index}, add=add, wraps=False, says=GATHER
+            )
         raise NoLowering("a scatter into a tensor without dimensions")
     dim = dimension(dim, len(tensor.shape))
     dims = {d: d for d in range(len(tensor.shape)) if d != dim}
-    return scattered(builder, tensor, source, shape, dims, {dim: index}, add=add, wraps=False)
+    return scattered(
+        builder, tensor, source, shape, dims, {dim: index}, add=add, wraps=False, says=GATHER
+    )
 
 
 def corner(builder: Builder, tensor: Tensor, shape: Shape) -> Tensor:
@@ -421,7 +466,10 @@ def _at_indices(
         source = builder.reshape(source, shape)
     spread = builder.reshape(index, (index.size, *((1,) * (len(shape) - dim - 1))))
     dims = {d: d for d in range(len(shape)) if d != dim}
-    return scattered(builder, tensor, source, shape, dims, {dim: spread}, add=add, wraps=wraps)
+    says = GATHER if add else INDEX
+    return scattered(
+        builder, tensor, source, shape, dims, {dim: spread}, add=add, wraps=wraps, says=says
+    )
 
 
 @lowers("embedding_dense_backward")

@@ -27,7 +27,7 @@ from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 
-_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), &error\);$", re.MULTILINE)
+_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), error\);$", re.MULTILINE)
 """As compiler.codegen.launcher.segment writes it."""
 _FUNCTION = re.compile(
     r"^static void (\w+)\(void\* const\* pointers.*?^}$", re.MULTILINE | re.DOTALL
@@ -44,10 +44,10 @@ struct MeasuredAgain {
 extern "C" {
 MeasuredCall* measured_call;
 int measured_again(const MeasuredAgain* calls, long count) {
-  int error = 0;
+  alignas(8) int error[8] = {0};
   for (long i = 0; i < count; i++)
-    calls[i].kernel(calls[i].pointers, calls[i].sizes, calls[i].workspace, &error);
-  return error;
+    calls[i].kernel(calls[i].pointers, calls[i].sizes, calls[i].workspace, error);
+  return *error;
 }
 }
 """
@@ -232,7 +232,7 @@ def _observed(found: re.Match[str]) -> str:
     count = "sizeof s / sizeof *s" if sizes == "s" else "0"
     return (
         f'    measured_call("{name}", (void*){name}, p, sizeof p / sizeof *p, {sizes}, {count}, '
-        f"{workspace}, &error);"
+        f"{workspace}, error);"
     )
 
 

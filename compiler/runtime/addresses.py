@@ -33,6 +33,7 @@ PYTHON = (
     "PyErr_Occurred",
     "PyErr_Clear",
     "PyErr_SetString",
+    "PyErr_Format",
     "PyObject_Vectorcall",
     "PyObject_GetAttrString",
     "Py_IncRef",

@@ -26,6 +26,10 @@ SMALL = 256
 """Constants of at most so many elements count with their numbers, which may be in the code."""
 
 
+_WORDED = (torch.ops.aten.gather.default, torch.ops.aten.index.Tensor)
+"""What their errors say depends on the operation that they were taken out of."""
+
+
 def graph_key(
     module: fx.GraphModule,
     settings: Mapping[str, str],
@@ -87,6 +91,8 @@ def source_digest() -> str:
 
 def _target(node: fx.Node) -> str:
     # An operation's text is its name and overload; `str` of anything else is as good as it gets.
+    if node.target in _WORDED:
+        return f"{node.target} of {node.meta.get('original_aten')}"
     return str(node.target)
 
 

@@ -24,6 +24,7 @@ DTYPES = {number: getattr(torch, name) for name, number in SCALAR_TYPES.items()}
 
 NEW, VIEW, ARGUMENT, NUMBER, NOTHING = range(5)
 DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE = 1, 2
+OF_INDEX, OF_GATHER, OF_TARGET = 1, 2, 3
 """As in codegen/launcher/interface.cpp."""
 
 
@@ -98,8 +99,8 @@ class PythonSegment:
         outputs = [self._new(about.output[i], shapes) for i in range(about.outputs)]
         arena = torch.empty(shapes[0] + 64, dtype=torch.uint8)
         code = self._run([*tensors, *outputs], given, arena)
-        if code == INDEX_OUT_OF_RANGE:
-            raise IndexError("index out of range in self")
+        if code & 15 == INDEX_OUT_OF_RANGE:
+            raise _out_of_range(code, arena)
         if code:
             raise RuntimeError("ZeroDivisionError" if code == DIVISION_BY_ZERO else f"error {code}")
         return [
@@ -134,6 +135,18 @@ class PythonSegment:
         sizes = [shapes[start + 1 + d] for d in range(rank)]
         strides = [shapes[start + 1 + rank + d] for d in range(rank)]
         return torch.as_strided(outputs[result.index], sizes, strides, shapes[start])
+
+
+def _out_of_range(code: int, arena: torch.Tensor) -> Exception:
+    """What eager raises: as `refuse` in codegen/launcher/calls.cpp."""
+    index, size = (Long * 2).from_address((arena.data_ptr() + 63) & ~63)
+    words = code >> 4 & 15
+    if words in (OF_INDEX, OF_GATHER):
+        text = f"index {index} is out of bounds for dimension {code >> 8} with size {size}"
+        return IndexError(text) if words == OF_INDEX else RuntimeError(text)
+    if words == OF_TARGET:
+        return IndexError(f"Target {index} is out of bounds.")
+    return IndexError("index out of range in self")
 
 
 def python_functions(

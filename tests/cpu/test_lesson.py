@@ -24,15 +24,20 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.parametrize(
+    "slow", [False, pytest.param(True, marks=pytest.mark.long)], ids=["quick", "slow"]
+)
 async def test_the_screens_are_what_comes(
-    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slow: bool, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    text = PAGE.read_text(encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NO_COLOR", raising=False)
     made = []
-    for session in sessions(TEXT):
-        made += await _run(session)
-    golden(PAGE, with_blocks(TEXT, made))
+    for session in sessions(text):
+        if session.slow == slow:
+            made += await _run(session)
+    golden(PAGE, with_blocks(text, made))
 
 
 async def _run(session: Session) -> list[tuple[tuple[int, int], str]]:

@@ -188,11 +188,12 @@ def buttons(asked: Asked, width: int = NARROW) -> Line:
         vetoed = asked.default == APART
         rules = {one.choice: plain(one.rule) for one in asked.forbidden}
         does = "keep apart" if narrow else "keep apart, by any road"
-        forbids = "" if narrow else " forbids it"
-        against = f"rule {rules.get(APART)}{forbids}"
+        against = f"rule {rules.get(APART)}" + ("" if narrow else " forbids it")
         spans += _button("v veto", APART not in rules, does, against, narrow)
         able = vetoed and FUSE not in rules
-        why = f"rule {rules[FUSE]}{forbids}" if FUSE in rules else "only for a rejected pair"
+        why = "only for a rejected pair"
+        if FUSE in rules:
+            why = f"rule {rules[FUSE]}" + ("" if narrow else " forbids it")
         does = "fuse" if narrow else "fuse them nevertheless"
         spans += _button("f force", able, does, why, narrow)
         return tuple(spans)

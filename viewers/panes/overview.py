@@ -94,6 +94,9 @@ def _unfinished(view: View) -> Line:
     progress = view.recording.last(Progress)
     seconds = seconds_text(view.recording.records[-1].at)
     doing = f" in {progress.stage}" if progress else ""
+    if view.playhead:
+        words = f"The recording as it was{doing} after {seconds}"
+        return (text(words, "strong"), ("   end goes back to now", "dim"))
     note = "   what follows is what was written until then"
     return (text(f"Cut off{doing} after {seconds}", "strong"), (note, "dim"))
 

@@ -82,7 +82,8 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
 def _stages(view: View, piece: Piece) -> list[Row]:
     recording = view.recording
     stages: list[tuple[str, str]] = [("capture", plural(piece.ops, "op"))]
-    stages.append(("guards", str(piece.guards)))
+    known = piece.guards or piece.status != "open"
+    stages.append(("guards", str(piece.guards) if known else "?"))
     for split in recording.all(Partition):
         if split.compile_id == piece.compile_id:
             saved = sum(value.choice == "saved" for value in split.values)

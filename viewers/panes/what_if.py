@@ -172,7 +172,7 @@ def _bars(measured: Measured, subject: str, width: int) -> list[Row]:
     most = max(record.before.median, record.after.median)
     room = max(8, min(64, width - NAME - FIGURES - 8))
     role: Role = {"faster": "good", "slower": "bad"}.get(measured.outcome, "bar")  # type: ignore[assignment]
-    name = subject if len(subject) <= NAME else "run"
+    name = subject if len(subject) < NAME else "run"
     return [
         _bar("base", record.before, most, room, unit, "bar"),
         _bar(name, record.after, most, room, unit, role),

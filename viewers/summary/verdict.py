@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import CallStart, Speed
+from compiler.trace.records import CallStart, Speed, Waiting
 from viewers.recording import Recording
 from viewers.summary.caches import Served, served_from_caches
 from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
@@ -42,7 +42,8 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
         return Verdict(words, end.reason, "failed")
     if recording.speed is not None:
         return _speed(recording.speed, served_from_caches(recording))
-    if end is None:
+    last = recording.last(Waiting)
+    if end is None and (last is None or last.kind != "end"):
         return Verdict("Still recording, or cut off", "what follows is what was written", "neutral")
     if not graphs:
         return Verdict("Nothing was compiled", "torch.compile captured no graph", "lost")

@@ -104,8 +104,15 @@ def run(
     except OSError as error:
         print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
         return 2
-    only = ascii_only or _ascii_terminal()
-    return _run(Workbench(path, theme, predict, questions=questions, ascii_only=only))
+    return _run(
+        Workbench(
+            path,
+            theme,
+            predict,
+            questions=questions,
+            ascii_only=ascii_only or _ascii_terminal(),
+        )
+    )
 
 
 def run_live(
@@ -127,8 +134,8 @@ def run_live(
 
         drive = Driver.start
     feed = LiveFeed(drive, settings, trace, breakpoints)
-    only = ascii_only or _ascii_terminal()
-    return _run(Workbench(feed, theme, predict, drive, questions, only))
+    ascii_only = ascii_only or _ascii_terminal()
+    return _run(Workbench(feed, theme, predict, drive, questions, ascii_only))
 
 
 def _ascii_terminal() -> bool:

@@ -205,7 +205,9 @@ class Bench(Saving):
         self._model = start.settings.file if start is not None else ""
         if not self._model:
             return
-        found = recall(self._model)
+        found, trouble = recall(self._model)
+        if trouble:
+            self.say(plain(f"✗ panes and breakpoints are as for a new file: {trouble}"))
         self.own = {name: one.arrangement() for name, one in found.own.items()}
         self.stage.shares = found.shares
         self.turned = found.turned
@@ -230,7 +232,7 @@ class Bench(Saving):
     def _remember(self) -> None:
         if not self._model:
             return
-        before = recall(self._model)
+        before, _ = recall(self._model)
         state = Remembered(
             theme=before.theme if self.theme_chosen else self.look.name,
             arrangement=before.arrangement if self.view.driven else self.navigator.arrangement,

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from compiler.control.commands import Answer, Breakpoint, Measure, Rerun
 from compiler.control.decisions import APART, OverrideError, read_overrides
-from compiler.trace.records import AnyRecord, Asked, Run, Settings
+from compiler.trace.records import AnyRecord, Asked, Run, Settings, Warned
 from viewers.panes import decision_bar, settings
 from viewers.panes.view import Facts
 from viewers.plain import plain
@@ -38,6 +38,9 @@ class Deciding(Driving):
         if any(isinstance(record, Run) for record in records):
             self._compare()
         await super().arrived(records)
+        warned = [one for one in records if isinstance(one, Warned) and one.asked]
+        if warned and self.view.driven:
+            self.say(f"✗ {plain(warned[-1].message)}")
 
     def _show_overrides(self) -> None:
         self.view.overrides = self.overruled.wanted

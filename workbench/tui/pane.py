@@ -234,17 +234,20 @@ class PaneView(Widget, can_focus=True):
             self.refresh()
             return
         width = self.size.width
-        stale = [y for y in range(height) if self._painted[y] != self._line(y)]
+        common = self._common()
+        stale = [y for y in range(height) if self._painted[y] != self._line(y, common)]
         if stale:
             self.refresh(*(Region(0, y, width, 1) for y in stale))
 
-    def _line(self, y: int) -> tuple[object, ...]:
+    def _common(self) -> tuple[object, ...]:
+        """What the paint of every line depends on."""
+        return (self.inner_width, self.theme.name, self.active)
+
+    def _line(self, y: int, common: tuple[object, ...]) -> tuple[object, ...]:
         """All that the paint of a line depends on."""
-        common = (self.inner_width, self.theme.name)
         if y == 0:
             content = self.content
-            title = (self.number, content.name, content.subject, content.right)
-            return (*common, self.active, *title)
+            return (*common, self.number, content.name, content.subject, content.right)
         if y % self.spacing:
             return common
         index = self.top + y // self.spacing - 1
@@ -256,7 +259,7 @@ class PaneView(Widget, can_focus=True):
         if len(self._painted) != self.size.height:
             self._painted = [()] * self.size.height
         if y < len(self._painted):
-            self._painted[y] = self._line(y)
+            self._painted[y] = self._line(y, self._common())
         rule: list[Segment] = []
         if self.rule:
             lit = self.active and y == 0

@@ -213,4 +213,7 @@ class Reading(Regions):
         waiting = self.view.track.waiting(self.view.track.count)
         if waiting is None:
             return "running"
-        return "finished" if waiting.kind == "end" else "waiting"
+        if waiting.kind != "end":
+            return "waiting"
+        run = self._run_of(self.recording, self.view.track.run)
+        return "finished" if run.failure is None else "failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -66,13 +67,23 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
-def recall(model: str) -> Remembered:
-    """What is remembered of a model's file; nothing where there is nothing that can be read."""
-    with contextlib.suppress(OSError, CacheRefused, msgspec.DecodeError):
+def recall(model: str) -> tuple[Remembered, str]:
+    """What is remembered of a model's file; where that cannot be used, nothing, and why."""
+    try:
         file = _file(model)
-        if file.stat().st_size <= MOST_BYTES:
-            return _checked(msgspec.json.decode(file.read_bytes(), type=Remembered))
-    return Remembered()
+        found = os.lstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise CacheRefused(f"{file} is no file of yours")
+        if found.st_size > MOST_BYTES:
+            raise CacheRefused(f"{file} is too large")
+        return _checked(msgspec.json.decode(file.read_bytes(), type=Remembered)), ""
+    except FileNotFoundError:
+        return Remembered(), ""
+    except OSError as error:
+        return Remembered(), f"{error.filename}: {error.strerror}"
+    except (CacheRefused, msgspec.DecodeError) as error:
+        words = str(error) if isinstance(error, CacheRefused) else f"{file} is damaged"
+        return Remembered(), words
 
 
 def remember(model: str, state: Remembered) -> None:

@@ -232,6 +232,8 @@ class Child:
         else:
             self._selector.unregister(key.fd)
             os.close(key.fd)
+            if key.data == self._read_status and not self._status:
+                self._kill_unguarded()  # or a process of the user's holds the other pipes open
 
     def _write_commands(self) -> None:
         """As much as the pipe takes; the rest when it is writable again."""
@@ -288,8 +290,12 @@ class Child:
                 process.kill()
                 process.wait()
             break
-        if not self._status and self._worker:
-            # The guardian itself was killed; what it watched has to go without it.
+        if not self._status:
+            self._kill_unguarded()
+
+    def _kill_unguarded(self) -> None:
+        """The guardian itself was killed; what it watched has to go without it."""
+        if self._worker:
             with contextlib.suppress(OSError):
                 os.killpg(self._worker, signal.SIGKILL)
             kill_marked(self._mark)

@@ -30,7 +30,7 @@ from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.finished_run import FinishedRun
-from workbench.worker.forget import forget_compiled
+from workbench.worker.forget import beside_what_is_compiled, forget_compiled
 from workbench.worker.inputs import InputSet
 from workbench.worker.load import Loaded, form_of
 from workbench.worker.notes import WorkerRecorder
@@ -236,7 +236,7 @@ class Driven:
                     fullgraph=settings.fullgraph,
                     dynamic=settings.dynamic,
                 )
-                torch._dynamo.reset_code_state()  # sizes of another run must not count as seen
+                beside_what_is_compiled()
                 for inputs in loaded.sets:
                     prepare(made[engine], inputs, settings.grad)()
         return made

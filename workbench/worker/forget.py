@@ -11,12 +11,22 @@ import os
 import sys
 
 import torch
+from torch._dynamo import convert_frame
 
 from compiler.control.recorder import Recorder
 
 _VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 _given = os.environ.get(_VARIABLE, "")
 """The recording's own folder, before the user's file could choose another."""
+
+
+def beside_what_is_compiled() -> None:
+    """The next compile of a model counts as the first, next to what was compiled before it.
+
+    Sizes that were met do not count as seen, and ids begin again: overrides hold those of compiles.
+    """
+    torch._dynamo.reset_code_state()
+    convert_frame.FRAME_COMPILE_COUNTER.clear()
 
 
 def forget_compiled(recorder: Recorder) -> None:

@@ -23,6 +23,7 @@ from compiler.trace.records import (
     Settings,
     Start,
     Status,
+    Warned,
 )
 from compiler.trace.writer import TraceWriter
 from workbench.worker.exits import flush_output, leave, watch_os_exit
@@ -51,6 +52,10 @@ def record(pipes: Pipes) -> NoReturn:
     job = msgspec.json.decode(line, type=Job)
     stream = RecordStream(pipes.trace, pipes.records)
     writer = TraceWriter(stream, started=job.started)
+    aside = TraceWriter(stream.stream, started=job.started)
+    stream.on_lost = lambda words: aside.emit(
+        Warned(message=f"{words}: it ends here, what follows is on the screen only", asked=True)
+    )
     settings = job.exact_settings()
     faulthandler.enable(pipes.faults)
     faulthandler.register(DUMP_SIGNAL, pipes.faults, all_threads=True)

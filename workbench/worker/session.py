@@ -15,6 +15,7 @@ from workbench.worker.backends import register
 from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
+from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
@@ -147,12 +148,12 @@ class Session:
 
     def _compile_side_by_side(self, done: list[EngineCalls]) -> None:
         """Both engines' code at once, for timing: what they compiled before was dropped between
-        them. Sizes that the first one met must not count as seen for the second."""
+        them."""
         torch._dynamo.reset()
         limit = 2 * torch._dynamo.config.recompile_limit
         with torch._dynamo.config.patch(recompile_limit=limit):
             for one in done:
-                torch._dynamo.reset_code_state()
+                beside_what_is_compiled()
                 one.compile_again()
 
 

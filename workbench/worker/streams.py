@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 
 class RecordStream:
@@ -16,6 +17,8 @@ class RecordStream:
     def __init__(self, trace: int, pipe: int) -> None:
         self.lost = ""
         """What kept records out of the trace file; "" for nothing."""
+        self.on_lost: Callable[[str], None] = lambda words: None
+        """Told of it at once."""
         self._trace = trace
         self._pipe = pipe
         self._process = os.getpid()
@@ -29,6 +32,7 @@ class RecordStream:
             except OSError as error:
                 self.lost = f"the trace could not be written: {error.strerror}"
                 self._trace = -1
+                self.on_lost(self.lost)
         self.stream(line)
 
     def stream(self, line: bytes) -> None:

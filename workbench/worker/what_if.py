@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch._dynamo import convert_frame
 
 from compiler.control.recorder import Recorder
 from compiler.measure.engine_graphs import engine_graphs
@@ -164,8 +163,6 @@ def _compile_again(run: FinishedRun) -> Model:
     Raises `NotAlone` where it became other code than the run recorded.
     """
     assert run.compile_again is not None
-    # Ids of decisions hold those of compiles: they are counted as they were in the run.
-    convert_frame.FRAME_COMPILE_COUNTER.clear()
     with inductor_graphs() as of_inductor, engine_graphs() as of_engine:
         models = run.compile_again()
     run.kept[GRAPHS] = _named(run, [*of_inductor, *of_engine])

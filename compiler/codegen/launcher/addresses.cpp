@@ -16,6 +16,7 @@ struct PythonCalls {
   PyObject* (*error_occurred)();
   void (*clear_error)();
   void (*set_error)(PyObject*, const char*);
+  PyObject* (*format_error)(PyObject*, const char*, ...);
   PyObject* (*vectorcall)(PyObject*, PyObject* const*, unsigned long, PyObject*);
   PyObject* (*attribute)(PyObject*, const char*);
   void (*increase)(PyObject*);

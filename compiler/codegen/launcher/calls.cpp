@@ -90,8 +90,15 @@ static PyObject* answer(const Result& r, PyObject* const* arguments, const Tenso
   return found;
 }
 
-static PyObject* refuse(int code) {
-  if (code == INDEX_OUT_OF_RANGE)
+static PyObject* refuse(int code, const long* found) {
+  int words = code >> 4 & 15, dimension = code >> 8;
+  if ((code & 15) == INDEX_OUT_OF_RANGE && (words == OF_INDEX || words == OF_GATHER))
+    python.format_error(words == OF_INDEX ? objects.index_error : objects.runtime_error,
+                        "index %ld is out of bounds for dimension %d with size %ld", found[0],
+                        dimension, found[1]);
+  else if ((code & 15) == INDEX_OUT_OF_RANGE && words == OF_TARGET)
+    python.format_error(objects.index_error, "Target %ld is out of bounds.", found[0]);
+  else if ((code & 15) == INDEX_OUT_OF_RANGE)
     python.set_error(objects.index_error, "index out of range in self");
   else if (code == DIVISION_BY_ZERO)
     python.set_error(objects.runtime_error, "ZeroDivisionError");
@@ -100,7 +107,9 @@ static PyObject* refuse(int code) {
   return 0;
 }
 
-static int run(const Segment* s, void** tensors, const long* numbers, const long* shapes) {
+// `found`: the index and the size of an index out of range.
+static int run(const Segment* s, void** tensors, const long* numbers, const long* shapes,
+               long* found) {
   long bytes = shapes[0];
   char* pooled = bytes > ON_STACK ? pool_take(bytes) : 0;
   if (bytes > ON_STACK && !pooled) return -1;
@@ -113,6 +122,7 @@ static int run(const Segment* s, void** tensors, const long* numbers, const long
   } else {
     code = s->run(tensors, numbers, arena);
   }
+  if (code) found[0] = ((long*)arena)[0], found[1] = ((long*)arena)[1];
   if (pooled) pool_give(pooled);
   return code;
 }
@@ -127,17 +137,18 @@ static PyObject* perform(const Segment* s, PyObject* const* arguments, void** te
   }
   Tensor* made = (Tensor*)__builtin_alloca((s->outputs + 1) * sizeof(Tensor));
   int count = 0, code = 0;
+  long found[2] = {0, 0};
   for (; count < s->outputs; count++) {
     const Output& output = s->output[count];
     void** data = tensors + s->tensors + count;
     if (!(made[count] = allocate(output, shapes + output.shape, data))) break;
   }
-  if (count == s->outputs) code = run(s, tensors, numbers, shapes);
+  if (count == s->outputs) code = run(s, tensors, numbers, shapes, found);
   PyObject* answers = 0;
   if (count < s->outputs || code < 0) {
     python.set_error(objects.memory_error, "no memory for the results of a compiled graph");
   } else if (code) {
-    refuse(code);
+    refuse(code, found);
   } else if ((answers = (as_list ? python.new_list : python.new_tuple)(s->results))) {
     for (int i = 0; i < s->results; i++) {
       PyObject* item = answer(s->result[i], arguments, made, shapes);

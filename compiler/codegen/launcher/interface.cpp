@@ -2,8 +2,15 @@
 // to read than the kernels cost to compile.
 struct PyObject;
 
-// Codes that a kernel puts into its `error`.
-enum { DIVISION_BY_ZERO = 1, INDEX_OUT_OF_RANGE = 2 };
+// What a kernel puts into the low bits of its `error`; of an index the next ones say in whose words,
+// those above them the dimension. Index and size follow, and stand in the arena when `run` is over.
+enum { DIVISION_BY_ZERO = 1, INDEX_OUT_OF_RANGE = 2, OF_INDEX = 1, OF_GATHER = 2, OF_TARGET = 3 };
+static inline int ended(const int* error, char* arena) {
+  if (!*error) return 0;
+  ((long*)arena)[0] = ((const long*)error)[1];
+  ((long*)arena)[1] = ((const long*)error)[2];
+  return *error;
+}
 
 // A tensor that a segment allocates. `shape` is where its bytes, sizes and strides stand in `shapes`.
 struct Output { int dtype, rank, shape; };

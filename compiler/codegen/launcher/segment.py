@@ -179,7 +179,7 @@ def _run(segment: SegmentFunction) -> list[str]:
         f"// {segment.name}: {words}",
         f"static int {segment.name}_run(void* const* t, const long* n, char* arena) {{",
         *_symbols(segment),
-        "  int error = 0;",
+        "  alignas(8) int error[8] = {0};",
     ]
     if any(call.workspace_bytes != 0 for call in segment.calls):
         lines.append(f"  char* const workspace = arena + {c_expression(segment.arena_bytes)};")
@@ -191,9 +191,9 @@ def _run(segment: SegmentFunction) -> list[str]:
             sizes = ", ".join(c_expression(size) for size in call.sizes)
             lines.append(f"    const long s[] = {{{sizes}}};")
         workspace = "workspace" if call.workspace_bytes != 0 else "0"
-        lines.append(f"    {call.function}(p, {'s' if call.sizes else '0'}, {workspace}, &error);")
+        lines.append(f"    {call.function}(p, {'s' if call.sizes else '0'}, {workspace}, error);")
         lines.append("  }")
-    return [*lines, "  return error;", "}"]
+    return [*lines, "  return ended(error, arena);", "}"]
 
 
 def _symbols(segment: SegmentFunction) -> list[str]:

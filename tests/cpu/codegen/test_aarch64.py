@@ -94,7 +94,7 @@ def emulated(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], fol
         assert isinstance(step, Nest)
         name, code = made.kernels[step.name]
         pointers = ", ".join(f"memory_{one}" for one in code.pointers)
-        calls.append(f"{{ void* p[] = {{{pointers}}}; {name}(p, 0, workspace, &error); }}")
+        calls.append(f"{{ void* p[] = {{{pointers}}}; {name}(p, 0, workspace, error); }}")
     (output,) = program.graph.outputs
     assert isinstance(output, Operand)
     lines = [
@@ -103,11 +103,11 @@ def emulated(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], fol
         ALONE,
         *(f"alignas(64) static char memory_{name}[{size}];" for name, size in sizes.items()),
         "int main() {",
-        "int error = 0;",
+        "alignas(8) int error[8] = {0};",
         *(f"fread(memory_{name}, 1, {sizes[name]}, stdin);" for name in arguments),
         *calls,
         f"fwrite(memory_{output.value}, 1, {sizes[output.value]}, stdout);",
-        "return error;",
+        "return *error;",
         "}",
     ]
     source, binary = folder / "unit.cpp", folder / "unit"

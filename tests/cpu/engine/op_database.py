@@ -138,6 +138,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    os.environ.setdefault("TCW_STRICT", "1")
     names = set(filter(None, arguments.ops.split(",")))
     part, parts = map(int, arguments.part.split("/"))
     chosen = [op for op in operations() if not names or op.name in names or full_name(op) in names]

@@ -110,9 +110,36 @@ def test_indices_out_of_range() -> None:
     function = compiled(lambda x, index: x[index] * 2)
     x = torch.randn(8)
     for wrong in (8, -9):
-        with pytest.raises(IndexError, match="out of range"):
+        with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for dimension 0"):
             function(x, torch.tensor([0, wrong]))
     torch.testing.assert_close(function(x, torch.tensor([1, -8])), x[[1, 0]] * 2)
+
+
+OUT_OF_RANGE: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
+    "gather": lambda x, i: x.gather(1, i[None]),
+    "scatter": lambda x, i: x.scatter(1, i[None], x[:1, :2]),
+    "scatter a number": lambda x, i: x.scatter(0, i[None], 1.0),
+    "scatter add": lambda x, i: x.scatter_add(0, i[None], x),
+    "index add": lambda x, i: x.index_add(0, i, x[:2]),
+    "index select": lambda x, i: x.index_select(0, i),
+    "rows": lambda x, i: x[i],
+    "columns": lambda x, i: x[:, i],
+    "both": lambda x, i: x[i % 4, i],
+    "index put": lambda x, i: x.index_put((i,), x[:2]),
+    "embedding": lambda x, i: torch.nn.functional.embedding(i, x),
+    "cross entropy": lambda x, i: torch.nn.functional.cross_entropy(x[:2], i),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_indices_out_of_range_are_refused_as_by_eager(name: str) -> None:
+    model = OUT_OF_RANGE[name]
+    x, wrong = torch.randn(4, 3), torch.tensor([0, 7])
+    with pytest.raises((IndexError, RuntimeError)) as eager:
+        model(x, wrong)
+    with pytest.raises((IndexError, RuntimeError)) as ours:
+        compiled(model)(x, wrong)
+    assert (ours.type, str(ours.value)) == (eager.type, str(eager.value))
 
 
 @pytest.mark.parametrize(

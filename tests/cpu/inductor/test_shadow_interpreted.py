@@ -14,9 +14,7 @@ import torch
 
 from compiler.inductor.shadow.kernels import kernel_sources
 from tests.cpu.inductor import interpreted
-from tests.cpu.inductor.predictions import Prediction, own_cache, predicted, train
-
-pytestmark = pytest.mark.usefixtures(own_cache.__name__)
+from tests.cpu.inductor.predictions import Prediction, predicted, train
 
 
 def run(prediction: Prediction, wrapper: int, inputs: list[Any], folder: Path) -> list[Any]:

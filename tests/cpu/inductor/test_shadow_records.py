@@ -14,9 +14,7 @@ from compiler import pipeline
 from compiler.control.recorder import Recorder
 from compiler.trace.records import Settings
 from compiler.trace.writer import TraceWriter
-from tests.cpu.inductor.predictions import own_cache, train
-
-pytestmark = pytest.mark.usefixtures(own_cache.__name__)
+from tests.cpu.inductor.predictions import train
 
 ARCH = "sm_90"
 TIMED = ("phase", "progress", "frame-start", "frame-end", "source", "cache-lookup")

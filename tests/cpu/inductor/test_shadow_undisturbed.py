@@ -21,9 +21,7 @@ from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow.architectures import ARCHITECTURES
 from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import _registry
-from tests.cpu.inductor.predictions import own_cache, predicted
-
-pytestmark = pytest.mark.usefixtures(own_cache.__name__)
+from tests.cpu.inductor.predictions import predicted
 
 
 def training_with_two_batches() -> None:

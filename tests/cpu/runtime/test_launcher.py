@@ -159,9 +159,16 @@ def test_anything_else_runs_the_graph_as_it_is(store: Store) -> None:
     assert call([None, torch.randn(8)]) == ["otherwise"]
 
 
+OUTSIDE = "((long*)error)[1] = -9; ((long*)error)[2] = 5;"
+WORDS = "index -9 is out of bounds for dimension 3 with size 5"
+
+
 def test_errors_of_kernels(store: Store, path: str) -> None:
     for body, kind, words in (
         ("*error = 2;", IndexError, "index out of range"),
+        (f"{OUTSIDE} *error = 2 | 1 << 4 | 3 << 8;", IndexError, WORDS),
+        (f"{OUTSIDE} *error = 2 | 2 << 4 | 3 << 8;", RuntimeError, WORDS),
+        (f"{OUTSIDE} *error = 2 | 3 << 4;", IndexError, "Target -9 is out of bounds"),
         ("*error = 1;", RuntimeError, "ZeroDivisionError"),
         ("*error = 77;", RuntimeError, "error"),
     ):

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from compiler.trace.records import Asked, Settings
+from compiler.trace.records.session import Engine
 from tests.cpu.step.terminal import ROOT, needs_tmux, terminal
-from tests.cpu.worker.driven import written
+from tests.cpu.worker.driven import person, written
 from viewers.recording import Recording
 from workbench.tui.overruled import to_toml
+from workbench.worker.client import record
 
 SMALL = (
     ("model = GPT()", "model = GPT(width=16, heads=2, vocabulary=32, context=8)"),
@@ -94,6 +97,18 @@ def test_a_fusion_is_refused_another_vetoed_measured_saved_and_replayed(
     runs = Recording.open(trace).runs
     assert written(runs[3]) != written(runs[2])
     assert written(replay(model, overrides, folder, cold)) == written(runs[3]) == written(runs[1])
+
+
+@pytest.mark.parametrize("engine", ["tcw", pytest.param("inductor", marks=pytest.mark.long)])
+def test_stepping_through_a_training_step_gives_the_same_kernels(engine: Engine, gpt: Path) -> None:
+    settings = Settings(file=str(gpt), engine=engine, grad="train", until="codegen")
+    alone = Recording()
+    record(settings, trace=None, on_record=lambda one: alone.feed([one]))
+    with person(settings) as one:
+        one.until_end("decision")
+    assert any("/backward" in name for name in written(alone))
+    assert one.all(Asked)
+    assert written(Recording(one.records).runs[1]) == written(alone)
 
 
 def replay(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from msgspec import structs
 
 from compiler.control.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
 from compiler.trace.records import (
+    AnyRecord,
     Asked,
     CallEnd,
     Decided,
@@ -26,13 +30,15 @@ from compiler.trace.records import (
     Run,
     Settings,
     StageStart,
+    Start,
     Step,
     Waiting,
 )
 from compiler.trace.records.session import Engine
 from tests.cpu.worker.driven import MODEL, Person, person, written
+from tests.cpu.worker.test_kill import parent_of
 from viewers.recording import Recording
-from workbench.worker.client import record
+from workbench.worker.client import Driver, record
 
 ENGINES: tuple[Engine, ...] = ("inductor", "tcw")
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -84,11 +90,14 @@ def drive(one: Person) -> None:
     one.send(Rerun(settings=one.settings, because="undo", wait=True))
     assert one.waits().kind == "start"
     one.until_end("decision")
-    for mode in ("stage", "graph"):
-        one.send(Rerun(settings=one.settings, wait=True))
-        one.waits()
-        one.until_end(mode)  # type: ignore[arg-type]
     one.send(Rerun(settings=one.settings, wait=True))
+    one.waits()
+    one.until_end("stage")
+    quick = structs.replace(one.settings, until="codegen")
+    one.send(Rerun(settings=quick, wait=True))
+    one.waits()
+    one.until_end("graph")
+    one.send(Rerun(settings=quick, wait=True))
     one.waits()
     one.goes("frame")
     one.goes("over")
@@ -309,6 +318,64 @@ def test_a_worker_that_died_is_started_again_for_the_next_run(tmp_path: Path) ->
     recording = Recording(one.records)
     assert list(recording.runs) == [1, 2, 3]
     assert recording.runs[3].all(Graph)
+
+
+def test_killed_while_it_waits_it_goes_on_with_another_run(file: Path, tmp_path: Path) -> None:
+    """The worker, then the guardian that watches it: the state is told, and nothing is left."""
+    settings = Settings(file=str(file), engine="tcw", until="capture")
+    with person(settings, tmp_path / "run.tcw") as one:
+        one.goes("instruction")
+        for number, victim in enumerate((lambda pid: pid, parent_of), 2):
+            os.kill(victim(one.all(Start)[-1].pid), signal.SIGKILL)
+            dead = one.waits()
+            assert dead.kind == "end"
+            assert "the worker is gone: crashed" in dead.why
+            one.send(Rerun(settings=settings, wait=True))
+            assert one.waits().kind == "start"
+            assert one.all(Run)[-1].number == number
+        assert one.goes().kind == "end"
+    assert one.driver.end is not None
+    assert one.driver.end.status == "ok"
+
+
+@engines
+def test_a_run_goes_on_to_the_very_decision_that_it_overrules(engine: Engine, file: Path) -> None:
+    settings = Settings(file=str(file), engine=engine, until="fusion")
+    with person(settings) as one:
+        one.until_end()
+        id = vetoed(one)
+        again = structs.replace(settings, overrides={id: "apart"})
+        until = Breakpoint(number=0, kind="decision", id=id)
+        one.send(Rerun(settings=again, compare_with=1, measure=False, until=until))
+        waiting = one.waits()
+        assert (waiting.kind, waiting.why) == ("decision", "run to cursor")
+        told = one.records[-2]
+        assert isinstance(told, Decided | FusionPair)
+        assert told.id == id
+        assert one.goes().kind == "end"
+        answers = [decided for decided in one.all(Decided) if decided.id == id]
+        assert answers[-1].choice == "apart"
+        assert any(decided.overridden for decided in answers)
+
+
+def test_a_first_run_that_does_not_wait(file: Path) -> None:
+    """As a recorded trace is run again."""
+    settings = Settings(file=str(file), engine="tcw", until="capture")
+    found: queue.SimpleQueue[AnyRecord] = queue.SimpleQueue()
+    first = Rerun(settings=settings, because="dynamic on")
+    driver = Driver.start(settings, None, found.put, first=first)
+    kinds: list[str] = []
+    runs: list[Run] = []
+    while "end" not in kinds:
+        record = found.get(timeout=240)
+        if isinstance(record, Waiting):
+            kinds.append(record.kind)
+        elif isinstance(record, Run):
+            runs.append(record)
+    driver.stop()
+    assert driver.join(30)
+    assert kinds == ["end"]
+    assert [(run.number, run.because, run.compared_with) for run in runs] == [(1, "dynamic on", 0)]
 
 
 SCRIPT = """

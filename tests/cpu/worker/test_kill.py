@@ -103,7 +103,12 @@ def kill_front_end_at(file: Path, moment: float) -> None:
     trace.unlink(missing_ok=True)
     process = subprocess.Popen(
         [sys.executable, "-c", FRONT_END, str(file), str(trace)],
-        env={**os.environ, MARK: mark, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **os.environ,
+            MARK: mark,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "TMPDIR": str(file.parent),  # nobody is left to empty its caches
+        },
     )
     wait_for(lambda: trace.exists() and trace.stat().st_size > 0)
     time.sleep(moment)
@@ -145,6 +150,24 @@ def test_worker_killed(file: Path, moment: float) -> None:
 @pytest.mark.parametrize("moment", moments(2, seed=2))
 def test_guardian_killed(file: Path, moment: float) -> None:
     kill_worker_at(file, moment, guardian=True)
+
+
+def test_guardian_killed_beside_a_process_of_the_users(tmp_path: Path) -> None:
+    """It holds the worker's output open, and would be waited for."""
+    file = tmp_path / "model.py"
+    file.write_text(
+        "import os, signal, subprocess, time\n"
+        "subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\n"
+        "time.sleep(1000)\n"
+    )
+    os.environ[MARK] = mark = uuid.uuid4().hex
+    try:
+        end = record(Settings(file=str(file), until="capture"), trace=None, on_record=print)
+    finally:
+        del os.environ[MARK]
+    assert end.status == "crashed"
+    assert_gone(mark)
 
 
 @pytest.mark.parametrize("moment", moments(3, seed=3))

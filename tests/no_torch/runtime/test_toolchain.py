@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from compiler.codegen.cpp.isa import AVX2
 from compiler.runtime.build import BuildFailed, build
-from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler
+from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, instruction_set
 
 
 def script(path: Path, text: str) -> str:
@@ -49,6 +50,8 @@ def test_clang_where_there_is_no_gcc(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     found = find_compiler()
     assert isinstance(found, Compiler)
     assert found.is_clang
+    assert not instruction_set(found, AVX2).builtins
+    assert instruction_set(Compiler(("g++",), "g++ 12"), AVX2) is AVX2
 
 
 def test_a_compiler_that_only_fails(tmp_path: Path) -> None:

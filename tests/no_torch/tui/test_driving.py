@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.control.commands import Go, Pause, SetBreakpoints, Stop
-from compiler.trace.records import Resumed
+from compiler.trace.records import Resumed, Warned
 from tests.no_torch.tui.conftest import Drive
 from tests.no_torch.tui.driven import FUSE
 
@@ -146,6 +146,34 @@ async def test_a_breakpoint_on_a_pair_is_on_that_very_pair(
         assert "decision fuse amax + exp" in driver.lines()[-1]
         await driver.choose("break at fusion decisions")
         assert [one.id for one in driver.bench.view.breakpoints] == [FUSE, ""]
+
+
+async def test_what_the_recording_lacks_is_said_at_once(drive: Drive) -> None:
+    async with drive() as driver:
+        lost = "the trace could not be written: No space left on device"
+        driver.driver.write([Warned(message=lost, asked=True)])
+        await driver.until(lambda: lost in driver.lines()[-1])
+
+
+async def test_a_terminal_that_becomes_tiny_and_large_again(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("d")
+        before = driver.text()
+        await driver.pilot.resize_terminal(20, 5)
+        await driver.settle()
+        assert driver.cells() == [20] * 5
+        await driver.press("s", "tab", "j", "B", "O", "question_mark", "escape", "colon", "escape")
+        assert driver.cells() == [20] * 5
+        await driver.pilot.resize_terminal(120, 40)
+        await driver.settle()
+        assert driver.cells() == [120] * 40
+    async with drive() as driver:
+        await driver.press("d")
+        await driver.pilot.resize_terminal(20, 5)
+        await driver.settle()
+        await driver.pilot.resize_terminal(120, 40)
+        await driver.settle()
+        assert driver.text() == before
 
 
 async def test_run_to_cursor(drive: Drive) -> None:

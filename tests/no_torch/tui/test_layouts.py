@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -83,6 +84,17 @@ async def test_it_is_remembered_by_model(open_trace: Open, block_file: Path) -> 
         assert reader.bench.look.name == "dark"
 
 
+async def test_what_cannot_be_remembered_is_said(drive: Drive, tmp_path: Path) -> None:
+    async with drive() as driver:
+        await driver.choose("break at graph break")
+        await driver.press("q")
+    (file,) = (tmp_path / "cache" / "tcw" / "workbench").iterdir()
+    file.write_bytes(b"{broken")
+    async with drive() as driver:
+        assert driver.bench.view.breakpoints == ()
+        assert "as for a new file" in driver.lines()[-1]
+
+
 async def test_breakpoints_are_remembered_for_the_next_drive(drive: Drive) -> None:
     async with drive() as driver:
         await driver.choose("break at graph break")
@@ -101,14 +113,24 @@ def test_the_file_is_private_and_damage_is_forgotten(
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert remembered.recall("model.py").theme == "light"
-    assert remembered.recall("other.py") == remembered.Remembered()
+    nothing = remembered.Remembered()
+    assert remembered.recall("model.py")[0].theme == "light"
+    assert remembered.recall("other.py") == (nothing, "")
     file.write_bytes(b'{"theme":"light","own":{"source":{"columns":[[["nothing",1,0]]]}},"new":1}')
-    assert remembered.recall("model.py") == remembered.Remembered(theme="light")
+    assert remembered.recall("model.py") == (remembered.Remembered(theme="light"), "")
     file.write_bytes(b"{broken")
-    assert remembered.recall("model.py") == remembered.Remembered()
+    assert remembered.recall("model.py") == (nothing, f"{file} is damaged")
+    owner = os.geteuid()
+    with monkeypatch.context() as context:
+        context.setattr(remembered.os, "geteuid", lambda: owner + 1)
+        found, why = remembered.recall("model.py")
+        assert found == nothing
+        assert "belongs to user" in why
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    assert remembered.recall("model.py") == (nothing, f"{file} is no file of yours")
     folder.chmod(0o777)
-    assert remembered.recall("model.py") == remembered.Remembered()
+    assert "open to others" in remembered.recall("model.py")[1]
 
 
 async def test_a_picture_of_the_screen(open_trace: Open, block_file: Path, tmp_path: Path) -> None:

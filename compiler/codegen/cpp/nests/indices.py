@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from compiler.codegen.cpp.nests.code import Scope
-from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE
+from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS
 from compiler.loops.expressions import IndexTerm
 from compiler.loops.sizes import c_expression
+
+OUT_OF_RANGE = """\
+__attribute__((noinline, cold)) long out_of_range(long index, long size, int code, int* error) {
+    int none = 0;
+    if (__atomic_compare_exchange_n(error, &none, code, false, 0, 0)) {
+        ((long*)error)[1] = index;
+        ((long*)error)[2] = size;
+    }
+    return 0;
+}"""
 
 
 def checked_index(scope: Scope, text: str, term: IndexTerm) -> str:
@@ -15,36 +25,46 @@ def checked_index(scope: Scope, text: str, term: IndexTerm) -> str:
         text = scope.lanes.select_lanes(
             text, scope.lanes.constant(0, "int64"), scope.count, "int64"
         )
-    if term.wraps:
-        _need(scope, "wrapped")
-        text = f"wrapped({text}, {size})"
     if term.checked:
-        _need(scope, "checked")
-        text = f"checked({text}, {size}, error)"
+        code = INDEX_OUT_OF_RANGE | SAYS[term.says] << 4 | term.dim << 8
+        function = "wrapped_checked" if term.wraps else "checked"
+        _need_checked(scope, function, term.wraps)
+        return f"{function}({text}, {size}, {code}, error)"
+    if term.wraps:
+        _need_wrapped(scope)
+        return f"wrapped({text}, {size})"
     return text
 
 
-def _need(scope: Scope, function: str) -> None:
+def _need_wrapped(scope: Scope) -> None:
+    kind = scope.lanes.type("int64")
+    text = (
+        f"INLINE {kind} wrapped({kind} index, long size) {{\n"
+        "    return index < 0 ? index + size : index;\n}"
+    )
+    scope.lanes.need(f"wrapped({kind})", lambda: text)
+
+
+def _need_checked(scope: Scope, function: str, wraps: bool) -> None:
     lanes = scope.lanes
     kind = lanes.type("int64")
-    if function == "wrapped":
+    lanes.need("out_of_range", lambda: OUT_OF_RANGE)
+    at = "at" if wraps else "index"
+    head = f"INLINE {kind} {function}({kind} index, long size, int code, int* error) {{\n"
+    if wraps:
+        head += f"    const {kind} at = index < 0 ? index + size : index;\n"
+    if lanes.count == 1:
         text = (
-            f"INLINE {kind} wrapped({kind} index, long size) {{\n"
-            "    return index < 0 ? index + size : index;\n}"
-        )
-    elif lanes.count == 1:
-        text = (
-            "INLINE long checked(long index, long size, int* error) {\n"
-            "    if ((unsigned long)index < (unsigned long)size) return index;\n"
-            f"    *error = {INDEX_OUT_OF_RANGE};\n    return 0;\n}}"
+            f"{head}    if ((unsigned long){at} < (unsigned long)size) return {at};\n"
+            "    return out_of_range(index, size, code, error);\n}"
         )
     else:
         text = (
-            f"INLINE {kind} checked({kind} index, long size, int* error) {{\n"
-            f"    const {kind} outside = (index < 0) | (index >= size);\n"
+            f"{head}    const {kind} outside = ({at} < 0) | ({at} >= size);\n"
             "    long some = 0;\n"
             f"    for (int lane = 0; lane < {lanes.count}; lane++) some |= outside[lane];\n"
-            f"    if (some) *error = {INDEX_OUT_OF_RANGE};\n"
-            "    return outside ? 0 : index;\n}"
+            f"    if (some) for (int lane = 0; lane < {lanes.count}; lane++)\n"
+            "        if (outside[lane]) out_of_range(index[lane], size, code, error);\n"
+            f"    return outside ? 0 : {at};\n}}"
         )
     lanes.need(f"{function}({kind})", lambda: text)

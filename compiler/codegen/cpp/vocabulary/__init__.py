@@ -30,6 +30,6 @@ Files: `types` names and literals · `values` constants, iota · `memory`, `stri
 
 from compiler.codegen.cpp.vocabulary.lanes import Lanes, Vocabulary
 from compiler.codegen.cpp.vocabulary.operators import NAMES
-from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE
+from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, SAYS
 
-__all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "NAMES", "Lanes", "Vocabulary"]
+__all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "NAMES", "SAYS", "Lanes", "Vocabulary"]

@@ -35,7 +35,10 @@ UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned
 SIGNED = {1: "signed char", 2: "short", 4: "int", 8: "long"}
 
 DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE = 1, 2
-"""What a kernel stores in `*error`; the launcher raises "ZeroDivisionError", or IndexError."""
+"""What a kernel stores in the low four bits of `*error`, which the launcher raises. Of an index the
+next four say in whose words (`SAYS`), those above them the dimension; index and size are the second
+and the third number of eight bytes there."""
+SAYS = {"": 0, "index": 1, "gather": 2, "target": 3}
 
 INFINITY = {"float32": "__builtin_inff()", "float64": "__builtin_inf()"}
 NAN = {"float32": '__builtin_nanf("")', "float64": '__builtin_nan("")'}
