@@ -15,10 +15,9 @@ import click
 
 from compiler.trace.reader import TraceDecoder, TraceError
 from workbench.cli.files import existing_file
-from workbench.cli.options import questions_option
+from workbench.cli.options import ascii_option, questions_option
 
 HEAD_BYTES = 1 << 16
-ASCII_HELP = "Draw with ASCII alone: for fonts without our glyphs, or with wide ones."
 
 
 @click.command(name="open", help=__doc__)
@@ -27,7 +26,7 @@ ASCII_HELP = "Draw with ASCII alone: for fonts without our glyphs, or with wide 
     "--predict", is_flag=True, help="Guess each fusion before it is shown; a score ends it."
 )
 @questions_option
-@click.option("--ascii", "ascii_only", is_flag=True, help=ASCII_HELP)
+@ascii_option
 def command(file: Path, predict: bool, questions: int, ascii_only: bool) -> int:
     check(file)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:

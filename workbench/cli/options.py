@@ -98,6 +98,13 @@ _MACHINE: tuple[Callable[[Any], Any], ...] = (
 )
 
 
+ascii_option = click.option(
+    "--ascii",
+    "ascii_only",
+    is_flag=True,
+    help="Draw with ASCII alone: for fonts without our glyphs, or with wide ones.",
+)
+
 questions_option = click.option(
     "--questions",
     type=click.IntRange(min=0),

@@ -26,9 +26,9 @@ from compiler.control.breakpoints import BreakpointError, parse
 from compiler.control.commands import Breakpoint
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
-from workbench.cli.open import ASCII_HELP
 from workbench.cli.options import (
     FileCommand,
+    ascii_option,
     machine_options,
     model_options,
     questions_option,
@@ -49,7 +49,7 @@ from workbench.cli.options import (
 )
 @click.option("--predict", is_flag=True, help="Guess each fusion before it is shown.")
 @questions_option
-@click.option("--ascii", "ascii_only", is_flag=True, help=ASCII_HELP)
+@ascii_option
 @machine_options
 @click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
 @click.pass_context
