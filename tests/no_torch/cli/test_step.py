@@ -22,8 +22,8 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, 
 
     given: list[tuple[Any, ...]] = []
 
-    def run_live(*arguments: Any) -> int:
-        given.append(arguments)
+    def run_live(*arguments: Any, **more: Any) -> int:
+        given.append((*arguments, more))
         return 0
 
     module = ModuleType("workbench.tui.app")
@@ -45,10 +45,12 @@ def test_options_become_settings_and_breakpoints(
     )
     code = main(
         ["step", "model.py", "--engine", "tcw", "--train", "--override", "mine.toml", "--predict",
-         "--break", "4", "--break", "first-rejection", "--trace", "run.tcw", "--", "--width", "8"]
+         "--break", "4", "--break", "first-rejection", "--trace", "run.tcw", "--questions", "7", "--ascii",
+         "--", "--width", "8"]
     )  # fmt: skip
     assert code == codes.OK
-    ((settings, trace, predict, breakpoints),) = started
+    ((settings, trace, predict, breakpoints, more),) = started
+    assert more == {"questions": 7, "ascii_only": True}
     assert settings == Settings(
         file=str(tmp_path / "model.py"),
         engine="tcw",
