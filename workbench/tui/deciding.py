@@ -232,6 +232,10 @@ class Deciding(Driving):
             self.say(f"{plain(toggle.because)} is how this run was made")
             return
         wanted = structs.replace(toggle.settings, overrides=dict(self.overruled.wanted))
+        waiting = self.view.waiting
+        if waiting is not None and waiting.kind == "start":  # nothing to compare it with
+            self.send(Rerun(settings=wanted, because=toggle.because, wait=True))
+            return
         self.rerun_with(wanted, now, toggle.because)
 
     # The file

@@ -97,7 +97,17 @@ class Driving(Scrubbing):
             self.brings = self.view.ref
         if waiting.decision:
             self.view.pair = waiting.decision
+        if waiting.kind == "event":
+            self._look_at_event(waiting)
         self.turn_to(self._belonged)
+
+    def _look_at_event(self, waiting: Waiting) -> None:
+        """Have the panes of breaks and recompiles speak of the one that it waits at."""
+        view, place = self.view, waiting.location
+        here = refs.source(place.file, place.line) if place is not None else ""
+        sites = [number for number, one in enumerate(view.summary.breaks) if one.place.ref == here]
+        view.site = sites[-1] if sites else view.site
+        view.cause = max(0, len(view.summary.recompiles) - 1)
 
     def _light(self, waiting: Waiting) -> None:
         """Select the node that a decision is about."""

@@ -11,6 +11,7 @@ import pytest
 
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
+from viewers.teaching.predict import QUESTIONS
 from workbench.cli import codes
 from workbench.cli.main import main
 
@@ -22,8 +23,9 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, 
 
     given: list[tuple[Any, ...]] = []
 
-    def run_live(*arguments: Any, **more: Any) -> int:
-        given.append((*arguments, more))
+    def run_live(*arguments: Any, questions: int) -> int:
+        assert questions == QUESTIONS
+        given.append(arguments)
         return 0
 
     module = ModuleType("workbench.tui.app")
@@ -45,12 +47,10 @@ def test_options_become_settings_and_breakpoints(
     )
     code = main(
         ["step", "model.py", "--engine", "tcw", "--train", "--override", "mine.toml", "--predict",
-         "--break", "4", "--break", "first-rejection", "--trace", "run.tcw", "--questions", "7", "--ascii",
-         "--", "--width", "8"]
+         "--break", "4", "--break", "first-rejection", "--trace", "run.tcw", "--", "--width", "8"]
     )  # fmt: skip
     assert code == codes.OK
-    ((settings, trace, predict, breakpoints, more),) = started
-    assert more == {"questions": 7, "ascii_only": True}
+    ((settings, trace, predict, breakpoints),) = started
     assert settings == Settings(
         file=str(tmp_path / "model.py"),
         engine="tcw",
