@@ -23,8 +23,8 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, 
 
     given: list[tuple[Any, ...]] = []
 
-    def run_live(*arguments: Any, questions: int) -> int:
-        assert questions == QUESTIONS
+    def run_live(*arguments: Any, questions: int, ascii_only: bool) -> int:
+        assert (questions, ascii_only) == (QUESTIONS, False)
         given.append(arguments)
         return 0
 
