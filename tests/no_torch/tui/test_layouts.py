@@ -149,8 +149,9 @@ async def test_a_picture_of_the_screen(open_trace: Open, block_file: Path, tmp_p
 
 
 async def test_settings_compile_again_and_compare(drive: Drive) -> None:
+    """Once there is something to compare with."""
     async with drive() as driver:
-        await driver.press("comma")
+        await driver.press("c", "comma")
         assert "● inductor" in driver.text()
         pane = driver.pane("settings")
         row = next(i for i, row in enumerate(pane.rows) if "max-autotune" in row.text)
