@@ -107,10 +107,11 @@ def _checks(first: list[SchedulerNode], second: list[SchedulerNode]) -> Line:
     spans: list[Span] = []
     one, other = (max((n.domain for n in side), key=len, default=()) for side in (first, second))
     if one and other:
-        shown = " × ".join(str(size) for size in one)
-        same = one == other
-        words = f"same domain {shown}" if same else "different domains"
-        spans += [_tick(same), text(f"{words}   ")]
+        shown, beside = (" × ".join(str(size) for size in domain) for domain in (one, other))
+        if one == other:
+            spans += [_tick(True), text(f"same domain {shown}   ")]
+        else:  # whether that keeps them apart is for the engine's rule to say
+            spans += [("· ", "dim"), text(f"domains {shown} and {beside}   ")]
     shared = _shared(first, second)
     spans += [_tick(bool(shared)), ("shared data   " if shared else "no shared data   ", "text")]
     devices = {node.device for node in (*first, *second)}

@@ -19,6 +19,7 @@ from compiler.trace.records import AnyRecord, Engine, Run, Settings
 from compiler.trace.writer import TraceWriter
 from workbench.worker.backends import alone, register
 from workbench.worker.finished_run import FinishedRun
+from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import InputSet
 from workbench.worker.notes import NOT_KEPT
 from workbench.worker.runs import Model, prepare
@@ -69,7 +70,7 @@ def finished(
             engine: Engine = "tcw" if chosen.engine == "tcw" else "inductor"
             backend = alone(chosen, engine)
             made = torch.compile(copy.deepcopy(model), backend=backend, dynamic=chosen.dynamic)
-            torch._dynamo.reset_code_state()
+            beside_what_is_compiled()
             for one in inputs:
                 prepare(made, one, chosen.grad)()
         return {engine: made}
