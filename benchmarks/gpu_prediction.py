@@ -1,11 +1,11 @@
 """Is the predicted GPU code what a GPU compiles? Needs a GPU; run from the project's root.
 
-    python benchmarks/gpu_prediction.py [NAME …]
+    python benchmarks/gpu_prediction.py [--diff] [NAME …]
 
 Each sample model is recorded twice: on the CPU with `--device cuda --arch sm_NN`, with all GPUs
-hidden, and on the GPU that is there. The kernels of the same graph are compared in order: the same
-source, apart from what names the device, or else what differs. Exits with 1 where a graph that
-holds no attention differs.
+hidden, and on the GPU that is there. A kernel counts as the same where the other recording of its
+graph has one with the same source, apart from what names the device; `--diff` shows the others.
+Exits with 1 where any kernel has no counterpart.
 """
 
 from __future__ import annotations
