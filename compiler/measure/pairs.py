@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from compiler.measure.speed import Side, in_rounds, spread
-from compiler.trace.records import TimedVersion
+from compiler.trace.records import Timed
 
 SECONDS = 2.0
 """Of one pair."""
@@ -18,8 +18,8 @@ PAIRS = 600
 class Paired:
     """Seconds."""
 
-    before: TimedVersion
-    after: TimedVersion
+    before: Timed
+    after: Timed
     difference: float
     """Median of after - before, round by round."""
     noise: float
@@ -51,8 +51,6 @@ def all_in_turn(
     )
 
 
-def _version(seconds: list[float]) -> TimedVersion:
+def _version(seconds: list[float]) -> Timed:
     middle = median(seconds)
-    return TimedVersion(
-        median=middle, spread=max(3 * spread(seconds), 0.01 * middle), runs=len(seconds)
-    )
+    return Timed(median=middle, spread=max(3 * spread(seconds), 0.01 * middle), runs=len(seconds))

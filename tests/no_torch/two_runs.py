@@ -20,7 +20,7 @@ from compiler.trace.records import (
     Speed,
     Start,
     Text,
-    TimedVersion,
+    Timed,
     WhatIf,
 )
 from compiler.trace.writer import text_hash
@@ -75,8 +75,8 @@ def whatif() -> WhatIf:
         graph="0/0/forward",
         base_kernels=("k4",),
         run_kernels=("k4",),
-        before=TimedVersion(median=135.04e-6, spread=1.35e-6, runs=600),
-        after=TimedVersion(median=120.76e-6, spread=1.21e-6, runs=600),
+        before=Timed(median=135.04e-6, spread=1.35e-6, runs=600),
+        after=Timed(median=120.76e-6, spread=1.21e-6, runs=600),
         difference=-14.28e-6,
         noise=1.35e-6,
         pairs=600,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Progress, TimedVersion
+from compiler.trace.records import Progress, Timed
 from viewers.panes.rows import (
     BLANK,
     Content,
@@ -179,7 +179,7 @@ def _bars(measured: Measured, subject: str, width: int) -> list[Row]:
     ]
 
 
-def _bar(name: str, version: TimedVersion, most: float, room: int, unit: str, role: Role) -> Row:
+def _bar(name: str, version: Timed, most: float, room: int, unit: str, role: Role) -> Row:
     cells = max(1, round(room * version.median / most)) if most else 1
     figures = f"{in_unit(version.median, unit)} {unit} ±{in_unit(version.spread, unit)}"
     return Row(

@@ -58,7 +58,6 @@ from compiler.trace.records.live import (
     Resumed,
     Run,
     StageStart,
-    TimedVersion,
     Waiting,
     WhatIf,
 )
@@ -69,6 +68,23 @@ from compiler.trace.records.measure import (
     RandomOperation,
     SetSpeed,
     Speed,
+    Timed,
+)
+from compiler.trace.records.profile import (
+    Account,
+    AccountLine,
+    Bandwidth,
+    CallProfile,
+    CallTimeline,
+    Ceilings,
+    CompiledStep,
+    EagerOperation,
+    KernelPrecision,
+    ModeRow,
+    Moment,
+    OutputPrecision,
+    Region,
+    Trial,
 )
 from compiler.trace.records.session import (
     Argument,
@@ -140,23 +156,41 @@ AnyRecord = (
     | Refused
     | Note
     | WhatIf
+    | Account
+    | CallProfile
+    | CallTimeline
+    | Ceilings
+    | CompiledStep
+    | EagerOperation
+    | KernelPrecision
+    | ModeRow
+    | Region
+    | Trial
 )
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Account",
+    "AccountLine",
     "Advice",
     "AnyRecord",
     "Argument",
     "Asked",
+    "Bandwidth",
     "Buffer",
     "Bytecode",
     "CacheLookup",
     "CallEnd",
+    "CallProfile",
     "CallStart",
+    "CallTimeline",
+    "Ceilings",
+    "CompiledStep",
     "Crossing",
     "Decided",
     "DynamicSize",
     "EagerFallback",
+    "EagerOperation",
     "End",
     "Engine",
     "EnginePart",
@@ -180,9 +214,12 @@ __all__ = [
     "Kernel",
     "KernelBinary",
     "KernelLine",
+    "KernelPrecision",
     "Location",
     "Lowered",
     "MemoryPlan",
+    "ModeRow",
+    "Moment",
     "NewGuard",
     "Node",
     "Note",
@@ -190,6 +227,7 @@ __all__ = [
     "Output",
     "OutputCapped",
     "OutputError",
+    "OutputPrecision",
     "Part",
     "Partition",
     "PassChange",
@@ -199,6 +237,7 @@ __all__ = [
     "Recompile",
     "Record",
     "Refused",
+    "Region",
     "Resumed",
     "Run",
     "SavedValue",
@@ -217,7 +256,8 @@ __all__ = [
     "TensorMeta",
     "Text",
     "TextHash",
-    "TimedVersion",
+    "Timed",
+    "Trial",
     "Waiting",
     "Warned",
     "WhatIf",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from compiler.trace.records.base import Location, Part, Record, TextHash
+from compiler.trace.records.measure import Timed
 from compiler.trace.records.session import Settings, Stage
 
 
@@ -128,15 +129,6 @@ class Note(Record):
     run: int = 0
 
 
-class TimedVersion(Part):
-    """One of two versions, timed in turn with the other. Seconds."""
-
-    median: float
-    spread: float
-    """max(3 MAD, 1%) of the median."""
-    runs: int
-
-
 class WhatIf(Record):
     """Two runs compared by measurement, kernel by kernel or as a whole."""
 
@@ -150,8 +142,8 @@ class WhatIf(Record):
     base_kernels: tuple[str, ...] = ()
     """Kernel ids of the base run that do this work; several where the other run fused them."""
     run_kernels: tuple[str, ...] = ()
-    before: TimedVersion | None = None
-    after: TimedVersion | None = None
+    before: Timed | None = None
+    after: Timed | None = None
     difference: float = 0.0
     """Median of the paired differences, after - before, seconds; below 0 the new one is faster."""
     noise: float = 0.0

@@ -5,6 +5,15 @@ from __future__ import annotations
 from compiler.trace.records.base import Location, Part, Record
 
 
+class Timed(Part):
+    """Seconds of something that ran several times."""
+
+    median: float
+    spread: float
+    """max(3 MAD, 1%) of the median."""
+    runs: int
+
+
 class SetSpeed(Part):
     """One input set."""
 

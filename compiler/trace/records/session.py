@@ -40,6 +40,14 @@ class Settings(Part):
     """`sm_80`, `sm_90`, `sm_100`: the GPU to predict code for, with `device="cuda"`."""
     cached: bool = False
     """Use torch's own caches; else the recording compiles into empty ones of its own."""
+    profile: bool = False
+    """After the calls, take one of them apart, kernel by kernel."""
+    verify: bool = False
+    """Compare each kernel with the same operations in float64."""
+    profiled_call: int = 1
+    """Which call, from 1."""
+    rounds: int = 30
+    """Rounds of a profile, at most."""
     timeout: float | None = None
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ from compiler.trace.records import (
     Start,
     Step,
     Text,
-    TimedVersion,
+    Timed,
     Waiting,
     WhatIf,
 )
@@ -229,7 +229,7 @@ def compiler(driver: FakeDriver, command: AnyCommand) -> list[AnyRecord]:
         ]  # fmt: skip
         return [*before, run, *compile_records(), *decided, waiting("end", "run", 1)]
     if isinstance(command, Measure):
-        timed = TimedVersion(median=1.2e-3, spread=1e-5, runs=50)
+        timed = Timed(median=1.2e-3, spread=1e-5, runs=50)
         return [WhatIf(base=command.base, run=command.run, scope="call", before=timed, after=timed)]
     return []
 

@@ -11,7 +11,7 @@ from compiler.trace.records import (
     Kernel,
     Run,
     Start,
-    TimedVersion,
+    Timed,
     WhatIf,
 )
 from tests.block_trace import block_trace
@@ -172,8 +172,8 @@ def test_a_whole_call_beside_the_kernel() -> None:
         base=1,
         run=2,
         scope="call",
-        before=TimedVersion(median=6.16e-3, spread=0.1e-3, runs=60),
-        after=TimedVersion(median=6.15e-3, spread=0.1e-3, runs=60),
+        before=Timed(median=6.16e-3, spread=0.1e-3, runs=60),
+        after=Timed(median=6.15e-3, spread=0.1e-3, runs=60),
         difference=-0.01e-3,
         noise=0.1e-3,
         pairs=60,

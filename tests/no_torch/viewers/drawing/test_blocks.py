@@ -10,7 +10,7 @@ from compiler.trace.records import (
     Graph,
     Node,
     SchedulerNode,
-    TimedVersion,
+    Timed,
     WhatIf,
 )
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -157,7 +157,7 @@ def test_the_node_pane_of_a_node_and_of_nothing(block: View) -> None:
 
 def test_the_time_of_a_group_is_that_of_its_kernel_alone(block_records: list[AnyRecord]) -> None:
     """Where two runs were compared; a time that several kernels share is none of theirs."""
-    timed = TimedVersion(median=0.0001579, spread=0.0000011, runs=100)
+    timed = Timed(median=0.0001579, spread=0.0000011, runs=100)
     for kernels, said in (
         (("k4",), " time     158 µs  ±1.10 µs, k4 alone"),
         (("k4", "k6"), " time     not measured"),

@@ -1,0 +1,269 @@
+"""One call taken apart: what each step of the compiled code took, and what the eager call did.
+
+All times are seconds, read in the real call, in rounds that alternate the two sides. `phase` is
+"" outside of training. What is derived (shares of the roofline, causes) is the viewers' work.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler.trace.records.base import Location, Part, Record, TensorMeta, TextHash
+from compiler.trace.records.measure import Timed
+
+CallPhase = Literal["", "forward", "backward", "step"]
+
+
+class Bandwidth(Part):
+    """What a copy of this working set reached."""
+
+    bytes: int
+    """Read and written together."""
+    per_second: float
+    """Bytes, read and written together."""
+
+
+class Ceilings(Record):
+    """What this machine can do at most, measured by us once and kept in our cache."""
+
+    device: str
+    """`AMD EPYC 9B14`, `NVIDIA H200`."""
+    kind: Literal["cpu", "cuda"]
+    threads: int
+    bandwidth: tuple[Bandwidth, ...]
+    """From sets that fit the innermost cache to sets that fit none, ascending."""
+    rates: dict[str, float]
+    """dtype as `TensorMeta.dtype` has it -> FLOP/s of a large matrix product."""
+    measured: float
+    """Unix time."""
+    kept: bool = False
+    """It was measured by an earlier recording on this machine."""
+
+
+class EagerOperation(Record):
+    """One ATen operation of the eager call."""
+
+    id: str
+    """`e17`: counts through the trace."""
+    call: int
+    operation: str
+    """`aten.addmm.default`."""
+    phase: CallPhase = ""
+    arguments: str = ""
+    """As they read in a call, tensors as `f32[4, 128]`: `f32[512, 64], None, dim=-1`."""
+    inputs: tuple[TensorMeta, ...] = ()
+    outputs: tuple[TensorMeta, ...] = ()
+    time: Timed | None = None
+    """On a GPU that of its kernels, by the device's own clock."""
+    host: Timed | None = None
+    """Host time, where it is not the same."""
+    launches: int = 0
+    """Kernels on a GPU; on a CPU 1, and 0 of an operation that touches no memory (a view)."""
+    kernels: tuple[str, ...] = ()
+    """The GPU's names of those."""
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    flops: int | None = None
+    location: Location | None = None
+    """The user's line; in a backward that of the forward operation."""
+    stack: tuple[Location, ...] = ()
+    """Outermost first; only where it holds more than `location`."""
+    module: str = ""
+    """Path of the module it ran in: `layers.0.attention`."""
+    part: Literal["model", "loss", "gradients", "optimizer"] = "model"
+    """`loss`: made by tcw, so that there is a backward; `gradients`: adding them to parameters."""
+
+
+class CompiledStep(Record):
+    """One step of the compiled call: a kernel, a call into ATen, or what lies between graphs."""
+
+    id: str
+    """`s12`: counts through the trace."""
+    call: int
+    kind: Literal["kernel", "aten", "eager"]
+    """`eager`: an operation that ran outside of all graphs: between breaks, a loss, gradients."""
+    name: str
+    """The generated function, `extern_kernels.addmm`, or the ATen operation."""
+    phase: CallPhase = ""
+    graph: str = ""
+    """`0/0/forward`; "" of an eager one."""
+    index: int = 0
+    """Its place in its graph's code, from 0."""
+    kernel: str = ""
+    """Id of its `Kernel` record."""
+    time: Timed | None = None
+    host: Timed | None = None
+    launches: int = 1
+    kernels: tuple[str, ...] = ()
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    flops: int | None = None
+    part: Literal["model", "loss", "gradients", "optimizer"] = "model"
+
+
+class Region(Record):
+    """Compiled steps and the eager operations that they replaced: the smallest sets of both that
+    share no line of one module with another region."""
+
+    id: str
+    """`r3`: counts through the trace."""
+    call: int
+    label: str
+    """Words: `softmax`, `add + layer norm`."""
+    phase: CallPhase = ""
+    steps: tuple[str, ...] = ()
+    """Ids of `CompiledStep`; empty where the compiled code does nothing of the kind."""
+    operations: tuple[str, ...] = ()
+    """Ids of `EagerOperation`; empty where this exists only under capture."""
+    locations: tuple[Location, ...] = ()
+    """User lines, distinct, in file order."""
+    modules: tuple[str, ...] = ()
+    eager: Timed | None = None
+    compiled: Timed | None = None
+    difference: float = 0.0
+    """Median over the rounds of compiled - eager; below 0 compiling won."""
+    noise: float = 0.0
+    """max(3 MAD of those differences, 1% of eager): a difference inside it is none."""
+
+
+class AccountLine(Part):
+    """A summand of a call's time."""
+
+    name: str
+    """`kernels`, `aten`, `wrapper` (the code that calls them), `guards`, `dispatch` (AOTAutograd's
+    and Dynamo's wrappers, autograd), `eager` (outside of all graphs); of a GPU also `idle`."""
+    time: Timed
+    what: str = ""
+    """What it is, for a person: `14 loops`, `checks of 120 guards`."""
+
+
+class Account(Record):
+    """Where the time of one side's call goes. The lines are measured apart from the whole."""
+
+    side: Literal["eager", "compiled"]
+    call: int
+    measured: Timed
+    """The plain call, with nothing of ours in it."""
+    lines: tuple[AccountLine, ...]
+    remainder: float
+    """measured - sum of the lines: what they do not explain; below 0 they say too much."""
+    phase: CallPhase = ""
+    """"" is the whole call; in training there is one of each phase, too."""
+
+
+class CallProfile(Record):
+    """The head of one profiled call: its regions, steps, operations and accounts came before."""
+
+    call: int
+    what: str
+    """`forward`, `forward + backward`, `forward + backward + step`."""
+    device: str
+    eager: Timed
+    compiled: Timed
+    speedup: float
+    """Median over the rounds of eager/compiled."""
+    noise: float
+    """max(3 MAD of the ratios / their median, 1%)."""
+    rounds: int
+    clock: Literal["host", "device"] = "host"
+    compiled_again: int = 0
+    """Graphs that were compiled while the clock ran: then the times say nothing."""
+    eager_peak_bytes: int | None = None
+    """The most that one call adds to what is allocated."""
+    compiled_peak_bytes: int | None = None
+    eager_saved_bytes: int | None = None
+    """What autograd keeps from forward to backward, beyond parameters and inputs."""
+    compiled_saved_bytes: int | None = None
+    unmeasured: str = ""
+    """What could not be measured, and why."""
+
+
+class Moment(Part):
+    """One step or operation of one round."""
+
+    of: str
+    """Id of a `CompiledStep` or an `EagerOperation`."""
+    start: float
+    """Seconds since the call began."""
+    seconds: float
+
+
+class CallTimeline(Record):
+    """One round, in order, for export to trace viewers."""
+
+    call: int
+    side: Literal["eager", "compiled"]
+    seconds: float
+    moments: tuple[Moment, ...]
+
+
+class OutputPrecision(Part):
+    """One result of a kernel against float64, relative to the largest value of the result."""
+
+    node: str
+    """The node of the lowered graph."""
+    error: float
+    eager_error: float
+    """What eager's own operations err by on the same inputs."""
+    bound: float
+    """What is let pass; an error above it is wrong."""
+    note: str = ""
+    """`nan in compiled only`, …"""
+
+
+class KernelPrecision(Record):
+    """A kernel's results against the same operations in float64, from the inputs that the kernel
+    really had: errors of earlier kernels are none of its own."""
+
+    graph: str
+    kernel: str
+    """Id of its `Kernel` record."""
+    call: int
+    outputs: tuple[OutputPrecision, ...] = ()
+    within: bool | None = None
+    """None where it was not compared."""
+    reason: str = ""
+    """Why not."""
+    repro: TextHash = ""
+    """A file that runs this kernel's graph alone and shows the error, where `within` is False."""
+
+
+class ModeRow(Record):
+    """One way to run the model, measured against eager in a process of its own."""
+
+    name: str
+    """`eager`, `inductor`, `inductor reduce-overhead`, `tcw`, …"""
+    engine: str = ""
+    mode: str = ""
+    eager: Timed | None = None
+    """Of the same rounds."""
+    time: Timed | None = None
+    speedup: float = 1.0
+    noise: float = 0.0
+    compile_seconds: float = 0.0
+    """Wall, of the first call beyond its run time, from empty caches."""
+    compile_cpu_seconds: float | None = None
+    peak_bytes: int | None = None
+    pays_after: int | None = None
+    """Calls after which compiling has paid for itself; None: never, or inside the noise."""
+    reason: str = ""
+    """Why there are no figures."""
+
+
+class Trial(Record):
+    """Something that was suggested, and tried."""
+
+    id: str
+    """`override tcw/0/0/forward/fuse/exp+sum = no`, `mode reduce-overhead`, …"""
+    words: str
+    options: tuple[str, ...] = ()
+    """Command line options that ask for it; empty where it needs a change of the source."""
+    before: Timed | None = None
+    after: Timed | None = None
+    difference: float = 0.0
+    noise: float = 0.0
+    kept: bool = False
+    equal: bool | None = None
+    """Whether outputs are the same within `assert_close`'s defaults."""
+    reason: str = ""
+    """Why it was not kept, or not measured."""
