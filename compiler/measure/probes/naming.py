@@ -55,5 +55,5 @@ def _places(kernel: Kernel) -> tuple[int, ...]:
 
 
 def _common(name: str) -> str:
-    """What the spellings of one ATen call have in common: `aten.mm` of `torch.ops.aten.mm.default`."""
+    """What all spellings of an ATen call share: `aten.mm` of `torch.ops.aten.mm.default`."""
     return name.removeprefix("torch.ops.").removesuffix(".default")
