@@ -23,6 +23,8 @@ class GraphStep:
     """How many steps before it have this name."""
     text: str = ""
     """The line of the wrapper that makes the call."""
+    within: str = ""
+    """The function of a subgraph that makes it (`true_graph_0`); "" of the graph's own code."""
 
 
 See = Callable[[GraphStep, Mapping[str, Any]], None]
