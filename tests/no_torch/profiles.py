@@ -8,9 +8,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.trace.records import (Advice, AnyRecord, Argument, CallEnd, CallStart, Crossing, Decided, FailedGuard, FrameEnd, FrameStart, Graph, GraphBreak, KernelBinary, KernelPrecision, Location, Lowered, ModeRow, Node, OutputPrecision, Partition, Recompile, SavedValue, Settings, Text, Trial,)
+from compiler.trace.records import (
+    Advice,
+    AnyRecord,
+    Argument,
+    CallEnd,
+    CallStart,
+    Crossing,
+    Decided,
+    FailedGuard,
+    FrameEnd,
+    FrameStart,
+    Graph,
+    GraphBreak,
+    KernelBinary,
+    KernelPrecision,
+    Location,
+    Lowered,
+    ModeRow,
+    Node,
+    OutputPrecision,
+    Partition,
+    Recompile,
+    SavedValue,
+    Settings,
+    Text,
+    Trial,
+)
 from compiler.trace.writer import text_hash
-from tests.no_torch.profile_building import (Call, FILE, GRAPH, LOWERED, X, at, attention_node, captured, ceilings, mask_nodes, meta, timed,)
+from tests.no_torch.profile_building import (
+    FILE,
+    GRAPH,
+    LOWERED,
+    Call,
+    X,
+    at,
+    attention_node,
+    captured,
+    ceilings,
+    mask_nodes,
+    meta,
+    timed,
+)
 
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
 
