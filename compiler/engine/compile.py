@@ -20,6 +20,7 @@ from compiler.engine.graph_facts import comments, constants, devices, donated, o
 from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
+from compiler.engine.step_buffers import graph_buffers
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
@@ -111,7 +112,8 @@ def _compiled(
             lines = comments(module) if recorder is not None else {}
             ask = asking(gate, graph)
             code = unit(planned, fusion.program, Vocabulary(isa), lines, ask)
-            artifact = assemble(planned, fusion.program, code.kernels, code.code, isa)
+            buffers = graph_buffers(fusion.program, planned, code.kernels)
+            artifact = assemble(planned, fusion.program, code.kernels, code.code, isa, buffers)
         records.generated(planned, code, artifact)
         goes_on("build")
         return artifact

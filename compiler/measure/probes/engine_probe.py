@@ -21,8 +21,10 @@ from compiler.measure.engine_graphs import EngineGraph
 from compiler.measure.kernels import NotAlone
 from compiler.measure.probes.clock import Clock
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
-from compiler.measure.probes.engine_unit import Readings, clocked, kernel_sites
-from compiler.measure.probes.graph_probe import GraphStep
+from compiler.measure.probes.engine_memory import GraphMemory
+from compiler.measure.probes.engine_observer import EngineObserver
+from compiler.measure.probes.engine_unit import KernelSite, Readings, clocked, kernel_sites
+from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import run_wrapper
@@ -46,6 +48,8 @@ class EngineProbe:
         self._artifact = graph.compiled.artifact
         self._steps = _Steps(self._artifact)
         self.steps = tuple(self._steps.all)
+        self.memory = GraphMemory(self._artifact.extra, len(self.steps))
+        """Which buffers each step reads and writes, and which nodes lie in them."""
         self._unit: _ClockedUnit | None = None
         self._timed: Callable[[list[Any]], Any] | None = None
         self._stamps: list[int] = []
@@ -83,6 +87,47 @@ class EngineProbe:
             clock.add(base, start, max(0, end - start - clocks))
             for key, begun, ns in calls:
                 clock.add(key, begun, ns)
+            return answers
+
+        with self._compiled.replaced(run):
+            yield
+
+    @contextmanager
+    def observing(self, see: See, before: See | None = None) -> Iterator[None]:
+        """See `GraphProbe`. The tensors are those buffers that the step reads or writes.
+
+        `before` is called before each step with what it reads. After a step, what it overwrote
+        (`memory.steps[step.index].ends`) is not there: only `before` shows it. What either raises
+        ends the observing, and is raised when the graph has run. Raises `NotAlone`.
+        """
+        segments = self._segments()
+        steps, unit, artifact = self._steps, self._unit, self._artifact
+        sites = list(zip(steps.kernels, steps.sites, strict=True))
+        observer = EngineObserver(self.memory, self.steps, sites, see, before)
+        if artifact.entry:
+            observed = segments[artifact.entry]
+        else:
+            calls = iter(steps.calls)
+            text = surrounded(
+                artifact.wrapper,
+                steps.operations,
+                lambda statement: _observed(next(calls), statement),
+                steps.layouts,
+            )
+            names = {"_starts": observer.starts, "_ended": observer.ended}
+            observed = self._wrapper(text, {**segments, **names})
+
+        def run(arguments: list[Any]) -> Any:
+            observer.begin()
+            if unit is not None:
+                unit.readings.observe(observer.callback)
+            try:
+                answers = observed(arguments)
+            finally:
+                if unit is not None:
+                    unit.readings.observe(None)
+            if observer.failed is not None:
+                raise observer.failed
             return answers
 
         with self._compiled.replaced(run):
@@ -130,6 +175,8 @@ class _Steps:
         self.layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
         self._seen: dict[str, int] = {}
         sites = kernel_sites(artifact.unit)
+        self.sites: list[KernelSite] = []
+        """Of each call of a kernel."""
         for run in [artifact.entry] if artifact.entry else self._runs(artifact):
             if isinstance(run, Statement):
                 self.calls.append(len(self.all))
@@ -138,6 +185,7 @@ class _Steps:
             for site in sites:
                 if site.segment == run:
                     self.kernels.append(len(self.all))
+                    self.sites.append(site)
                     self._add("kernel", site.function, site.text)
 
     def _runs(self, artifact: Artifact) -> Iterator[Statement | str]:
@@ -174,6 +222,14 @@ class _ClockedUnit:
         except (BuildFailed, OSError) as error:
             raise NotAlone(f"its unit could not be built with clocks: {error}") from error
         self.readings = Readings(handle, count)
+
+
+def _observed(index: int, statement: Statement) -> tuple[str, str]:
+    """What is said before and after a call into ATen."""
+    before = ", ".join(f"{name!r}: {name}" for name in statement.reads)
+    names = dict.fromkeys((*statement.reads, *statement.makes))
+    after = ", ".join(f"{name!r}: {name}" for name in names)
+    return f"_starts({index}, {{{before}}})", f"_ended({index}, {{{after}}})"
 
 
 def _cost_of_stamps() -> tuple[int, int]:
