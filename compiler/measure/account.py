@@ -36,9 +36,7 @@ def summed(parts: Iterable[Rounds], rounds: int) -> list[float]:
 
 def less(whole: Rounds, *parts: Rounds) -> list[float]:
     """What the parts leave of the whole, round by round; nothing below 0."""
-    return [
-        max(0.0, one - sum(part[number] for part in parts)) for number, one in enumerate(whole)
-    ]
+    return [max(0.0, one - sum(part[number] for part in parts)) for number, one in enumerate(whole)]
 
 
 def difference(eager: Rounds, compiled: Rounds) -> tuple[float, float]:

@@ -198,9 +198,7 @@ class _Units:
         self, where: tuple[str, Unit], lowered: dict[object, str], eager: dict[object, str]
     ) -> None:
         ours, theirs = _by_name(lowered), _by_name(eager)
-        equal = {
-            name for name, found in theirs.items() if len(ours.get(name, ())) == len(found)
-        }
+        equal = {name for name, found in theirs.items() if len(ours.get(name, ())) == len(found)}
         every = equal == theirs.keys()
         # one kind of operation for the whole call, more than once compiled: copies of it
         if every:
@@ -265,9 +263,7 @@ def _by_name(found: dict[object, str]) -> dict[str, list[object]]:
 
 def label(origins: Origins, group: Grouped) -> str:
     """A region in words: the calls of the user's program that are in it."""
-    refs = dict.fromkeys(
-        ref for placed in group.steps for ref in sorted(placed.computes.captured)
-    )
+    refs = dict.fromkeys(ref for placed in group.steps for ref in sorted(placed.computes.captured))
     order = {ref: place for place, ref in enumerate(origins.nodes)}
     words = [
         (order[ref], plain_word(word(origins.nodes[ref].target)))
