@@ -11,7 +11,7 @@ from compiler.control.stops import in_words
 from compiler.trace import refs
 from compiler.trace.records import Asked, Waiting
 from viewers.panes.answered import decision_of
-from viewers.panes.rows import Content, Row, empty, pad, text
+from viewers.panes.rows import Content, Line, Row, empty, pad, text
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.words import plural
@@ -61,8 +61,8 @@ def content(view: View, width: int) -> Content:
             width, why, "b sets one on the line, node or decision under the cursor; : has all kinds"
         )
     on = sum(one.enabled for one in view.breakpoints)
-    right = ((f"{on} on", "dim"),) if view.breakpoints else ()
-    return Content("breakpoints", plural(len(view.breakpoints), "breakpoint"), right, rows)  # type: ignore[arg-type]
+    right: Line = ((f"{on} of {len(view.breakpoints)} on", "dim"),) if view.breakpoints else ()
+    return Content("breakpoints", "", right, rows)
 
 
 def _row(view: View, one: Breakpoint) -> Row:

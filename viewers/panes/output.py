@@ -24,8 +24,9 @@ def content(view: View, width: int) -> Content:
             open_stream = ""
     capped = view.recording.all(OutputCapped)
     if not lines:
-        ended = view.recording.end is not None
-        words = "the program printed nothing" if ended else "nothing printed yet"
+        words = "nothing printed yet" if view.live else "nothing was printed before it was cut off"
+        if view.recording.end is not None:
+            words = "the program printed nothing"
         return Content("output", rows=empty(width, words))
 
     def make(index: int) -> Row:

@@ -173,6 +173,8 @@ def _cut(view: View, call: Call) -> list[Row]:
         if count > 1
         else "One forward pass is one graph"
     )
+    if not count and any(piece.status == "open" for piece in pieces):
+        headline = "No graph is captured yet" if view.live else "No graph had been captured"
     rows = [Row(body=((" ", "text"), (headline, "strong")), heading=True), BLANK]
     most = max((piece.ops for piece in pieces), default=1) or 1
     label = max((len(_label(piece)) for piece in pieces), default=8)
@@ -189,7 +191,10 @@ def _label(piece: Piece) -> str:
 def _bar(piece: Piece, most: int, label: int) -> Row:
     size = max(1, round(BAR * piece.ops / most)) if piece.ops else 0
     name = _label(piece)
-    facts = f" {plural(piece.ops, 'op')}"
+    if not piece.ops and piece.status == "open":
+        facts = " its capture has not ended"
+    else:
+        facts = f" {plural(piece.ops, 'op')}"
     if piece.guards or piece.status != "open":
         facts += f" · {plural(piece.guards, 'guard')}"
     if piece.status not in ("compiled", "open"):

@@ -81,8 +81,9 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
 
 def _stages(view: View, piece: Piece) -> list[Row]:
     recording = view.recording
-    stages: list[tuple[str, str]] = [("capture", plural(piece.ops, "op"))]
-    known = piece.guards or piece.status != "open"
+    ended = piece.status != "open"
+    stages = [("capture", plural(piece.ops, "op") if piece.ops or ended else "?")]
+    known = piece.guards or ended
     stages.append(("guards", str(piece.guards) if known else "?"))
     for split in recording.all(Partition):
         if split.compile_id == piece.compile_id:

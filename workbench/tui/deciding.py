@@ -76,9 +76,10 @@ class Deciding(Driving):
 
     def _ask_choice(self, asked: Asked, then: Callable[[Asked, str], None]) -> None:
         """Several other choices: a list to choose from."""
-        rules = {one.choice: f"rule {one.rule} forbids it" for one in asked.forbidden}
+        notes = {asked.default: "the engine's choice"}
+        notes |= {one.choice: f"rule {one.rule} forbids it" for one in asked.forbidden}
         choices = [
-            Choice(f"choice:{choice}", f"{number}  {choice}", rules.get(choice, ""))
+            Choice(f"choice:{choice}", f"{number}  {choice}", notes.get(choice, ""))
             for number, choice in enumerate(asked.choices, start=1)
         ]
 
@@ -86,7 +87,8 @@ class Deciding(Driving):
             if answer:
                 then(asked, answer.removeprefix("choice:"))
 
-        self.app.push_screen(Palette(self.look, choices), chosen)
+        asks = f"{asked.kind} of {asked.id.rpartition('/')[2]}"
+        self.app.push_screen(Palette(self.look, choices, asks), chosen)
 
     def do_accept(self) -> None:
         asked = self.view.asked

@@ -253,7 +253,7 @@ class Driving(Scrubbing):
             if answer:
                 self.break_at(int(answer.removeprefix("break:")))
 
-        self.app.push_screen(Palette(self.look, choices), chosen)
+        self.app.push_screen(Palette(self.look, choices, "break at"), chosen)
 
     def break_at(self, index: int) -> None:
         """A kind of breakpoint by its place in the palette; some ask for a number or a name."""

@@ -76,10 +76,12 @@ class Palette(ModalScreen[str]):
     DEFAULT_CSS = "Palette { align: center top; background: $background 0%; }"
     HEIGHT = 14
 
-    def __init__(self, theme: Theme, choices: Sequence[Choice]) -> None:
+    def __init__(self, theme: Theme, choices: Sequence[Choice], asks: str = "") -> None:
+        """`asks`: what is chosen, where it is not a command."""
         super().__init__()
         self.theme = theme
         self.choices = choices
+        self.asks = plain(asks)
         self.words = ""
         self.index = 0
 
@@ -102,7 +104,10 @@ class Palette(ModalScreen[str]):
     def _fill(self) -> None:
         found = self.found()
         self.index = max(0, min(self.index, len(found) - 1))
-        prompt = Row(body=((" : ", "key"), (plain(self.words), "text"), ("▏", "accent")))
+        prompt = Row(
+            body=((f" {self.asks}: ", "key"), (plain(self.words), "text"), ("▏", "accent")),
+            right=((f"{len(found)} found  ", "dim"),) if len(found) > self.HEIGHT else (),
+        )
         rows: list[tuple[Row, Tint]] = [(prompt, "title"), (BLANK, "title")]
         first = max(0, min(self.index - self.HEIGHT // 2, len(found) - self.HEIGHT))
         for number, choice in enumerate(found[first : first + self.HEIGHT], start=first):

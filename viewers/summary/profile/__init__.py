@@ -1,0 +1,134 @@
+"""What a profile says: rows, causes, accounts, worked out once for text, JSON and the workbench.
+
+Pure functions of a `Recording`. `profile_of` gives the whole; `Profile.index` leads to the records
+by id, `costs_by_ref` to the time beside each source line, node and kernel line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from compiler.trace.records import (
+    Account,
+    CallProfile,
+    Ceilings,
+    KernelPrecision,
+    ModeRow,
+    Region,
+    Trial,
+)
+from viewers.recording import Recording
+from viewers.summary.profile.attribution import Cost, costs_by_ref
+from viewers.summary.profile.causes import Cause, Suggestion, causes_of
+from viewers.summary.profile.index import Index, newest
+from viewers.summary.profile.rows import SORTS, RegionRow, Sort, Standing, ordered, region_rows
+from viewers.summary.profile.verdict import ProfileVerdict, verdict_of
+from viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
+from viewers.summary.profile.work import Work, work_of
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One profiled call of one engine."""
+
+    index: Index
+    engine: str
+    rows: tuple[RegionRow, ...]
+    """All regions, the largest difference first."""
+    causes: tuple[Cause, ...]
+    """What was lost, most seconds first; then what was won."""
+    verdict: ProfileVerdict
+
+    @property
+    def head(self) -> CallProfile:
+        return self.index.head
+
+    @property
+    def accounts(self) -> tuple[Account, ...]:
+        return self.index.accounts
+
+    @property
+    def ceilings(self) -> Ceilings | None:
+        return self.index.ceilings
+
+    @property
+    def precision(self) -> tuple[KernelPrecision, ...]:
+        return tuple(self.index.recording.all(KernelPrecision))
+
+    @property
+    def modes(self) -> tuple[ModeRow, ...]:
+        return tuple(self.index.recording.all(ModeRow))
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return tuple(self.index.recording.all(Trial))
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """What tcw can try, best first, each once."""
+        found = {one.id: one for cause in self.causes for one in cause.suggestions}
+        return tuple(found.values())
+
+    @cached_property
+    def costs(self) -> dict[str, Cost]:
+        """Ref of a source line, a node, a kernel or a line of one -> its time."""
+        return dict(costs_by_ref(self.index))
+
+    def waterfall(self, sort: Sort = "difference") -> Waterfall:
+        return waterfall_of(self.head, self.rows, sort)
+
+    def row_of(self, region: str) -> RegionRow | None:
+        """The row that a region stands in, by the region's id."""
+        found = (row for row in self.rows if any(one.id == region for one in row.regions))
+        return next(found, None)
+
+    def region_of(self, thing: str) -> Region | None:
+        """The region of a step or an operation, by its id."""
+        return self.index.region_of.get(thing)
+
+
+def profile_of(recording: Recording) -> Profile | None:
+    """The last profiled call of a recording of one engine; None where none was profiled."""
+    index = newest(recording)
+    if index is None:
+        return None
+    rows = region_rows(index)
+    causes = causes_of(index, rows)
+    start = recording.start
+    return Profile(
+        index=index,
+        engine=start.settings.engine if start else "",
+        rows=rows,
+        causes=causes,
+        verdict=verdict_of(index.head, causes),
+    )
+
+
+def profiles_of(recording: Recording) -> tuple[Profile, ...]:
+    """One for each engine that was profiled."""
+    parts = recording.engines.values() if recording.engines else (recording,)
+    found = (profile_of(part) for part in parts)
+    return tuple(one for one in found if one is not None)
+
+
+__all__ = [
+    "SORTS",
+    "Cause",
+    "Cost",
+    "Index",
+    "Profile",
+    "ProfileVerdict",
+    "RegionRow",
+    "Sort",
+    "Standing",
+    "Suggestion",
+    "Sums",
+    "Waterfall",
+    "Work",
+    "ordered",
+    "profile_of",
+    "profiles_of",
+    "waterfall_of",
+    "work_of",
+]

@@ -1,0 +1,88 @@
+"""The records of one profiled call, by their ids."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from compiler.trace.provenance import Provenance
+from compiler.trace.records import (
+    Account,
+    CallProfile,
+    CallTimeline,
+    Ceilings,
+    CompiledStep,
+    EagerOperation,
+    Graph,
+    Kernel,
+    Location,
+    Node,
+    Region,
+)
+from viewers.recording import Recording
+
+
+class Index:
+    """One profiled call of one engine. Raises nothing: what is not recorded is empty."""
+
+    def __init__(self, recording: Recording, head: CallProfile) -> None:
+        self.recording = recording
+        self.head = head
+        self.regions = tuple(one for one in recording.all(Region) if one.call == head.call)
+        self.steps = {one.id: one for one in recording.all(CompiledStep) if one.call == head.call}
+        self.operations = {
+            one.id: one for one in recording.all(EagerOperation) if one.call == head.call
+        }
+        self.accounts = tuple(one for one in recording.all(Account) if one.call == head.call)
+        self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
+        self.region_of = {
+            name: region for region in self.regions for name in (*region.steps, *region.operations)
+        }
+        """Id of a step or an operation -> its region."""
+
+    @cached_property
+    def ceilings(self) -> Ceilings | None:
+        """Those of the device that the call ran on, where they were measured."""
+        cuda = self.head.clock == "device"
+        found = [one for one in self.recording.all(Ceilings) if (one.kind == "cuda") is cuda]
+        return found[-1] if found else None
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        return Provenance(self.recording.records)
+
+    @cached_property
+    def steps_of_kernel(self) -> dict[str, tuple[CompiledStep, ...]]:
+        """Id of a kernel -> its steps: several where it is called several times."""
+        found: dict[str, tuple[CompiledStep, ...]] = {}
+        for step in self.steps.values():
+            if step.kernel:
+                found[step.kernel] = (*found.get(step.kernel, ()), step)
+        return found
+
+    def steps_in(self, region: Region) -> tuple[CompiledStep, ...]:
+        return tuple(self.steps[name] for name in region.steps if name in self.steps)
+
+    def operations_in(self, region: Region) -> tuple[EagerOperation, ...]:
+        return tuple(self.operations[name] for name in region.operations if name in self.operations)
+
+    def kernel_of(self, step: CompiledStep) -> Kernel | None:
+        return self.recording.kernels.get(step.kernel)
+
+    def captured(self) -> tuple[Graph, ...]:
+        return tuple(one for one in self.recording.graphs.values() if one.kind == "captured")
+
+    def nodes(self, graph: str) -> dict[str, Node]:
+        """Name -> node of a graph; empty where it is not recorded."""
+        found = self.recording.graphs.get(graph)
+        return {node.name: node for node in found.nodes} if found else {}
+
+    def locations_of(self, step: CompiledStep) -> tuple[Location, ...]:
+        """The user lines that a step computes; none of one outside of all graphs."""
+        kernel = self.kernel_of(step)
+        return kernel.locations if kernel else ()
+
+
+def newest(recording: Recording) -> Index | None:
+    """The last call that was profiled; None where none was."""
+    head = recording.last(CallProfile)
+    return None if head is None else Index(recording, head)

@@ -1,0 +1,130 @@
+"""Regions as rows of a table: what a line of the model took in eager, and compiled.
+
+Equal regions of repeated layers stand in one row, whose times are their sums: its noise is the sum
+of theirs, so that no difference appears in the sum that none of them shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace import refs
+from compiler.trace.records import CompiledStep, EagerOperation, Location, Region, Timed
+from viewers.summary.place import Place, place_of
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.work import Work, sum_of, work_of
+
+Standing = Literal["lost", "won", "noise"]
+Sort = Literal["difference", "time", "line"]
+SORTS: tuple[Sort, ...] = ("difference", "time", "line")
+
+
+@dataclass(frozen=True)
+class RegionRow:
+    """One region, or the same region of several layers."""
+
+    regions: tuple[Region, ...]
+    label: str
+    phase: str
+    locations: tuple[Location, ...]
+    place: Place | None
+    """Its first user line."""
+    module: str
+    """`layers.0.attention`, or `layers.*.attention` of several; "" where none is known."""
+    eager: Timed | None
+    """None: this exists only under capture."""
+    compiled: Timed | None
+    """None: compiling removed it."""
+    difference: float
+    """compiled - eager, in seconds; below 0 compiling won."""
+    noise: float
+    steps: tuple[CompiledStep, ...]
+    operations: tuple[EagerOperation, ...]
+    eager_work: Work
+    compiled_work: Work
+
+    @property
+    def standing(self) -> Standing:
+        if abs(self.difference) <= self.noise:
+            return "noise"
+        return "lost" if self.difference > 0 else "won"
+
+    @property
+    def count(self) -> int:
+        return len(self.regions)
+
+    @property
+    def key(self) -> str:
+        """Names the row within one trace: the id of its first region."""
+        return self.regions[0].id
+
+    @property
+    def refs(self) -> tuple[refs.Ref, ...]:
+        """Its user lines and kernels."""
+        lines = (refs.source(one.file, one.line) for one in self.locations)
+        kernels = (refs.kernel(one.kernel) for one in self.steps if one.kernel)
+        return tuple(dict.fromkeys((*lines, *kernels)))
+
+
+def region_rows(index: Index) -> tuple[RegionRow, ...]:
+    """All rows, the largest difference first."""
+    grouped: dict[object, list[Region]] = {}
+    for region in index.regions:
+        grouped.setdefault(_same(region), []).append(region)
+    return ordered([_row(index, regions) for regions in grouped.values()], "difference")
+
+
+def ordered(rows: Iterable[RegionRow], sort: Sort) -> tuple[RegionRow, ...]:
+    """By |difference|, by the time compiled, or by the user's lines."""
+    if sort == "time":
+        return tuple(sorted(rows, key=lambda row: -(row.compiled.median if row.compiled else 0.0)))
+    if sort == "line":
+        return tuple(sorted(rows, key=_line))
+    return tuple(sorted(rows, key=lambda row: -abs(row.difference)))
+
+
+def _line(row: RegionRow) -> tuple[str, int, str]:
+    if not row.locations:
+        return ("\U0010ffff", 0, row.phase)
+    return (row.locations[0].file, row.locations[0].line, row.phase)
+
+
+def _same(region: Region) -> object:
+    """What regions of repeated layers have in common; a region without a line is its own."""
+    lines = tuple((one.file, one.line) for one in region.locations)
+    modules = tuple(re.sub(r"\d+", "*", one) for one in region.modules)
+    numbered = any(re.search(r"\d", one) for one in region.modules)
+    return (region.label, region.phase, lines, modules) if lines and numbered else region.id
+
+
+def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
+    first = regions[0]
+    steps = tuple(step for region in regions for step in index.steps_in(region))
+    operations = tuple(one for region in regions for one in index.operations_in(region))
+    return RegionRow(
+        regions=tuple(regions),
+        label=first.label,
+        phase=first.phase,
+        locations=first.locations,
+        place=place_of(index.recording, first.locations[0]) if first.locations else None,
+        module=_module([one.modules[0] for one in regions if one.modules]),
+        eager=sum_of([one.eager for one in regions if one.eager]),
+        compiled=sum_of([one.compiled for one in regions if one.compiled]),
+        difference=sum(one.difference for one in regions),
+        noise=sum(one.noise for one in regions),
+        steps=steps,
+        operations=operations,
+        eager_work=work_of(index, operations),
+        compiled_work=work_of(index, steps),
+    )
+
+
+def _module(modules: Sequence[str]) -> str:
+    """What differs between the layers as `*`."""
+    if not modules:
+        return ""
+    parts = zip(*(one.split(".") for one in modules), strict=False)
+    return ".".join(same[0] if len(set(same)) == 1 else "*" for same in parts)

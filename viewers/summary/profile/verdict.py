@@ -1,0 +1,46 @@
+"""The answer of a profile in one line: faster or slower, and the first cause with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.trace.records import CallProfile
+from viewers.summary.place import Place
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.verdict import Tone
+from viewers.words import percent, ratio_text, seconds_text
+
+
+@dataclass(frozen=True)
+class ProfileVerdict:
+    headline: str
+    """`1.31x slower than eager`, `1.07x faster`, `no difference that 30 rounds can show`."""
+    cause: str
+    """The first cause in words; "" where there is none."""
+    place: Place | None
+    """Its line."""
+    detail: str
+    """`eager 1.81 ms, compiled 2.40 ms, ±2% (30 rounds)`."""
+    tone: Tone
+
+
+def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
+    first = causes[0] if causes else None
+    eager, compiled = seconds_text(head.eager.median), seconds_text(head.compiled.median)
+    noise = f"±{percent(head.noise)} ({head.rounds} rounds)"
+    tone: Tone = "neutral"
+    if abs(head.speedup - 1) <= head.noise:
+        headline = f"No difference that {head.rounds} rounds can show"
+    elif head.speedup > 1:
+        headline, tone = f"{ratio_text(head.speedup)} faster than eager", "won"
+    else:
+        slower = 1 / head.speedup if head.speedup > 0 else None
+        headline, tone = f"{ratio_text(slower)} slower than eager", "lost"
+    return ProfileVerdict(
+        headline=headline,
+        cause=first.title if first else "",
+        place=first.place if first else None,
+        detail=f"eager {eager}, compiled {compiled}, {noise}",
+        tone=tone,
+    )

@@ -1,0 +1,90 @@
+"""From eager time to compiled time, region by region; what is in the noise is one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.trace.records import CallProfile
+from viewers.summary.profile.rows import RegionRow, Sort, ordered
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Seconds of both sides; a difference inside the noise is none."""
+
+    eager: float
+    compiled: float
+    noise: float
+
+    @property
+    def difference(self) -> float:
+        return self.compiled - self.eager
+
+    @property
+    def in_noise(self) -> bool:
+        return abs(self.difference) <= self.noise
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """The rows that differ, those that do not, what lies outside of all regions, and the whole.
+
+    `rows` + `quiet_sums` + `rest` is `total`, on each side.
+    """
+
+    rows: tuple[RegionRow, ...]
+    """Lost or won."""
+    quiet: tuple[RegionRow, ...]
+    """In the noise."""
+    quiet_sums: Sums
+    rest: Sums
+    """Host and rest: what the plain call takes beyond its regions."""
+    total: Sums
+    """The plain calls."""
+
+    @property
+    def most(self) -> float:
+        """The largest |difference| of a row, for the scale of bars; 0 where there is none."""
+        return max((abs(row.difference) for row in self.rows), default=0.0)
+
+    def starts(self) -> tuple[float, ...]:
+        """Where each row begins on the way from eager to compiled, in seconds."""
+        at, found = self.total.eager, []
+        for row in self.rows:
+            found.append(at)
+            at += row.difference
+        return tuple(found)
+
+
+def waterfall_of(
+    head: CallProfile, rows: Sequence[RegionRow], sort: Sort = "difference"
+) -> Waterfall:
+    differing = [row for row in rows if row.standing != "noise"]
+    quiet = ordered([row for row in rows if row.standing == "noise"], sort)
+    total = Sums(
+        eager=head.eager.median,
+        compiled=head.compiled.median,
+        noise=head.noise * max(head.eager.median, head.compiled.median),
+    )
+    measured = _sums(rows)
+    rest = Sums(
+        eager=total.eager - measured.eager,
+        compiled=total.compiled - measured.compiled,
+        noise=head.eager.spread + head.compiled.spread,
+    )
+    return Waterfall(
+        rows=ordered(differing, sort),
+        quiet=quiet,
+        quiet_sums=_sums(quiet),
+        rest=rest,
+        total=total,
+    )
+
+
+def _sums(rows: Sequence[RegionRow]) -> Sums:
+    return Sums(
+        eager=sum(row.eager.median for row in rows if row.eager),
+        compiled=sum(row.compiled.median for row in rows if row.compiled),
+        noise=sum(row.noise for row in rows),
+    )

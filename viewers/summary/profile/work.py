@@ -1,0 +1,125 @@
+"""What steps or operations do in their time: launches, bytes, FLOPs, share of the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.trace.records import Ceilings, CompiledStep, EagerOperation, Timed
+from viewers.summary.profile.index import Index
+
+Side = Sequence[CompiledStep] | Sequence[EagerOperation]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One side of a region, or one step of it. None where it was not measured or is not known."""
+
+    time: Timed | None
+    host: float | None
+    """Host seconds, where they are not the same."""
+    launches: int
+    read_bytes: int | None
+    write_bytes: int | None
+    flops: int | None
+    share: float | None
+    """Of the roofline: the time that the machine's ceilings allow, over the time taken; 0 to 1."""
+    limit: str = ""
+    """`bandwidth` or `rate`: which ceiling is the nearer one."""
+
+    @property
+    def seconds(self) -> float | None:
+        return self.time.median if self.time else None
+
+    @property
+    def bytes(self) -> int | None:
+        if self.read_bytes is None or self.write_bytes is None:
+            return None
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes a second that were reached."""
+        return self.bytes / self.seconds if self.bytes and self.seconds else None
+
+    @property
+    def rate(self) -> float | None:
+        """FLOP/s that were reached."""
+        return self.flops / self.seconds if self.flops and self.seconds else None
+
+
+def work_of(index: Index, side: Side) -> Work:
+    """The sum over steps or operations; what one of them lacks, the sum lacks."""
+    times = [one.time for one in side]
+    hosts = [one.host.median for one in side if one.host]
+    total = sum_of(times)
+    least = [least_seconds(index, one) for one in side]
+    share = limit = None
+    if total and total.median > 0 and least and all(one is not None for one in least):
+        sums = [one for one in least if one is not None]
+        share = min(1.0, sum(seconds for seconds, _ in sums) / total.median)
+        limit = max(sums, key=lambda one: one[0])[1]
+    return Work(
+        time=total,
+        host=sum(hosts) if hosts else None,
+        launches=sum(one.launches for one in side),
+        read_bytes=_sum([one.read_bytes for one in side]),
+        write_bytes=_sum([one.write_bytes for one in side]),
+        flops=_sum([one.flops or 0 for one in side]) or None,
+        share=share,
+        limit=limit or "",
+    )
+
+
+def sum_of(times: Sequence[Timed | None]) -> Timed | None:
+    """Medians and spreads added; None where there is none, or one is missing."""
+    known = [one for one in times if one is not None]
+    if not known or len(known) < len(times):
+        return None
+    return Timed(
+        median=sum(one.median for one in known),
+        spread=sum(one.spread for one in known),
+        runs=min(one.runs for one in known),
+    )
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [one for one in values if one is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def least_seconds(index: Index, one: CompiledStep | EagerOperation) -> tuple[float, str] | None:
+    """The least time that the machine's ceilings allow, and which ceiling it is."""
+    ceilings = index.ceilings
+    if ceilings is None or one.read_bytes is None or one.write_bytes is None:
+        return None
+    size = one.read_bytes + one.write_bytes
+    moved = bandwidth_at(ceilings, size)
+    by_bytes = size / moved if moved else None
+    if not one.flops:
+        return None if by_bytes is None else (by_bytes, "bandwidth")
+    rate = ceilings.rates.get(dtype_of(index, one))
+    if rate is None or by_bytes is None:
+        return None
+    by_flops = one.flops / rate
+    return (by_flops, "rate") if by_flops > by_bytes else (by_bytes, "bandwidth")
+
+
+def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
+    """What a working set of this size can be moved with: that of the next larger one measured."""
+    for one in ceilings.bandwidth:
+        if size <= one.bytes:
+            return one.per_second
+    return ceilings.bandwidth[-1].per_second if ceilings.bandwidth else None
+
+
+def dtype_of(index: Index, one: CompiledStep | EagerOperation) -> str:
+    """The dtype of its first floating result; "" where no tensor of it is recorded."""
+    if isinstance(one, EagerOperation):
+        values = [value.dtype for value in (*one.outputs, *one.inputs)]
+    else:
+        kernel = index.kernel_of(one)
+        nodes = index.nodes(kernel.graph) if kernel else {}
+        named = [nodes[name] for name in kernel.origins if name in nodes] if kernel else []
+        values = [node.value.dtype for node in reversed(named) if node.value]
+    return next((dtype for dtype in values if "float" in dtype), "")
