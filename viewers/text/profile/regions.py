@@ -79,7 +79,11 @@ def _tails(
             noise=sum(row.noise for row in left_out),
         )
         tails.append(_sums(f"… {len(left_out)} more", sums, unit, wide))
-    if fall.quiet:
+    if len(fall.quiet) == 1:
+        tails.append(
+            _sums(plain(f"▸ {fall.quiet[0].label}, in noise"), fall.quiet_sums, unit, wide)
+        )
+    elif fall.quiet:
         tails.append(_sums(f"▸ {len(fall.quiet)} in noise", fall.quiet_sums, unit, wide))
     tails.append(_sums("  host and rest", fall.rest, unit, wide))
     return tails
