@@ -121,7 +121,7 @@ class _Instrumenter(ast.NodeTransformer):
         self.done: dict[str, ast.FunctionDef] = {}
         self.steps: list[GraphStep] = []
         self.results: dict[int, list[Result]] = {}
-        self._seen_names: Counter[str] = Counter()
+        self._seen_names: Counter[tuple[str, str]] = Counter()
         self._renamed: dict[str, dict[str, list[tuple[int, str, tuple[int, ...]]]]] = {}
         self._within: list[str] = []
         self._called: list[int] = []
@@ -206,9 +206,10 @@ class _Instrumenter(ast.NodeTransformer):
         self, node: ast.Call, kind: Literal["kernel", "aten"], name: str, text: str
     ) -> ast.expr:
         index = len(self.steps)
-        before = self._seen_names[name]
-        self._seen_names[name] += 1
-        self.steps.append(GraphStep(index, kind, name, before, text, self._within[-1]))
+        within = self._within[-1]
+        before = self._seen_names[within, name]
+        self._seen_names[within, name] += 1
+        self.steps.append(GraphStep(index, kind, name, before, text, within))
         self._called.append(index)
         if self.prefix == OBSERVED:
             return node
