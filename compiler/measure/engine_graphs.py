@@ -19,7 +19,9 @@ import torch
 from compiler.engine.recording import watching
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
+from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_unit import KERNEL_CALL
+from compiler.measure.redirected import Redirected
 from compiler.measure.shadows import Shadow, Shadows
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, run_wrapper
@@ -95,15 +97,14 @@ class _Call:
         self.again(ctypes.byref(self.row), 1)
 
 
-class EngineGraph:
+class EngineGraph(Redirected):
     """One graph, as the engine compiled it."""
 
     def __init__(self, graph: str, compiled: Compiled, keep_arguments: bool = True) -> None:
         self.graph = graph
         self.compiled = compiled
         self.arguments: list[Any] | None = None
-        self.call = self._first_call if keep_arguments else compiled.call
-        """What AOTAutograd's call ends in now."""
+        super().__init__(self._first_call if keep_arguments else compiled.call)
         self._texts: dict[str, str] | None = None
         self._names = {found[1]: None for found in KERNEL_CALL.finditer(compiled.artifact.unit)}
 
@@ -112,16 +113,6 @@ class EngineGraph:
         self.arguments = copied(arguments)
         self.call = self.compiled.call
         return self.compiled.call(arguments)
-
-    @contextmanager
-    def replaced(self, run: Callable[[list[Any]], Any]) -> Iterator[None]:
-        """Inside the block, AOTAutograd's calls of the graph go to `run`."""
-        before = self.call
-        self.call = run
-        try:
-            yield
-        finally:
-            self.call = before
 
     @property
     def kernels(self) -> Collection[str]:
@@ -285,23 +276,26 @@ class _Places:
 
 
 @contextmanager
-def engine_graphs(keep_arguments: bool = True) -> Iterator[list[EngineGraph]]:
+def engine_graphs(
+    keep_arguments: bool = True, left_to_aten: list[AtenGraph] | None = None
+) -> Iterator[list[EngineGraph]]:
     """The graphs that our engine compiles inside the block.
 
     `keep_arguments`: the arguments of each one's first call are copied, so that its kernels can be
-    run alone.
+    run alone. `left_to_aten` takes those that it could not compile.
     """
     found: list[EngineGraph] = []
 
     def watch(graph: str, compiled: Any) -> Callable[..., Any]:
-        made = EngineGraph(graph, compiled, keep_arguments)
-        found.append(made)
-
-        def call(arguments: list[Any]) -> Any:
-            return made.call(arguments)
-
-        call._boxed_call = True  # type: ignore[attr-defined]
-        return call
+        if isinstance(compiled, Compiled):
+            made = EngineGraph(graph, compiled, keep_arguments)
+            found.append(made)
+            return made.boxed()
+        if left_to_aten is None:
+            return compiled.call  # type: ignore[no-any-return]
+        left = AtenGraph(graph, compiled)
+        left_to_aten.append(left)
+        return left.boxed()
 
     with watching(watch):
         yield found

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of a wrapper that calls an operation or a segment."""
+    """A statement that is a call, or binds what a call answers."""
 
     called: str
-    """The name that it calls: of an operation or a segment."""
+    """What it calls, as it stands there: `aten_mm`, `torch.ops.aten.mm.default`."""
     text: str
     reads: tuple[str, ...]
     """Names of its arguments that are locals, each once."""
@@ -24,59 +24,46 @@ class Statement:
     """Names that it binds."""
 
 
-Around = Callable[[Statement], tuple[str, str]]
-"""Statements to put before and after one."""
+Around = Callable[[Statement], tuple[str, str] | None]
+"""Statements to put before and after one; None leaves it alone."""
 
 
-def statements(wrapper: str, called: Collection[str]) -> list[Statement]:
-    """Those that call one of these names, in order."""
+def statements(code: str) -> list[Statement]:
+    """Those of a function's own body, in order."""
     found: list[Statement] = []
-
-    def take(statement: Statement) -> tuple[str, str]:
-        found.append(statement)
-        return "", ""
-
-    _rewritten(wrapper, called, take, ())
+    surrounded(code, found.append)
     return found
 
 
-def surrounded(
-    wrapper: str, called: Collection[str], around: Around, with_next: Collection[str] = ()
-) -> str:
-    """The wrapper's text, with what `around` says around each statement that calls one of these
-    names. A statement that follows and calls one of `with_next` on what was made belongs to it."""
-    return _rewritten(wrapper, called, around, with_next)
+def surrounded(code: str, around: Around, with_next: Collection[str] = ()) -> str:
+    """The text of the one function in `code`, with what `around` says around its statements.
 
-
-def _rewritten(
-    wrapper: str, called: Collection[str], around: Around, with_next: Collection[str]
-) -> str:
-    module = ast.parse(wrapper)
+    A statement that follows and calls one of `with_next` on what was made belongs to it.
+    """
+    module = ast.parse(code)
     function = next(one for one in module.body if isinstance(one, ast.FunctionDef))
-    names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    local = {
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    taken = {name.id for name in names}
+    local = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     body: list[ast.stmt] = []
-    statements = list(function.body)
-    while statements:
-        statement = statements.pop(0)
+    rest = function.body[::-1]
+    while rest:
+        statement = rest.pop()
         call = _call(statement)
-        if call is None or not isinstance(call.func, ast.Name) or call.func.id not in called:
+        about = _about(statement, call, local) if call is not None else None
+        said = around(about) if about is not None else None
+        if about is None or said is None:
             body.append(statement)
             continue
-        about = _about(statement, call, local)
-        hoisted = _Hoisted(names)
+        assert call is not None
+        hoisted = _Hoisted(taken)
         hoisted.out_of(call)
         inner = [statement]
-        while statements and _follows(statements[0], about.makes, with_next):
-            inner.append(statements.pop(0))
-        before, after = around(about)
-        body += hoisted.statements
-        body += [*ast.parse(before).body, *inner, *ast.parse(after).body]
-        if hoisted.statements:
+        while rest and _follows(rest[-1], about.makes, with_next):
+            inner.append(rest.pop())
+        before, after = said
+        body += [*hoisted.statements, *ast.parse(before).body, *inner, *ast.parse(after).body]
+        if hoisted.names:
             body += ast.parse(f"del {', '.join(hoisted.names)}").body
     function.body = body
     return ast.unparse(ast.fix_missing_locations(module)) + "\n"
@@ -91,13 +78,12 @@ def _call(statement: ast.stmt) -> ast.Call | None:
 
 
 def _about(statement: ast.stmt, call: ast.Call, local: Collection[str]) -> Statement:
-    assert isinstance(call.func, ast.Name)
     arguments = (*call.args, *(keyword.value for keyword in call.keywords))
     names = [node.id for one in arguments for node in ast.walk(one) if isinstance(node, ast.Name)]
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     made = [node.id for one in targets for node in ast.walk(one) if isinstance(node, ast.Name)]
     return Statement(
-        call.func.id,
+        ast.unparse(call.func),
         ast.unparse(statement),
         tuple(dict.fromkeys(name for name in names if name in local)),
         tuple(name for name in made if name != "_"),
@@ -105,6 +91,8 @@ def _about(statement: ast.stmt, call: ast.Call, local: Collection[str]) -> State
 
 
 def _follows(statement: ast.stmt, made: Collection[str], functions: Collection[str]) -> bool:
+    if isinstance(statement, ast.Delete):
+        return [ast.unparse(one) for one in statement.targets] == ["_"]  # answers nobody reads
     call = _call(statement)
     return (
         call is not None

@@ -39,6 +39,7 @@ from compiler.graphs.text import short_type
 from compiler.measure.probes.clock import Clock, Reading
 from compiler.measure.probes.sites import ModulePaths, caller, user_stack
 from compiler.measure.speed import spread
+from compiler.measure.work import work_of
 from compiler.trace.records import Location, TensorMeta, Timed
 from compiler.trace.records.profile import CallPhase, EagerOperation
 
@@ -114,7 +115,9 @@ class _Describing(TorchDispatchMode):  # type: ignore[misc]
             with self:
                 return func.decompose(*args, **kwargs)
         probe = self._probe
-        inputs = tuple(_metas((args, kwargs)))
+        described = Described()
+        given, named = described(args), described(kwargs)
+        inputs = described.tensors()
         arguments = format_call(args, kwargs)
         result = func(*args, **kwargs)
         frame = caller()
@@ -129,6 +132,8 @@ class _Describing(TorchDispatchMode):  # type: ignore[misc]
             elif forward is not None and not places:
                 places = forward.stack or ((forward.location,) if forward.location else ())
                 module, part = forward.module, forward.part
+        outputs = tuple(_metas(result))
+        work = work_of(func, given, named, outputs)
         operation = EagerOperation(
             id=f"e{probe.first + len(probe.operations)}",
             call=probe.call,
@@ -136,8 +141,11 @@ class _Describing(TorchDispatchMode):  # type: ignore[misc]
             phase=probe.phase,
             arguments=arguments,
             inputs=inputs,
-            outputs=tuple(_metas(result)),
-            launches=0 if func.is_view else 1,
+            outputs=outputs,
+            launches=1 if work.touches_memory else 0,
+            read_bytes=work.read_bytes,
+            write_bytes=work.write_bytes,
+            flops=work.flops,
             location=places[-1] if places else None,
             stack=places if len(places) > 1 else (),
             module=module,
@@ -214,6 +222,31 @@ def _is_composite(func: Any) -> bool:
     return bool(
         has(name, "CompositeImplicitAutograd") and not has(name, "CPU") and not has(name, "CUDA")
     )
+
+
+class Described:
+    """Arguments with tensors as `TensorMeta`: one object for one tensor, however often it is given.
+
+    Call it with the arguments of one operation.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, TensorMeta | None] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            if id(value) not in self._known:
+                self._known[id(value)] = tensor_meta(value)
+            return self._known[id(value)]
+        if isinstance(value, (list, tuple)):
+            return [self(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self(item) for key, item in value.items()}
+        return value
+
+    def tensors(self) -> tuple[TensorMeta, ...]:
+        """Those that were met, in order, each once."""
+        return tuple(meta for meta in self._known.values() if meta is not None)
 
 
 def _metas(value: Any) -> Iterator[TensorMeta]:

@@ -19,10 +19,13 @@ import msgspec
 from compiler.control.hooks import Missing
 from compiler.measure.engine_graphs import EngineGraph
 from compiler.measure.kernels import NotAlone
+from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
 from compiler.measure.probes.clock import Clock
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
-from compiler.measure.probes.engine_unit import Readings, clocked, kernel_sites
-from compiler.measure.probes.graph_probe import GraphStep
+from compiler.measure.probes.engine_memory import GraphMemory
+from compiler.measure.probes.engine_observer import EngineObserver
+from compiler.measure.probes.engine_unit import KernelSite, Readings, clocked, kernel_sites
+from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import run_wrapper
@@ -39,13 +42,18 @@ _TRIES = 401
 class EngineProbe:
     """A `GraphProbe` of a graph of our own engine."""
 
+    unmeasured = ""
+    """Why kernels are not timed; known once the first `timing` was entered."""
+
     def __init__(self, graph: EngineGraph) -> None:
         self.graph = graph.graph
         self.steps: Sequence[GraphStep]
-        self._compiled = graph
+        self._graph = graph
         self._artifact = graph.compiled.artifact
         self._steps = _Steps(self._artifact)
         self.steps = tuple(self._steps.all)
+        self.memory = GraphMemory(self._artifact.extra, len(self.steps))
+        """Which buffers each step reads and writes, and which nodes lie in them."""
         self._unit: _ClockedUnit | None = None
         self._timed: Callable[[list[Any]], Any] | None = None
         self._stamps: list[int] = []
@@ -55,7 +63,7 @@ class EngineProbe:
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
         """See `GraphProbe`. The first time builds the unit, before it yields.
 
-        Raises `NotAlone` where that is not possible.
+        Where that is not possible there are no readings of kernels, and `unmeasured` says why.
         """
         if self._timed is None:
             self._timed = self._with_clocks()
@@ -85,36 +93,85 @@ class EngineProbe:
                 clock.add(key, begun, ns)
             return answers
 
-        with self._compiled.replaced(run):
+        with self._graph.replaced(run):
+            yield
+
+    @contextmanager
+    def observing(self, see: See, before: See | None = None) -> Iterator[None]:
+        """See `GraphProbe`. The tensors are those buffers that the step reads or writes.
+
+        `before` is called before each step with what it reads. After a step, what it overwrote
+        (`memory.steps[step.index].ends`) is not there: only `before` shows it. What either raises
+        ends the observing, and is raised when the graph has run. Kernels are left out where their
+        unit cannot be built (`unmeasured`).
+        """
+        segments = self._segments()
+        steps, unit, artifact = self._steps, self._unit, self._artifact
+        sites = list(zip(steps.kernels, steps.sites, strict=True))
+        observer = EngineObserver(self.memory, self.steps, sites, see, before)
+        if artifact.entry:
+            observed = segments.get(artifact.entry, self._graph.compiled.call)
+        else:
+            calls = iter(steps.calls)
+            text = self._with(lambda statement: said(next(calls), statement))
+            names = {"_starts": observer.starts, "_ended": observer.ended}
+            observed = self._wrapper(text, {**segments, **names})
+
+        def run(arguments: list[Any]) -> Any:
+            observer.begin()
+            if unit is not None:
+                unit.readings.observe(observer.callback)
+            try:
+                answers = observed(arguments)
+            finally:
+                if unit is not None:
+                    unit.readings.observe(None)
+            if observer.failed is not None:
+                raise observer.failed
+            return answers
+
+        with self._graph.replaced(run):
             yield
 
     def _with_clocks(self) -> Callable[[list[Any]], Any]:
         """The graph's callable with clocks in it."""
-        artifact = self._artifact
-        names = dict(self._segments())
-        if artifact.entry:
-            whole: Callable[[list[Any]], Any] = names[artifact.entry]
-            return whole
+        names = self._segments()
+        if self._artifact.entry:
+            return names.get(self._artifact.entry, self._graph.compiled.call)
         stamp = "_stamp(_now())"
-        text = surrounded(
-            artifact.wrapper, self._steps.operations, lambda _: (stamp, stamp), self._steps.layouts
-        )
+        text = self._with(lambda statement: (stamp, stamp))
         self._own_ns, self._pair_ns = _cost_of_stamps()
         return self._wrapper(
             text, {**names, "_stamp": self._stamps.append, "_now": perf_counter_ns}
         )
 
+    def _with(self, around: Callable[[Statement], tuple[str, str]]) -> str:
+        """The text of the graph's Python, with something around each call into ATen."""
+        known, layouts = self._steps.operations, self._steps.layouts
+        return surrounded(
+            self._artifact.wrapper,
+            lambda statement: around(statement) if statement.called in known else None,
+            layouts,
+        )
+
     def _wrapper(self, text: str, names: dict[str, Any]) -> Callable[[list[Any]], Any]:
         """The graph's Python, rewritten."""
-        own = self._compiled.compiled.call.__globals__
+        own = self._graph.compiled.call.__globals__
         return run_wrapper(msgspec.structs.replace(self._artifact, wrapper=text), {**own, **names})
 
     def _segments(self) -> dict[str, Callable[..., Any]]:
-        if not self._artifact.unit:
-            return {}
-        if self._unit is None:
-            self._unit = _ClockedUnit(self._compiled, len(self._steps.kernels))
-        return self._unit.functions
+        """Those of the unit with clocks; none where there is no such unit."""
+        if self._unit is None and self._artifact.unit and not self.unmeasured:
+            try:
+                self._unit = _ClockedUnit(self._graph, len(self._steps.kernels))
+            except NotAlone as reason:
+                self.unmeasured = str(reason)
+        return self._unit.functions if self._unit is not None else {}
+
+
+def engine_probe(graph: EngineGraph | AtenGraph) -> EngineProbe | AtenProbe:
+    """The probe of a graph, whoever runs it."""
+    return EngineProbe(graph) if isinstance(graph, EngineGraph) else AtenProbe(graph)
 
 
 class _Steps:
@@ -130,6 +187,8 @@ class _Steps:
         self.layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
         self._seen: dict[str, int] = {}
         sites = kernel_sites(artifact.unit)
+        self.sites: list[KernelSite] = []
+        """Of each call of a kernel."""
         for run in [artifact.entry] if artifact.entry else self._runs(artifact):
             if isinstance(run, Statement):
                 self.calls.append(len(self.all))
@@ -138,12 +197,16 @@ class _Steps:
             for site in sites:
                 if site.segment == run:
                     self.kernels.append(len(self.all))
+                    self.sites.append(site)
                     self._add("kernel", site.function, site.text)
 
     def _runs(self, artifact: Artifact) -> Iterator[Statement | str]:
         segments = {segment.name for segment in artifact.segments}
-        for statement in statements(artifact.wrapper, {*segments, *self.operations}):
-            yield statement.called if statement.called in segments else statement
+        for statement in statements(artifact.wrapper):
+            if statement.called in self.operations:
+                yield statement
+            elif statement.called in segments:
+                yield statement.called
 
     def _add(self, kind: Any, name: str, text: str) -> None:
         occurrence = self._seen.get(name, 0)

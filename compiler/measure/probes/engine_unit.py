@@ -16,8 +16,8 @@ from statistics import median
 
 KERNEL_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), error\);$", re.MULTILINE)
 """As compiler.codegen.launcher.segment writes it."""
-_SEGMENT = re.compile(r"^static int (\w+)_run\(", re.MULTILINE)
-"""As well."""
+_SEGMENT = re.compile(r"^static int (\w+)_run\(.*?^}$", re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"^  const long (\w+) = n\[\d+\];$", re.MULTILINE)
 _POINTERS = re.compile(r"^    void\* const p\[\] = \{(.*)\};$", re.MULTILINE)
 
 _TRIES = 401
@@ -64,6 +64,8 @@ class KernelSite:
     function: str
     text: str
     """The call as a person reads it: `nest_softmax(t[0], t[1])`."""
+    symbols: tuple[str, ...]
+    """What the segment's numbers stand for, in order."""
 
 
 def kernel_sites(unit: str) -> list[KernelSite]:
@@ -72,12 +74,12 @@ def kernel_sites(unit: str) -> list[KernelSite]:
 
 
 def _sites(unit: str) -> Iterator[KernelSite]:
-    starts = [(found.start(), found[1]) for found in _SEGMENT.finditer(unit)]
-    for call in KERNEL_CALL.finditer(unit):
-        segment = next((name for start, name in reversed(starts) if start < call.start()), "")
-        before = unit.rfind("void* const p[]", 0, call.start())
-        pointers = _POINTERS.match(unit, unit.rfind("\n", 0, before) + 1)
-        yield KernelSite(segment, call[1], f"{call[1]}({pointers[1] if pointers else ''})")
+    for segment in _SEGMENT.finditer(unit):
+        text = segment[0]
+        symbols = tuple(found[1] for found in _NUMBER.finditer(text))
+        pointers = [found[1] for found in _POINTERS.finditer(text)]
+        for call, given in zip(KERNEL_CALL.finditer(text), pointers, strict=True):
+            yield KernelSite(segment[1], call[1], f"{call[1]}({given})", symbols)
 
 
 def clocked(unit: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -27,6 +28,7 @@ from compiler.trace.records import Location
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(compiler.__file__)))
 _OURS = tuple(os.path.join(_ROOT, name, "") for name in ("compiler", "workbench", "viewers"))
+_DEPTH = 32
 _ENGINE = os.path.join("torch", "autograd", "graph.py")
 
 
@@ -71,16 +73,18 @@ def user_stack(frame: FrameType | None, until: FrameType | None) -> Stack:
 
 
 class ModulePaths:
-    """Which module runs, while `following`: by its path from the model."""
+    """Which module runs, while `following`: by its path from the model.
+
+    A module that is reached by several paths has the first of them, in the order in which torch
+    names modules; `canonical` leads there from the others, which captured graphs may use.
+    """
 
     def __init__(self, model: Callable[..., Any]) -> None:
-        self._names: dict[int, list[str]] = {}
+        self._of_module: dict[int, str] = {}
+        self._canonical: dict[str, str] = {}
         self._kept: list[torch.nn.Module] = []  # an id is a module's as long as it lives
         for name, module in named_roots(model):
-            for path, inner in module.named_modules(remove_duplicate=False):
-                full = ".".join(part for part in (name, path) if part)
-                self._names.setdefault(id(inner), []).append(full)
-                self._kept.append(inner)
+            self._take(name, module)
         self._running: list[str] = []
 
     @property
@@ -88,10 +92,9 @@ class ModulePaths:
         """`layers.0.attention`; "" in the model itself, and outside of it."""
         return self._running[-1] if self._running else ""
 
-    @property
-    def inside(self) -> bool:
-        """Whether any module runs."""
-        return bool(self._running)
+    def canonical(self, path: str) -> str:
+        """The first path of the module that this one leads to; itself where there is none."""
+        return self._canonical.get(path, path)
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -106,21 +109,59 @@ class ModulePaths:
             after.remove()
             self._running.clear()
 
+    def _take(self, root: str, module: torch.nn.Module) -> None:
+        for path, inner in _inner_modules(module):
+            full = ".".join(part for part in (root, path) if part)
+            self._canonical[full] = self._of_module.setdefault(id(inner), full)
+            self._kept.append(inner)
+
     def _enter(self, module: torch.nn.Module, inputs: Any) -> None:
-        self._running.append(self._path_of(module))
+        path = self._of_module.get(id(module))
+        if path is None:
+            self._take(_global_name(module, sys._getframe(1)) or self.path, module)
+            path = self._of_module[id(module)]
+        self._running.append(path)
 
     def _leave(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
         if self._running:
             self._running.pop()
 
-    def _path_of(self, module: torch.nn.Module) -> str:
-        """Its first path below the module that runs, else its first."""
-        names = self._names.get(id(module))
-        if names is None:
-            return self.path
-        parent = self.path
-        below = (name for name in names if parent and name.startswith(f"{parent}."))
-        return next(below, names[0])
+
+def _inner_modules(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Itself and all below, by path, under each of their names; those in plain lists and
+    dictionaries, too, which torch does not count as modules of the module."""
+    waiting: list[tuple[str, torch.nn.Module, int]] = [("", module, 0)]
+    while waiting:
+        path, found, depth = waiting.pop(0)
+        yield path, found
+        if depth < _DEPTH:
+            below = f"{path}." if path else ""
+            waiting += [
+                (f"{below}{name}", inner, depth + 1)
+                for name, inner in (*found._modules.items(), *_in_containers(found))
+                if inner is not None
+            ]
+
+
+def _in_containers(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    for name, value in list(vars(module).items()):
+        if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
+            continue
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in items:
+            if isinstance(inner, torch.nn.Module):
+                yield f"{name}.{key}", inner
+
+
+def _global_name(module: torch.nn.Module, frame: FrameType | None) -> str:
+    """What the innermost user's function above calls a module that is a global of its file."""
+    while frame is not None and not users(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is not None:
+        for name in frame.f_code.co_names:
+            if frame.f_globals.get(name) is module:
+                return readable_path(f"G['{name}']")
+    return ""
 
 
 def named_roots(model: Callable[..., Any]) -> list[tuple[str, torch.nn.Module]]:
@@ -155,22 +196,46 @@ def caller(depth: int = 1) -> FrameType:
     return sys._getframe(depth + 1)
 
 
-def same_sites(captured: Iterable[Site], eager: Iterable[Site]) -> dict[Site, tuple[Site, ...]]:
-    """For each site of captured graphs, the sites of the eager call that it stands for.
+def same_sites(
+    captured: Iterable[Site],
+    eager: Iterable[Site],
+    canonical: Callable[[str], str] = lambda path: path,
+) -> dict[Site, tuple[Site, ...]]:
+    """For each site of one captured graph, the sites of the eager call that it stands for.
 
-    A frame that Dynamo compiles by itself (below a graph break) knows its modules by their paths
-    from there: it stands for each instance whose path ends so. A site that eager does not have
-    stands for none.
+    `canonical`: of the eager call's `ModulePaths`. A frame that Dynamo compiles by itself (below a
+    graph break) knows its modules by their paths from there, and may stand for several instances:
+    those that most of the graph's sites are found in. A site that eager does not have stands for
+    none.
     """
+    captured = list(captured)
     by_line: dict[tuple[str, int], dict[str, Site]] = {}
     for site in eager:
         by_line.setdefault((site.file, site.line), {})[site.module] = site
+    found_in: Counter[str] = Counter()
+    for site in captured:
+        there = by_line.get((site.file, site.line), {})
+        found_in.update({start for path in there for start in _instances(site.module, path)})
+        if canonical(site.module) in there and site.module not in there:
+            found_in[""] += 1
+    most = max(found_in.values(), default=0)
+    instances = [start for start, count in found_in.items() if count == most]
+    if "" in instances:  # the model's own frame, or one that cannot be told from it
+        instances = [""]
     found: dict[Site, tuple[Site, ...]] = {}
     for site in captured:
         there = by_line.get((site.file, site.line), {})
-        if site.module in there:
-            found[site] = (there[site.module],)
-        else:
-            tail = f".{site.module}" if site.module else ""
-            found[site] = tuple(other for module, other in there.items() if module.endswith(tail))
+        paths = {".".join(part for part in (start, site.module) if part) for start in instances}
+        paths = {path if path in there else canonical(path) for path in paths}
+        found[site] = tuple(there[path] for path in sorted(paths) if path in there)
     return found
+
+
+def _instances(inner: str, path: str) -> Iterator[str]:
+    """The path of the module from which `inner` leads to `path`."""
+    if path == inner:
+        yield ""
+    elif not inner:
+        yield path
+    elif path.endswith(f".{inner}"):
+        yield path[: -len(inner) - 1]
