@@ -45,6 +45,8 @@ class Placed:
     computes: Computes
     site: Site | None = None
     """Of one that ran in eager, between graphs."""
+    counted: list[NodeRef] = field(default_factory=list)
+    """The captured nodes whose work it does: set by `regions`."""
 
 
 @dataclass
@@ -244,17 +246,21 @@ class _Units:
             for call in self._calls_run_by(one)
         }
         name = plain_word(word(one.operation))
-        return found or {(one.phase, "nowhere", one.part, name)}
+        return found or {(one.phase, ("nowhere", one.part, name))}
 
     def of_step(self, placed: Placed) -> set[Unit]:
         """Its units; never empty."""
         phase, step = placed.step.phase, placed.step
         found: set[Unit] = set()
         for ref in placed.computes.lowered:
-            for call in self._calls_of(ref):
+            for captured in sorted(self.origins.captured(ref)):
+                call = self._calls.get(captured)
                 unit = self._paired.get((phase, call, ref))
-                if unit is not None or (phase, call) not in self._settled:
-                    found.add(unit if unit is not None else (phase, call))
+                if call is None or (unit is None and (phase, call) in self._settled):
+                    continue
+                found.add(unit if unit is not None else (phase, call))
+                if captured not in placed.counted:
+                    placed.counted.append(captured)
         if step.kind == "eager" and placed.site is not None:
             for call in self._at.get(placed.site, []):
                 found.add(self._paired.get((phase, call, step.id), (phase, call)))
@@ -263,7 +269,7 @@ class _Units:
         for site in sorted(placed.computes.sites):
             found |= {(phase, call) for call in self._at.get(site, [])}
         if step.kind == "eager" and not found:
-            return {(phase, "nowhere", step.part, plain_word(word(step.name)))}
+            return {(phase, ("nowhere", step.part, plain_word(word(step.name))))}
         return found or {(phase, ("step", step.id))}
 
 
@@ -276,29 +282,27 @@ def _by_name(found: dict[Hashable, str]) -> dict[str, list[Hashable]]:
 
 def label(origins: Origins, group: Grouped) -> str:
     """A region in words: the calls of the user's program that are in it."""
-    refs = dict.fromkeys(ref for placed in group.steps for ref in sorted(placed.computes.captured))
     order = {ref: place for place, ref in enumerate(origins.nodes)}
-    called = [
-        (order[ref], plain_word(word(origins.nodes[ref].target)))
-        for ref in refs
-        if ref in origins.nodes
+    refs = {ref for placed in group.steps for ref in placed.counted}
+    names = [
+        plain_word(word(origins.nodes[ref].target)) for ref in sorted(refs, key=lambda r: order[r])
     ]
-    names = [name for _, name in sorted(called)]
     backward = any(placed.step.phase == "backward" for placed in group.steps)
     if not names:
-        names = [plain_word(word(one.operation)) for one in group.operations]
         backward = False
-    if not names:
-        names = [
+        names = [plain_word(word(one.operation)) for one in group.operations]
+        names = names or [
             placed.computes.kernel.label if placed.computes.kernel else placed.step.name
             for placed in group.steps
         ]
-        backward = False
     distinct = list(dict.fromkeys(names))
     working = [name for name in distinct if name not in VIEWS] or distinct
     text = " + ".join(_spoken(name) for name in working[:_LABEL_WORDS])
     if len(working) > _LABEL_WORDS:
         text += f" + {len(working) - _LABEL_WORDS} more"
+    parts = {one.part for one in group.operations} | {p.step.part for p in group.steps}
+    if len(parts) == 1 and "model" not in parts:
+        text = f"{parts.pop()}: {text}"
     return f"{text} backward" if backward else text
 
 

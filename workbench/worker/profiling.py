@@ -31,7 +31,7 @@ from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling_records import Measured, Numbers, records
-from workbench.worker.profiling_rounds import Contender, Looked, Rounds, looking, quiet, timed
+from workbench.worker.profiling_rounds import Contender, Looked, Rounds, looking, timed
 from workbench.worker.runs import Model, RandomState, Twin, grad_mode, prepare
 
 
@@ -161,7 +161,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         bases=bases,
         origins=Origins(one.records),
         operations=eager.operations,
-        laps=quiet(rounds.laps),
+        laps=rounds.laps,
         guards=one.collected.guards,
         compiled_again=compiled_again,
         unmeasured="; ".join(filter(None, (missing, eager.differs))),

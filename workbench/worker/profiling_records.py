@@ -29,7 +29,7 @@ from compiler.trace.records.profile import (
     Moment,
     Region,
 )
-from workbench.worker.profiling_rounds import Laps, Side, Way
+from workbench.worker.profiling_rounds import Laps, Side, Way, quiet_laps, quiet_rounds
 
 BACKWARD = "/backward"
 
@@ -104,17 +104,19 @@ def _by_key(rounds: Iterable[Sequence[Reading]]) -> dict[int, list[float]]:
 
 def records(measured: Measured, numbers: Numbers) -> Iterator[Record]:
     """Operations, steps, regions, accounts, timelines and then the head."""
-    eager, compiled = (_Side(measured.laps[side]) for side in ("eager", "compiled"))
+    rounds = quiet_rounds(measured.laps)
+    eager, compiled = _Side(rounds["eager"]), _Side(rounds["compiled"])
     operations = _operations(measured, eager, numbers)
     yield from operations.values()
     steps = _steps(measured, compiled, numbers)
     yield from (placed.step for placed in steps.values())
     yield from _regions(measured, eager, compiled, operations, steps, numbers)
     phases = eager.phases
-    for phase in dict.fromkeys(("", *phases)):
-        name: CallPhase = phase
-        yield _eager_account(measured, eager, operations, name)
-        yield _compiled_account(measured, compiled, steps, name)
+    alone, other = (_Side(quiet_laps(measured.laps[side])) for side in ("eager", "compiled"))
+    whole: tuple[CallPhase, ...] = ("",)
+    for phase in dict.fromkeys((*whole, *phases)):
+        yield _eager_account(measured, alone, operations, phase)
+        yield _compiled_account(measured, other, steps, phase)
     yield _timeline(measured.call, "eager", eager, {k: o.id for k, o in operations.items()})
     yield _timeline(measured.call, "compiled", compiled, {k: p.step.id for k, p in steps.items()})
     yield _head(measured, eager, compiled, phases)
@@ -217,7 +219,7 @@ def _phase(group: Grouped) -> CallPhase:
 def _modules(origins: Origins, group: Grouped) -> tuple[str, ...]:
     found = dict.fromkeys(one.module for one in group.operations)
     for placed in group.steps:
-        for ref in sorted(placed.computes.captured):
+        for ref in placed.counted:
             found[origins.nodes[ref].module] = None
     return tuple(sorted(name for name in found if name))
 
@@ -233,7 +235,7 @@ def _eager_account(
         _by_key(one) for one in ([lap.readings for lap in twice], [lap.outer for lap in twice])
     )
     ours, theirs = (
-        summed((found.get(key, []) for key in wanted), side.rounds) for found in (inner, outer)
+        summed((found.get(key, []) for key in wanted), len(twice)) for found in (inner, outer)
     )
     probing = [2 * max(0.0, b - a) for a, b in zip(ours, theirs, strict=True)]
     rest = less(side.phase(phase, "twice"), ours, probing)

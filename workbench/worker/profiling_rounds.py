@@ -138,22 +138,35 @@ class Rounds:
 _WAYS: tuple[Way, ...] = ("plain", "probed", "twice")
 
 
-def quiet(sides: dict[Side, Laps]) -> dict[Side, Laps]:
-    """Without the rounds that were disturbed most: at least half of them, and `LEAST`, are kept.
-
-    A round is disturbed as often as the system took a processor from one of our threads in it;
-    those in which it never did are all kept.
-    """
+def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
+    """Without the rounds that were disturbed most, for what is compared round by round."""
     laps = [of_way for side in sides.values() for of_way in side.values()]
-    rounds = len(laps[0])
-    disturbed = [sum(one[number].preempted for one in laps) for number in range(rounds)]
-    least = max(min(LEAST, rounds), (rounds + 1) // 2)
-    limit = sorted(disturbed)[least - 1]
-    kept = [number for number in range(rounds) if disturbed[number] <= limit]
+    kept = _least_disturbed(
+        [sum(lap.preempted for lap in round_) for round_ in zip(*laps, strict=True)]
+    )
     return {
         side: {way: [of_way[number] for number in kept] for way, of_way in found.items()}
         for side, found in sides.items()
     }
+
+
+def quiet_laps(laps: Laps) -> Laps:
+    """Without the runs of each way that were disturbed most, for what is compared as a median."""
+    return {
+        way: [found[number] for number in _least_disturbed([lap.preempted for lap in found])]
+        for way, found in laps.items()
+    }
+
+
+def _least_disturbed(preempted: Sequence[int]) -> list[int]:
+    """Places of at least half of the numbers, and of `LEAST`: the lowest ones.
+
+    The system takes a processor from a thread to give it to another program; it says how often.
+    Runs in which it never did are all kept. What is kept is not chosen by its time.
+    """
+    least = max(min(LEAST, len(preempted)), (len(preempted) + 1) // 2)
+    limit = sorted(preempted)[least - 1]
+    return [number for number, count in enumerate(preempted) if count <= limit]
 
 
 def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | None = None) -> Lap:
