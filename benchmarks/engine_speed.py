@@ -23,8 +23,6 @@ memory at most Inductor's.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import json
 import math
 import os
@@ -52,26 +50,6 @@ RETURNED_AT_ONCE = {
     "TCW_POOL_BYTES": "0",
 }
 """What is freed goes back to the system: glibc's larger blocks, MKL's buffers and our pool's."""
-
-
-def peak_bytes(call: Callable[[], Any]) -> int:
-    """Most bytes in memory during one call beyond those before it; Linux only."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # pages of free blocks, which would serve the call unseen
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark is now what is in use
-    before = _in_memory("VmRSS")
-    kept = call()
-    most = _in_memory("VmHWM") - before
-    del kept
-    return most
-
-
-def _in_memory(row: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key == row:
-            return int(value.split()[0]) * 1024
-    raise RuntimeError(f"/proc/self/status has no {row}")
 
 
 Row = tuple[str, str, Callable[[], tuple[Any, Any]], bool]
@@ -116,9 +94,11 @@ def both_sides(row: Row) -> dict[str, Callable[[], Any]]:
 
 def print_peaks(chosen: list[Row]) -> None:
     """A line of JSON for each row: its name, and the peak of each engine in bytes."""
+    from compiler.measure.peak import peak_bytes
+
     for row in chosen:
         sides = both_sides(row)
-        peaks = {name: min(peak_bytes(call) for _ in range(3)) for name, call in sides.items()}
+        peaks = {name: min(peak_bytes(call) or 0 for _ in range(3)) for name, call in sides.items()}
         print(json.dumps([row[1], peaks]), flush=True)
 
 

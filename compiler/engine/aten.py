@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
 
 Compiled = Callable[[list[Any]], Any]
 """Takes its arguments as a list, which it empties, so that each dies after its last use."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsItIs:
+    """A graph that was left to ATen."""
+
+    module: fx.GraphModule
+    call: Compiled
+    takes_list: bool
+    """Its Python takes its arguments in a list."""
 
 
 def boxed(function: Compiled) -> Compiled:
@@ -18,6 +29,11 @@ def boxed(function: Compiled) -> Compiled:
 
 
 def run_as_it_is(module: fx.GraphModule) -> Compiled:
+    """See `as_it_is`."""
+    return as_it_is(module).call
+
+
+def as_it_is(module: fx.GraphModule) -> AsItIs:
     """The graph's own Python, with its arguments in a list where this torch can write it so."""
     codegen: Any = getattr(fx.graph, "_BoxedCodeGen", None)
     takes_list = codegen is not None
@@ -32,7 +48,7 @@ def run_as_it_is(module: fx.GraphModule) -> Compiled:
         arguments.clear()
         return module.forward(*given)
 
-    return boxed(run)
+    return AsItIs(module, boxed(run), takes_list)
 
 
 def run_as_it_is_when_asked(module: fx.GraphModule) -> Compiled:

@@ -12,7 +12,7 @@ from torch._dynamo.utils import dynamo_timed
 from compiler.codegen.cpp.unit import unit
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.control.stages import reached
-from compiler.engine.aten import Compiled, run_as_it_is, run_as_it_is_when_asked
+from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up, strict
 from compiler.engine.generator_choices import asking
@@ -20,6 +20,7 @@ from compiler.engine.graph_facts import comments, constants, devices, donated, o
 from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
+from compiler.engine.step_buffers import graph_buffers
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
@@ -61,7 +62,7 @@ def compile_graph(
         compiled = run_as_it_is(module)
     except Exception as error:  # whatever it is, the user's model goes on
         gave_up(error, graph)
-        compiled = run_as_it_is(module)
+        compiled = _left_to_aten(module, graph)
     if kind == "forward":
         report_strides(module)
     return compiled
@@ -84,7 +85,7 @@ def _compiled(
     found = devices(module)
     if found and LOOPS_ON.type not in found:
         records.refused(f"its tensors are on {' and '.join(found)}, our loops run on the CPU")
-        return run_as_it_is(module)
+        return _left_to_aten(module, graph)
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
     products(module, graph=graph, gate=gate)
 
@@ -111,7 +112,8 @@ def _compiled(
             lines = comments(module) if recorder is not None else {}
             ask = asking(gate, graph)
             code = unit(planned, fusion.program, Vocabulary(isa), lines, ask)
-            artifact = assemble(planned, fusion.program, code.kernels, code.code, isa)
+            buffers = graph_buffers(fusion.program, planned, code.kernels)
+            artifact = assemble(planned, fusion.program, code.kernels, code.code, isa, buffers)
         records.generated(planned, code, artifact)
         goes_on("build")
         return artifact
@@ -140,5 +142,9 @@ def _compiled(
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:
         records.refused(str(reason))
-        return run_as_it_is(module)
+        return _left_to_aten(module, graph)
     return watched(graph, outcome.compiled)
+
+
+def _left_to_aten(module: fx.GraphModule, graph: str) -> Compiled:
+    return watched(graph, as_it_is(module))

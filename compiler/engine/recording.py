@@ -41,7 +41,8 @@ def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
 
 
 Watch = Callable[[str, Any], Callable[..., Any]]
-"""Given a graph's id and its `Compiled` (compiler.runtime.compiled): what AOTAutograd gets."""
+"""Given a graph's id and its `Compiled` (compiler.runtime.compiled), or its `AsItIs`
+(compiler.engine.aten) where it was left to ATen: what AOTAutograd gets."""
 
 _watches: list[Watch] = []
 

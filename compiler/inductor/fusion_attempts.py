@@ -155,7 +155,7 @@ def explain(attempt: Attempt) -> tuple[str, str, str]:
     """(rule, Inductor's own words, the silent check in words) of an attempt with a no in it, or
     with an override."""
     if attempt.veto:
-        return VETO, "", f"{attempt.veto}: an override keeps them apart"
+        return VETO, f"an override keeps them apart: {attempt.veto}", ""
     if any(attempt.forced) and not attempt.cycle:
         return FORCED, *attempt.forced
     if attempt.silent is not None:

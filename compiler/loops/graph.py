@@ -199,6 +199,9 @@ class Graph:
     order in which they can be computed (`z0`: `s0//2`); rarely of inputs (`primals_1.size(0)`)."""
     constants: dict[str, str] = field(default_factory=dict)
     """Constant inputs: name -> the attribute of the ATen graph's module that holds the tensor."""
+    tensors: dict[str, Operand] = field(default_factory=dict)
+    """Nodes of the ATen graph -> where their tensor lies, once the graph has run; without those
+    that are no strided tensor over a value."""
     hints: dict[str, int] = field(default_factory=dict)
     """The sizes of the inputs that are compiled for, to weigh choices with; never to rely on."""
 

@@ -27,7 +27,7 @@ from compiler.control.decisions import Gate
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Graph, Input, Operand
 from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder
+from compiler.lowering.builder import Builder, logical_strides
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
 from compiler.lowering.elements import number
 from compiler.lowering.higher_order import (
@@ -132,6 +132,7 @@ class _Driver:
                 self.outputs(node)
             elif node.op != "placeholder":
                 raise Unsupported(f"{node.op} {node.target} in an ATen graph")
+        self.graph.tensors = dict(self.tensors())
         return self.graph
 
     # what the graph is given
@@ -491,6 +492,18 @@ class _Driver:
             self.memory.share_again(shown.value, node)
 
     # what it hands out
+
+    def tensors(self) -> Iterator[tuple[str, Operand]]:
+        """Each node that is a tensor, where its elements lie in a value at steps."""
+        for node, shown in self.values.items():
+            if isinstance(shown, Tensor):
+                strides = logical_strides(shown)
+                if strides is not None:
+                    offset = shown.view[0].offset if shown.view else 0
+                    yield (
+                        node.name,
+                        Operand(shown.value, shown.dtype, shown.shape, strides, offset),
+                    )
 
     def outputs(self, node: fx.Node) -> None:
         self.builder.node = ""

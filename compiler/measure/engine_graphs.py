@@ -19,6 +19,9 @@ import torch
 from compiler.engine.recording import watching
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
+from compiler.measure.probes.aten_probe import AtenGraph
+from compiler.measure.probes.engine_unit import KERNEL_CALL
+from compiler.measure.redirected import Redirected
 from compiler.measure.shadows import Shadow, Shadows
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, run_wrapper
@@ -27,8 +30,6 @@ from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 
-_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), error\);$", re.MULTILINE)
-"""As compiler.codegen.launcher.segment writes it."""
 _FUNCTION = re.compile(
     r"^static void (\w+)\(void\* const\* pointers.*?^}$", re.MULTILINE | re.DOTALL
 )
@@ -96,20 +97,21 @@ class _Call:
         self.again(ctypes.byref(self.row), 1)
 
 
-class EngineGraph:
+class EngineGraph(Redirected):
     """One graph, as the engine compiled it."""
 
-    def __init__(self, graph: str, compiled: Compiled) -> None:
+    def __init__(self, graph: str, compiled: Compiled, keep_arguments: bool = True) -> None:
         self.graph = graph
         self.compiled = compiled
         self.arguments: list[Any] | None = None
+        super().__init__(self._first_call if keep_arguments else compiled.call)
         self._texts: dict[str, str] | None = None
-        self._names = {found[1]: None for found in _CALL.finditer(compiled.artifact.unit)}
+        self._names = {found[1]: None for found in KERNEL_CALL.finditer(compiled.artifact.unit)}
 
-    def first_call(self, arguments: list[Any]) -> Any:
-        """What AOTAutograd gets: keeps the first arguments."""
-        if self.arguments is None:
-            self.arguments = copied(arguments)
+    def _first_call(self, arguments: list[Any]) -> Any:
+        """Keeps the first arguments."""
+        self.arguments = copied(arguments)
+        self.call = self.compiled.call
         return self.compiled.call(arguments)
 
     @property
@@ -192,7 +194,9 @@ class EngineGraph:
         compiler = find_compiler()
         if isinstance(compiler, NoCompiler):
             raise NotAlone(compiler.reason)
-        unit = Unit(_HEAD + _CALL.sub(_observed, artifact.unit), artifact.flags, unit_libraries())
+        unit = Unit(
+            _HEAD + KERNEL_CALL.sub(_observed, artifact.unit), artifact.flags, unit_libraries()
+        )
         try:
             made = library(unit, compiler, usable_store()[0])
             return ctypes.CDLL(str(made.path))
@@ -272,19 +276,26 @@ class _Places:
 
 
 @contextmanager
-def engine_graphs() -> Iterator[list[EngineGraph]]:
-    """The graphs that our engine compiles inside the block."""
+def engine_graphs(
+    keep_arguments: bool = True, left_to_aten: list[AtenGraph] | None = None
+) -> Iterator[list[EngineGraph]]:
+    """The graphs that our engine compiles inside the block.
+
+    `keep_arguments`: the arguments of each one's first call are copied, so that its kernels can be
+    run alone. `left_to_aten` takes those that it could not compile.
+    """
     found: list[EngineGraph] = []
 
     def watch(graph: str, compiled: Any) -> Callable[..., Any]:
-        made = EngineGraph(graph, compiled)
-        found.append(made)
-
-        def call(arguments: list[Any]) -> Any:
-            return made.first_call(arguments)
-
-        call._boxed_call = True  # type: ignore[attr-defined]
-        return call
+        if isinstance(compiled, Compiled):
+            made = EngineGraph(graph, compiled, keep_arguments)
+            found.append(made)
+            return made.boxed()
+        if left_to_aten is None:
+            return compiled.call  # type: ignore[no-any-return]
+        left = AtenGraph(graph, compiled)
+        left_to_aten.append(left)
+        return left.boxed()
 
     with watching(watch):
         yield found

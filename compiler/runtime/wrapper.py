@@ -14,7 +14,7 @@ Whatever is no local is a binding, resolved when the artifact is loaded.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.segment import Number, SegmentFunction
@@ -50,12 +50,7 @@ class _Wrapper:
         self.taken = set(self.graph.values()) | set(self.graph.parameters) | set(self.graph.symbols)
         self.taken |= {step.run.name for step in plan.steps}
         self.bound: set[str] = set()
-        self.read_by_loops = {
-            value
-            for step in plan.steps
-            if isinstance(step.run, Segment)
-            for value in step.run.takes
-        }
+        self.by_strides = set(self._read_by_strides())
         self.names: dict[str, str] = {}
         self.reserved = {"args", "_", "torch", *self.segments}
 
@@ -71,6 +66,19 @@ class _Wrapper:
         self.lines.append(f"return [{answers}]")
         text = "\n    ".join(("def call(args):", *self.lines))
         return f"{text}\n", tuple(self.bindings.values())
+
+    def _read_by_strides(self) -> Iterator[str]:
+        """Values whose strides are relied on: by loops, by a view of them, and by who gets the
+        graph's answers (AOTAutograd, and the backward graph of what was saved for it)."""
+        yield from (one.value for one in _operands(self.graph.outputs))
+        for step in self.plan.steps:
+            if isinstance(step.run, Segment):
+                yield from step.run.takes
+            else:
+                keywords = [item for _, item in step.run.keywords]
+                for operand in _operands((step.run.arguments, keywords)):
+                    if not self.forms.fits(operand):
+                        yield operand.value
 
     def _arguments(self) -> None:
         names = [self._local(name) for name in self.graph.parameters]
@@ -137,11 +145,11 @@ class _Wrapper:
                 self.lines.append("del _")
         for result in wanted:
             self.bound.add(result.name)
-            if result.name in self.read_by_loops and call.target not in DENSE:
+            if result.name in self.by_strides and call.target not in DENSE:
                 self._lay_out(result)
 
     def _lay_out(self, result: Result) -> None:
-        """Loops rely on the strides that were foretold: where ATen answers others, it is copied."""
+        """The strides that were foretold: where ATen answers others, it is copied."""
         name = self._local(result.name)
         sizes, strides = _tuple(result.shape), _tuple(result.strides)
         self.lines.append(f"{name} = {self._helper('laid_out')}({name}, {sizes}, {strides})")
@@ -230,6 +238,15 @@ class _Wrapper:
         self.bindings[name] = Binding(name, kind, target)  # type: ignore[arg-type]
         self.taken.add(name)
         return name
+
+
+def _operands(item: object) -> Iterator[Operand]:
+    """The operands of arguments or answers, however deep."""
+    if isinstance(item, Operand):
+        yield item
+    elif isinstance(item, (tuple, list)):
+        for one in item:
+            yield from _operands(one)
 
 
 def _unused(name: str, taken: Iterable[str] | Mapping[str, object]) -> str:

@@ -488,12 +488,12 @@ def one_thread() -> list[AnyRecord]:
     call.region("cumsum", [step], [one], 2.0)
     _tail(call)
     decided = Decided(
-        id="tcw/0/0/inference/parallel/cumsum",
+        id="tcw/0/0/inference/threads/cumsum",
         graph="0/0/inference",
-        kind="parallel",
-        default="no",
-        choice="no",
-        choices=("no", "outer"),
+        kind="threads",
+        default="one",
+        choice="one",
+        choices=("one", "parallel"),
         rule="carried",
         reason="each element needs the one before it",
     )

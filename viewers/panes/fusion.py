@@ -327,8 +327,7 @@ def verdict(view: View, width: int) -> list[Row]:
         tests += f", last in round {pair.round} ({pair.records[-1].phase})"
     rule: Line
     if pair.verdict == "rejected":
-        unsaid = "an override keeps them apart" if pair.rule == "veto" else "no reason is given"
-        reason = pair.reason or unsaid
+        reason = pair.reason or "no reason is given"
         rule = (("rule     ", "dim"), text(f"✗ {pair.rule}", "bad"), text(f"   {reason}", "text"))
     else:
         kind = f"{pair.kind}: " if pair.kind else ""

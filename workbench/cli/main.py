@@ -13,13 +13,14 @@ import click
 from workbench.cli import codes
 from workbench.cli.output import reader_may_leave
 
-VERBS = ("explain", "step", "open", "serve", "doctor")
+VERBS = ("explain", "profile", "step", "open", "serve", "doctor")
 """In the order of `tcw --help`; each is a module beside this one with a `command`."""
 
 EXAMPLES = """\b
 Examples:
   tcw explain model.py                    what torch.compile did to it
   tcw explain model.py --trace run.tcw    and keep the recording
+  tcw profile model.py                    which kernel won, which lost, and why
   tcw step model.py                       drive it: stop, look, overrule
   tcw open run.tcw                        look into it in the terminal
   tcw serve run.tcw                       or in a browser

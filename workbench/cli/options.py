@@ -1,4 +1,4 @@
-"""What a recording is made with: the options that `explain` and `step` share."""
+"""What a recording is made with: the options that `explain`, `profile` and `step` share."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
             raise click.BadParameter(f"{value!r}: it takes NAME:DIM, such as x:0")
     return values
 
+
+cached_option = click.option(
+    "--cached", is_flag=True, help="Use torch's caches; what they serve is not seen."
+)
 
 _MODEL: tuple[Callable[[Any], Any], ...] = (
     click.option(
@@ -94,7 +98,7 @@ _MACHINE: tuple[Callable[[Any], Any], ...] = (
         help="cuda: predict GPU code too.",
     ),
     click.option("--arch", default="", metavar="sm_90", help="The GPU to predict for."),
-    click.option("--cached", is_flag=True, help="Use torch's caches; what they serve is not seen."),
+    cached_option,
 )
 
 
@@ -142,10 +146,10 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
     chosen = [mode for name, mode in grads if given[name]]
     if len(chosen) > 1:
         raise click.UsageError("--no-grad, --inference-mode and --train exclude each other", ctx)
-    arch = str(given["arch"])
+    arch = str(given.get("arch", ""))
     if arch and not (arch.startswith("sm_") and arch[3:].rstrip("a").isdigit()):
         raise click.UsageError(f"--arch {arch}: it takes sm_80, sm_90, sm_100, …", ctx)
-    device: Literal["cpu", "cuda"] = "cuda" if arch else given["device"]
+    device: Literal["cpu", "cuda"] = "cuda" if arch else given.get("device", "cpu")
     return Settings(
         file=str(file.resolve()),
         model=given["model"],

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from compiler.measure.leaves import leaves
 from compiler.measure.speed import Prepared
+from compiler.trace.records.profile import CallPhase
 from compiler.trace.records.session import GradMode
 from workbench.worker.inputs import InputSet
 from workbench.worker.user_code import UserError
@@ -41,6 +42,15 @@ def grad_mode(mode: GradMode) -> AbstractContextManager[Any]:
     return context
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A part of a run that is measured by itself; a run's pieces are called in order."""
+
+    phase: CallPhase
+    part: Literal["model", "loss", "gradients", "optimizer"]
+    action: Callable[[], object]
+
+
 @dataclass
 class PreparedRun:
     """Inputs are copied and gradients cleared; calling it is what is recorded or timed."""
@@ -57,6 +67,20 @@ class PreparedRun:
             if self.mode == "train":
                 loss_of(outputs).backward()
         return outputs
+
+    def pieces(self) -> list[Piece]:
+        """The run in pieces: together they do what calling it does, but for the grad mode."""
+        made: list[Any] = []
+        training = self.mode == "train"
+
+        def forward() -> None:
+            made.append(self.model(*self.positional, **self.keyword))
+
+        found = [Piece("forward" if training else "", "model", forward)]
+        if training:
+            found.append(Piece("forward", "loss", lambda: made.append(loss_of(made[0]))))
+            found.append(Piece("backward", "model", lambda: made[1].backward()))
+        return found
 
     def result(self, outputs: Any) -> Result:
         """The outputs with the gradients that the run left."""

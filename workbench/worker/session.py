@@ -19,6 +19,8 @@ from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
+from workbench.worker.profiling import Compiled, collecting, profile
+from workbench.worker.profiling_records import Numbers
 from workbench.worker.runs import Model, RandomState, Twin, original_of
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
@@ -102,6 +104,7 @@ class Session:
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
+        self._numbers = Numbers()
 
     def calls(self) -> Ended:
         """All calls, then the measurements. Answers how the recording ended."""
@@ -124,16 +127,38 @@ class Session:
                     generators.restore()
                 recorder.emit(EnginePart(engine=engine))
             done.append(EngineCalls(recorder, model, self.sets, engine))
-            ended = done[-1].all()
+            ended = self._profiled(done[-1]) if recorder.settings.profile else done[-1].all()
             if ended[0] != "ok":
                 return ended
         reference = done[0].reference
-        if reference is not None:
+        if reference is not None and not (recorder.settings.profile and len(done) == 1):
             if len(done) > 1:
                 self._compile_side_by_side(done)
             sides = [one.side() for one in done]
             time_sides(recorder, reference.twin.model, sides, self.sets)
         return "ok", None
+
+    def _profiled(self, one: EngineCalls) -> Ended:
+        """All calls of an engine, then one of them taken apart."""
+        recorder, settings = self.recorder, self.recorder.settings
+        driven = recorder.run is not None
+        kept = recorder.run if recorder.run is not None else []
+        recorder.run, before = kept, len(kept)
+        with collecting() as collected:
+            ended = one.all()
+        if not driven:
+            recorder.run = None
+        if ended[0] != "ok" or one.reference is None:
+            return ended
+        if settings.profiled_call > len(self.sets):
+            words = f"there is no call {settings.profiled_call} to profile: there are "
+            recorder.emit(Warned(message=f"{words}{len(self.sets)}", asked=True))
+            return ended
+        apart = Compiled(
+            one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
+        )
+        profile(recorder, apart, self.sets[settings.profiled_call - 1], self._numbers)
+        return ended
 
     def _copy(self, original: Model) -> Model:
         twin = Twin(original)

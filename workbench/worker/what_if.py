@@ -22,13 +22,13 @@ from compiler.measure.graphs import compared, equal_outputs, whole
 from compiler.measure.inductor_graphs import inductor_graphs
 from compiler.measure.kernels import CompiledGraph, NotAlone, Replay, captured
 from compiler.measure.leaves import leaves
+from compiler.measure.named_graphs import named_graphs
 from compiler.measure.pairs import Paired, all_in_turn, in_turn
 from compiler.measure.shadows import TooLarge
 from compiler.runtime.kernels import without_comments
 from compiler.trace import matching
 from compiler.trace.matching import Match, base_graph
 from compiler.trace.records import Kernel, Progress, SchedulerNode, WhatIf
-from compiler.trace.writer import text_hash
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.finished_run import FinishedRun
 from workbench.worker.ourselves import unrecorded
@@ -170,26 +170,14 @@ def _compile_again(run: FinishedRun) -> Model:
 
 
 def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
-    """Each graph's id, by the functions that the run recorded for it, in order: ids are counted
-    anew in each compile."""
-    names: dict[str, set[str]] = {}
-    for kernel in run.all(Kernel):
-        if not kernel.predicted:
-            own = names.setdefault(base_graph(kernel.graph), set())
-            own |= {kernel.name} if kernel.language != "aten" else set()
-    texts = {(base_graph(k.graph), k.name): k.text for k in run.all(Kernel)}
-    graphs: Graphs = {}
-    free = list(found)
-    for id, wanted in names.items():
-        alike = [graph for graph in free if set(graph.kernels) == wanted]
-        alike = alike or [graph for graph in free if wanted and wanted <= set(graph.kernels)]
-        same = [g for g in alike if all(text_hash(g.text(k)) == texts[id, k] for k in wanted)]
-        if not same and wanted:
+    """Each graph's id, as this run's records have it."""
+    kernels = run.all(Kernel)
+    named = named_graphs(found, kernels)
+    called = {base_graph(k.graph) for k in kernels if k.language != "aten" and not k.predicted}
+    for id in named.lost:
+        if id in called:
             raise NotAlone(f"run {run.number} compiled again made other code of {id}")
-        if same:
-            graphs[id] = same[0]
-            free.remove(same[0])
-    return graphs
+    return named.graphs
 
 
 def changed_kernels(

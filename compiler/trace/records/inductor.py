@@ -80,7 +80,7 @@ class FusionPair(Record):
     """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`;
     `veto` and `forced` where an override decided it."""
     reason: str = ""
-    """Inductor's own words, arguments filled in."""
+    """Inductor's own words, arguments filled in; of a veto, the override."""
     check: str = ""
     """Where Inductor gives no words: the function that answered no, and what it looks at."""
     kind: Literal["vertical", "horizontal"] = "vertical"

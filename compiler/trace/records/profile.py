@@ -70,6 +70,8 @@ class EagerOperation(Record):
     """Outermost first; only where it holds more than `location`."""
     module: str = ""
     """Path of the module it ran in: `layers.0.attention`."""
+    of: str = ""
+    """In a backward: id of the forward operation whose gradient it makes."""
     part: Literal["model", "loss", "gradients", "optimizer"] = "model"
     """`loss`: made by tcw, so that there is a backward; `gradients`: adding them to parameters."""
 

@@ -1,22 +1,53 @@
-"""Why regions were lost or won: one file a cause, each registered in `LOOKS`."""
+"""Why regions were lost or won: one look a cause, all of them in `LOOKS`.
+
+The looks are asked in order. A region that one has explained is none of the later ones' business,
+so that each measured second is told once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from viewers.summary.profile.causes.attention import attention
+from viewers.summary.profile.causes.breaks import breaks
+from viewers.summary.profile.causes.calls import copies, fallbacks, libraries
+from viewers.summary.profile.causes.capture import only_captured, recomputed, removed
 from viewers.summary.profile.causes.cause import Cause, Kind, Suggestion
+from viewers.summary.profile.causes.host import host_bound
+from viewers.summary.profile.causes.kernels import spills, threads
+from viewers.summary.profile.causes.precision import wrong_results
+from viewers.summary.profile.causes.recompiles import recompiles
+from viewers.summary.profile.causes.rest import fused, slower
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
 
-LOOKS: tuple[Look, ...] = ()
+LOOKS: tuple[Look, ...] = (
+    wrong_results, recompiles, attention, spills, fallbacks, copies, recomputed, threads,
+    libraries, only_captured, host_bound, slower, removed, fused, breaks,
+)  # fmt: skip
+"""The particular ones first. Breaks come last: what they split is also won or lost as a region."""
 
 
 def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
-    """What was lost, most seconds first; then what was won. Nothing inside the noise."""
-    found = [cause for look in LOOKS for cause in look(index, rows)]
-    return tuple(sorted(found, key=lambda cause: (not cause.lost, -abs(cause.seconds))))
+    """Wrong results, then what was lost, most seconds first, then what was won.
+
+    Nothing is told of a region whose difference is inside its noise.
+    """
+    found: list[Cause] = []
+    left = list(rows)
+    for look in LOOKS:
+        causes = list(look(index, left))
+        found += causes
+        told = {region for cause in causes for region in cause.regions}
+        if look is not breaks:
+            left = [row for row in left if row.regions[0].id not in told]
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(cause: Cause) -> tuple[bool, bool, float]:
+    return (cause.kind != "precision", not cause.lost, -abs(cause.seconds))
 
 
 __all__ = ["LOOKS", "Cause", "Kind", "Suggestion", "causes_of"]

@@ -52,4 +52,4 @@ class Cause:
 
     @property
     def lost(self) -> bool:
-        return self.seconds > 0
+        return self.seconds > 0 or self.kind == "precision"

@@ -1,0 +1,105 @@
+"""What stands in a graph's artifact of its buffers, for who looks at them while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from compiler.codegen.cpp.unit import shared_buffers
+from compiler.codegen.launcher.planned import Kernels
+from compiler.loops.graph import Call, Input
+from compiler.loops.layouts import row_major
+from compiler.loops.nest import Nest
+from compiler.loops.program import Program
+from compiler.loops.sizes import Size
+from compiler.memory.plan import Plan, Segment
+
+Number = int | str
+"""A size; a Python expression of the graph's symbols where it is symbolic."""
+
+
+class Form(msgspec.Struct, frozen=True, array_like=True):
+    """A strided tensor: strides and offset in elements."""
+
+    dtype: str
+    sizes: tuple[Number, ...]
+    strides: tuple[Number, ...]
+    offset: Number = 0
+
+
+class StepBuffers(msgspec.Struct, frozen=True, array_like=True):
+    """What one kernel or ATen call touches, by name."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    ends: tuple[str, ...] = ()
+    """What it reads and overwrites: other buffers in the same memory."""
+    pointers: tuple[str, ...] = ()
+    """Of a kernel: its buffers, in the order of its pointers."""
+
+
+class GraphBuffers(msgspec.Struct, frozen=True):
+    """The buffers of one graph. A name is a value of the value graph, or an argument."""
+
+    forms: dict[str, Form]
+    """Each buffer, dense; of an argument as it is passed."""
+    steps: tuple[StepBuffers, ...]
+    """In the order of the plan, as `MemoryPlan.steps` has them."""
+    nodes: dict[str, tuple[str, Form]]
+    """Nodes of the lowered graph whose tensor lies in a buffer: its name, the tensor in it."""
+
+
+def graph_buffers(program: Program, plan: Plan, kernels: Kernels) -> GraphBuffers:
+    """The buffers of a program whose memory is planned.
+
+    `kernels`: name of a nest -> the function that carries it out.
+    """
+    forms = {
+        memory.name: _form(memory.dtype, memory.shape, row_major(memory.shape).strides)
+        for memory in program.memories.values()
+    }
+    for node in program.graph.nodes:
+        if isinstance(node, Input):
+            forms[node.name] = _form(node.dtype, node.shape, node.strides)
+        elif isinstance(node, Call):
+            for one in node.results:
+                if one is not None:
+                    forms[one.name] = _form(one.dtype, one.shape, one.strides)
+    return GraphBuffers(
+        forms,
+        tuple(_touched(step, plan, kernels) for step in _runs(plan)),
+        {
+            name: (one.value, _form(one.dtype, one.shape, one.strides, one.offset))
+            for name, one in program.graph.tensors.items()
+            if one.value in forms
+        },
+    )
+
+
+def _runs(plan: Plan) -> Iterator[Nest | Call]:
+    for step in plan.steps:
+        if isinstance(step.run, Segment):
+            yield from step.run.nests
+        else:
+            yield step.run
+
+
+def _touched(step: Nest | Call, plan: Plan, kernels: Kernels) -> StepBuffers:
+    if isinstance(step, Call):
+        made = [result.name for result in step.results if result is not None]
+        reads = tuple(dict.fromkeys(operand.value for operand in step.operands()))
+        return StepBuffers(reads, (*made, *step.mutates), step.mutates)
+    reads, writes = step.reads(), step.writes()
+    over = {*writes, *shared_buffers(step, plan)}
+    ends = tuple(name for name in reads if name in over)
+    found = kernels.get(step.name)
+    return StepBuffers(reads, writes, ends, found[1].pointers if found else ())
+
+
+def _form(dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...], offset: Size = 0) -> Form:
+    return Form(dtype, _numbers(sizes), _numbers(strides), *_numbers((offset,)))
+
+
+def _numbers(sizes: tuple[Size, ...]) -> tuple[Number, ...]:
+    return tuple(size if isinstance(size, int) else str(size) for size in sizes)

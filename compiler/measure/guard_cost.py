@@ -1,0 +1,82 @@
+"""What one check of a compiled frame's guards takes, by torch's own measurement.
+
+`CheckFunctionManager` (torch/_dynamo/guards.py) measures its guards once when it has built them,
+with `profile_guard_manager` on the locals that the call gave. Here the same is asked for again and
+again, at that moment: later nothing holds those locals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from compiler.control.hooks import Missing, patch, resolve
+from compiler.measure.speed import spread
+from compiler.trace.records import Timed
+
+NEEDS = (
+    "torch._dynamo.guards:profile_guard_manager",
+    "torch._dynamo.guards:CheckFunctionManager",
+    "torch._guards:CompileContext.current_compile_id",
+)
+TRIED_ON = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
+
+_BATCHES = 7
+_SECONDS = 0.02
+"""For all batches of one frame's guards."""
+_MOST = 50
+"""Checks of a batch."""
+
+
+@dataclass
+class GuardCosts:
+    """Compile id -> what a check of its guards takes."""
+
+    found: dict[str, Timed] = field(default_factory=dict)
+    missing: str = ""
+    """Why nothing is measured; "" where it is."""
+
+
+@contextmanager
+def guard_costs() -> Iterator[GuardCosts]:
+    """The guards of all frames that are compiled inside the block."""
+    costs = GuardCosts()
+    try:
+        for need in NEEDS:
+            resolve(need)
+    except Missing as missing:
+        costs.missing = str(missing)
+        yield costs
+        return
+    from torch._dynamo import guards as torch_guards
+    from torch._guards import CompileContext
+
+    original = torch_guards.profile_guard_manager
+
+    def profile_guard_manager(root: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:
+        latency = original(root, scope, *args, **kwargs)
+        try:
+            name = str(CompileContext.current_compile_id() or "")
+            costs.found[name] = _measured(original, root, scope, float(latency))
+        except Exception as error:  # a measurement of ours never breaks the user's compile
+            costs.missing = f"{type(error).__name__}: {str(error)[:200]}"
+        return latency
+
+    undo = patch(torch_guards, "profile_guard_manager", profile_guard_manager)
+    try:
+        yield costs
+    finally:
+        undo()
+
+
+def _measured(profile: Any, root: Any, scope: Any, first_us: float) -> Timed:
+    """Seconds of one check: the median of several batches."""
+    checks = max(1, min(_MOST, int(_SECONDS / _BATCHES / max(first_us * 1e-6, 1e-7))))
+    batches = [float(profile(root, scope, checks)) * 1e-6 for _ in range(_BATCHES)]
+    middle = median(batches)
+    return Timed(
+        median=middle, spread=max(3 * spread(batches), 0.01 * middle), runs=checks * _BATCHES
+    )

@@ -1,0 +1,69 @@
+"""The most memory that one call takes beyond what was in use before it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+_SELF = Path("/proc/self")
+
+
+def peak_bytes(call: Callable[[], object], device: str = "cpu") -> int | None:
+    """Bytes; None where this machine does not tell. What `call` answers counts as taken.
+
+    `device` is where the call runs: `cpu` or `cuda`. On a GPU it is what torch's allocator hands
+    out, and what CUDA graphs keep in pools of their own between calls. On a CPU the kernel's own
+    count of this process (VmHWM in /proc/self/status), which sees what torch does not: arenas of
+    generated code, and buffers into which libraries pack matrices; the kernel counts in portions
+    of a few hundred KB.
+    """
+    gc.collect()
+    return _of_gpu(call) if device.startswith("cuda") else _of_process(call)
+
+
+def _of_gpu(call: Callable[[], object]) -> int:
+    cuda = torch.cuda
+    cuda.synchronize()
+    before = int(cuda.memory_allocated())
+    cuda.reset_peak_memory_stats()
+    kept = call()
+    cuda.synchronize()
+    most = int(cuda.max_memory_allocated()) - before
+    del kept
+    return most + graph_pool_bytes()
+
+
+def graph_pool_bytes() -> int:
+    """What CUDA graphs hold whether they run or not, and nobody else gets."""
+    return sum(
+        int(segment["total_size"] - segment["allocated_size"])
+        for segment in torch.cuda.memory_snapshot()
+        if tuple(segment.get("segment_pool_id", (0, 0))) != (0, 0)
+    )
+
+
+def _of_process(call: Callable[[], object]) -> int | None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # pages of free blocks, which would serve the call unseen
+    try:
+        (_SELF / "clear_refs").write_text("5")  # the high-water mark is now what is in use
+        before = _in_memory("VmRSS")
+    except OSError:
+        return None
+    kept = call()
+    after = _in_memory("VmHWM")
+    del kept
+    return None if before is None or after is None else max(0, after - before)
+
+
+def _in_memory(row: str) -> int | None:
+    for line in (_SELF / "status").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key == row:
+            return int(value.split()[0]) * 1024
+    return None

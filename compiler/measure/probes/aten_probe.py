@@ -1,0 +1,130 @@
+"""Looks into a graph that our own engine left to ATen, while the user's call runs it.
+
+The graph's own Python is compiled once more, with a clock around each operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.engine.aten import AsItIs
+from compiler.graphs.nodes import target_name
+from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clocked_wrapper import Statement, surrounded
+from compiler.measure.probes.graph_probe import GraphStep, See
+from compiler.measure.redirected import Redirected
+
+Said = Callable[[int, Statement], tuple[str, str]]
+
+
+class AtenGraph(Redirected):
+    """One graph that was left to ATen."""
+
+    def __init__(self, graph: str, left: AsItIs) -> None:
+        super().__init__(left.call)
+        self.graph = graph
+        self.left = left
+
+
+class AtenProbe:
+    """A `GraphProbe` of a graph that was left to ATen. Its steps are nodes of the lowered graph."""
+
+    unmeasured = ""
+
+    def __init__(self, graph: AtenGraph) -> None:
+        self.graph = graph.graph
+        self._graph = graph
+        self.nodes: list[str] = []
+        """Of each step: the name of its node."""
+        self.steps: Sequence[GraphStep] = tuple(self._steps())
+
+    @contextmanager
+    def timing(self, clock: Clock, base: int) -> Iterator[None]:
+        """See `GraphProbe`."""
+        timed = self._rewritten(
+            lambda index, _: (f"_start({base + 1 + index})", f"_stop({base + 1 + index})"),
+            {"_start": clock.start, "_stop": clock.stop},
+        )
+
+        def run(arguments: list[Any]) -> Any:
+            clock.start(base)
+            try:
+                return timed(arguments)
+            finally:
+                clock.stop(base)
+
+        with self._graph.replaced(run):
+            yield
+
+    @contextmanager
+    def observing(self, see: See, before: See | None = None) -> Iterator[None]:
+        """See `GraphProbe`: the tensors are the step's arguments, then its results as well.
+
+        `before` is called before each step. What either raises is raised from the call.
+        """
+
+        def starts(index: int, values: dict[str, Any]) -> None:
+            if before is not None:
+                before(self.steps[index], _tensors(values))
+
+        def ended(index: int, values: dict[str, Any]) -> None:
+            see(self.steps[index], _tensors(values))
+
+        names = {"_starts": starts, "_ended": ended}
+        with self._graph.replaced(self._rewritten(said, names)):
+            yield
+
+    def _steps(self) -> Iterator[GraphStep]:
+        seen: dict[str, int] = {}
+        for node in self._graph.left.module.graph.nodes:
+            if _computes(node):
+                name = target_name(node.target)
+                occurrence = seen.get(name, 0)
+                seen[name] = occurrence + 1
+                yield GraphStep(len(self.nodes), "aten", name, occurrence, node.format_node() or "")
+                self.nodes.append(node.name)
+
+    def _rewritten(self, around: Said, names: dict[str, Any]) -> Callable[[list[Any]], Any]:
+        """The graph's Python, with something said around each step."""
+        module = self._graph.left.module
+        places = {name: index for index, name in enumerate(self.nodes)}
+
+        def surround(statement: Statement) -> tuple[str, str] | None:
+            index = places.get(statement.makes[0]) if len(statement.makes) == 1 else None
+            return None if index is None else around(index, statement)
+
+        namespace = {**type(module).forward.__globals__, **names}
+        exec(surrounded(module.code, surround), namespace)
+        forward = namespace["forward"]
+        if self._graph.left.takes_list:
+            return lambda arguments: forward(module, arguments)
+
+        def run(arguments: list[Any]) -> Any:
+            given = tuple(arguments)
+            arguments.clear()
+            return forward(module, *given)
+
+        return run
+
+
+def said(index: int, statement: Statement) -> tuple[str, str]:
+    """What tells `_starts` and `_ended` of the tensors around a step."""
+    before = ", ".join(f"{name!r}: {name}" for name in statement.reads)
+    names = dict.fromkeys((*statement.reads, *statement.makes))
+    after = ", ".join(f"{name!r}: {name}" for name in names)
+    return f"_starts({index}, {{{before}}})", f"_ended({index}, {{{after}}})"
+
+
+def _computes(node: fx.Node) -> bool:
+    return node.op == "call_function" and isinstance(
+        node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+    )
+
+
+def _tensors(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in values.items() if isinstance(one, torch.Tensor)}

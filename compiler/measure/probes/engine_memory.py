@@ -1,0 +1,101 @@
+"""Buffers of a graph of our own engine as tensors, and the nodes whose results lie in them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import torch
+
+from compiler.engine.step_buffers import Form, GraphBuffers, Number, StepBuffers
+from compiler.loops.sizes import FUNCTIONS
+
+_BUFFERS = msgspec.json.Decoder(GraphBuffers | None)
+_NOTHING = StepBuffers((), ())
+
+
+class GraphMemory:
+    """What an artifact says of its graph's buffers."""
+
+    def __init__(self, extra: msgspec.Raw, steps: int) -> None:
+        found = _BUFFERS.decode(extra)
+        self.forms = found.forms if found is not None else {}
+        self.steps = found.steps if found is not None else ()
+        self._nodes = found.nodes if found is not None else {}
+        if len(self.steps) != steps:
+            self.steps = (_NOTHING,) * steps
+        self._last = {name: i for i, step in enumerate(self.steps) for name in step.writes}
+        self.numbers: dict[str, int] = {}
+        """Of the symbols that are known in this call."""
+
+    def complete(self, step: int) -> tuple[str, ...]:
+        """Buffers that a step writes and no later one writes to."""
+        return tuple(name for name in self.steps[step].writes if self._last[name] == step)
+
+    def at(self, step: int, names: Iterable[str], pointers: Any) -> dict[str, Any]:
+        """Those of a kernel's buffers with these names, as tensors on the memory that it is given.
+
+        Without those whose size is not known.
+        """
+        places = {name: i for i, name in enumerate(self.steps[step].pointers)}
+        found: dict[str, Any] = {}
+        for name in names:
+            form, place = self.forms.get(name), places.get(name)
+            if form is None or place is None:
+                continue
+            tensor = self._tensor(form, pointers[place])
+            if tensor is not None:
+                found[name] = tensor
+        return found
+
+    def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """Nodes of the lowered graph -> their tensors, of those that lie in these buffers."""
+        found: dict[str, Any] = {}
+        for node, (name, form) in self._nodes.items():
+            whole, dtype = tensors.get(name), getattr(torch, form.dtype, None)
+            if whole is None or dtype is None:
+                continue
+            known = self._known(form)
+            if known is not None:
+                sizes, strides, offset = known
+                if whole.dtype != dtype:
+                    whole = _flat(whole).view(dtype)
+                    found[node] = whole.as_strided(sizes, strides, offset)
+                else:
+                    start = whole.storage_offset() + offset
+                    found[node] = whole.as_strided(sizes, strides, start)
+        return found
+
+    def _tensor(self, form: Form, address: int | None) -> Any:
+        known, dtype = self._known(form), getattr(torch, form.dtype, None)
+        if known is None or dtype is None:
+            return None
+        sizes, strides, _ = known
+        if 0 in sizes or not address:
+            return torch.empty_strided(sizes, strides, dtype=dtype)
+        last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        memory = (ctypes.c_char * ((last + 1) * dtype.itemsize)).from_address(address)
+        return torch.frombuffer(memory, dtype=dtype).as_strided(sizes, strides)
+
+    def _known(self, form: Form) -> tuple[list[int], list[int], int] | None:
+        """Sizes, strides and offset; None where one has a symbol that is not known."""
+        try:
+            return (
+                [self._number(size) for size in form.sizes],
+                [self._number(stride) for stride in form.strides],
+                self._number(form.offset),
+            )
+        except NameError:
+            return None
+
+    def _number(self, number: Number) -> int:
+        if isinstance(number, int):
+            return number
+        return int(eval(number, {"__builtins__": {}, **FUNCTIONS}, self.numbers))
+
+
+def _flat(tensor: Any) -> Any:
+    """All of a dense tensor's elements, as they lie in memory."""
+    return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())

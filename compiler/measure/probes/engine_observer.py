@@ -1,0 +1,79 @@
+"""Who is called at each step of a graph of our own engine, with the tensors of that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from compiler.measure.probes.engine_memory import GraphMemory
+from compiler.measure.probes.engine_unit import KernelSite, Observer
+from compiler.measure.probes.graph_probe import GraphStep, See
+
+
+class EngineObserver:
+    """Turns what a graph's code says at its steps into calls of `see` and `before`."""
+
+    def __init__(
+        self,
+        memory: GraphMemory,
+        steps: Sequence[GraphStep],
+        sites: Sequence[tuple[int, KernelSite]],
+        see: See,
+        before: See | None,
+    ) -> None:
+        """`sites`: each call of a kernel in the unit, with the index of its step."""
+        self.memory = memory
+        self.steps = steps
+        self.sites = sites
+        self.see = see
+        self.before = before
+        self.failed: BaseException | None = None
+        """What `see` or `before` raised."""
+        self.callback = Observer(self._kernel)
+        """For the unit: it must live as long as the unit may call it."""
+
+    def begin(self) -> None:
+        self.failed = None
+        self.memory.numbers.clear()
+
+    def starts(self, index: int, tensors: Mapping[str, Any]) -> None:
+        """A call into ATen begins, with these arguments by name."""
+        self._take_numbers(tensors)
+        if self.before is not None:
+            self._say(self.before, index, _tensors(tensors))
+
+    def ended(self, index: int, tensors: Mapping[str, Any]) -> None:
+        """It is over; its results are there as well."""
+        self._say(self.see, index, _tensors(tensors))
+
+    def _kernel(self, call: int, over: int, pointers: Any, numbers: Any) -> None:
+        try:
+            index, site = self.sites[call]
+            if not over:
+                self._take_numbers({name: numbers[i] for i, name in enumerate(site.symbols)})
+            about = self.memory.steps[index]
+            if over:
+                names = dict.fromkeys([n for n in about.reads if n not in about.ends])
+                names.update(dict.fromkeys(about.writes))
+                self._say(self.see, index, self.memory.at(index, names, pointers))
+            elif self.before is not None:
+                self._say(self.before, index, self.memory.at(index, about.reads, pointers))
+        except BaseException as problem:  # it must not pass through C
+            self.failed = self.failed or problem
+
+    def _take_numbers(self, values: Mapping[str, Any]) -> None:
+        numbers = {name: one for name, one in values.items() if isinstance(one, int)}
+        self.memory.numbers.update(numbers)
+
+    def _say(self, listener: See, index: int, tensors: Mapping[str, Any]) -> None:
+        if self.failed is None:
+            try:
+                listener(self.steps[index], tensors)
+            except BaseException as problem:  # the user's call goes on to its end
+                self.failed = problem
+
+
+def _tensors(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in values.items() if isinstance(one, torch.Tensor)}

@@ -1,0 +1,250 @@
+"""Looks into a graph that our own engine compiled, while the user's call runs it.
+
+The graph is made a second time from its artifact: the same kernels, built with a clock around each
+call of one (`engine_unit`), and the same Python with a clock around each call into ATen
+(`clocked_wrapper`). Launcher, memory plan and pool are those of the graph itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+import msgspec
+
+from compiler.control.hooks import Missing
+from compiler.measure.engine_graphs import EngineGraph
+from compiler.measure.kernels import NotAlone
+from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
+from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
+from compiler.measure.probes.engine_memory import GraphMemory
+from compiler.measure.probes.engine_observer import EngineObserver
+from compiler.measure.probes.engine_unit import KernelSite, Readings, clocked, kernel_sites
+from compiler.measure.probes.graph_probe import GraphStep, See
+from compiler.runtime.artifact import Artifact
+from compiler.runtime.build import BuildFailed
+from compiler.runtime.compiled import run_wrapper
+from compiler.runtime.kernels import Unit, library
+from compiler.runtime.launcher import launcher
+from compiler.runtime.load import functions, load_unit
+from compiler.runtime.python_path import python_functions
+from compiler.runtime.store import usable_store
+from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
+
+_TRIES = 401
+
+
+class EngineProbe:
+    """A `GraphProbe` of a graph of our own engine."""
+
+    unmeasured = ""
+    """Why kernels are not timed; known once the first `timing` was entered."""
+
+    def __init__(self, graph: EngineGraph) -> None:
+        self.graph = graph.graph
+        self.steps: Sequence[GraphStep]
+        self._graph = graph
+        self._artifact = graph.compiled.artifact
+        self._steps = _Steps(self._artifact)
+        self.steps = tuple(self._steps.all)
+        self.memory = GraphMemory(self._artifact.extra, len(self.steps))
+        """Which buffers each step reads and writes, and which nodes lie in them."""
+        self._unit: _ClockedUnit | None = None
+        self._timed: Callable[[list[Any]], Any] | None = None
+        self._stamps: list[int] = []
+        self._own_ns, self._pair_ns = 0, 0
+
+    @contextmanager
+    def timing(self, clock: Clock, base: int) -> Iterator[None]:
+        """See `GraphProbe`. The first time builds the unit, before it yields.
+
+        Where that is not possible there are no readings of kernels, and `unmeasured` says why.
+        """
+        if self._timed is None:
+            self._timed = self._with_clocks()
+        timed, unit, stamps = self._timed, self._unit, self._stamps
+        kernel_keys = [base + 1 + index for index in self._steps.kernels]
+        call_keys = [base + 1 + index for index in self._steps.calls]
+
+        def run(arguments: list[Any]) -> Any:
+            stamps.clear()
+            if unit is not None:
+                unit.readings.clear()
+            start = perf_counter_ns()
+            answers = timed(arguments)
+            end = perf_counter_ns()
+            calls = [
+                (key, begun, max(0, ended - begun - self._own_ns))
+                for key, begun, ended in zip(call_keys, stamps[::2], stamps[1::2], strict=False)
+            ]
+            clocks = len(calls) * self._pair_ns
+            if unit is not None:
+                kernels = unit.readings.taken()
+                clocks += len(kernels) * unit.readings.pair_ns
+                calls += [(kernel_keys[number], begun, ns) for number, begun, ns in kernels]
+                calls.sort(key=lambda one: one[1])
+            clock.add(base, start, max(0, end - start - clocks))
+            for key, begun, ns in calls:
+                clock.add(key, begun, ns)
+            return answers
+
+        with self._graph.replaced(run):
+            yield
+
+    @contextmanager
+    def observing(self, see: See, before: See | None = None) -> Iterator[None]:
+        """See `GraphProbe`. The tensors are those buffers that the step reads or writes.
+
+        `before` is called before each step with what it reads. After a step, what it overwrote
+        (`memory.steps[step.index].ends`) is not there: only `before` shows it. What either raises
+        ends the observing, and is raised when the graph has run. Kernels are left out where their
+        unit cannot be built (`unmeasured`).
+        """
+        segments = self._segments()
+        steps, unit, artifact = self._steps, self._unit, self._artifact
+        sites = list(zip(steps.kernels, steps.sites, strict=True))
+        observer = EngineObserver(self.memory, self.steps, sites, see, before)
+        if artifact.entry:
+            observed = segments.get(artifact.entry, self._graph.compiled.call)
+        else:
+            calls = iter(steps.calls)
+            text = self._with(lambda statement: said(next(calls), statement))
+            names = {"_starts": observer.starts, "_ended": observer.ended}
+            observed = self._wrapper(text, {**segments, **names})
+
+        def run(arguments: list[Any]) -> Any:
+            observer.begin()
+            if unit is not None:
+                unit.readings.observe(observer.callback)
+            try:
+                answers = observed(arguments)
+            finally:
+                if unit is not None:
+                    unit.readings.observe(None)
+            if observer.failed is not None:
+                raise observer.failed
+            return answers
+
+        with self._graph.replaced(run):
+            yield
+
+    def _with_clocks(self) -> Callable[[list[Any]], Any]:
+        """The graph's callable with clocks in it."""
+        names = self._segments()
+        if self._artifact.entry:
+            return names.get(self._artifact.entry, self._graph.compiled.call)
+        stamp = "_stamp(_now())"
+        text = self._with(lambda statement: (stamp, stamp))
+        self._own_ns, self._pair_ns = _cost_of_stamps()
+        return self._wrapper(
+            text, {**names, "_stamp": self._stamps.append, "_now": perf_counter_ns}
+        )
+
+    def _with(self, around: Callable[[Statement], tuple[str, str]]) -> str:
+        """The text of the graph's Python, with something around each call into ATen."""
+        known, layouts = self._steps.operations, self._steps.layouts
+        return surrounded(
+            self._artifact.wrapper,
+            lambda statement: around(statement) if statement.called in known else None,
+            layouts,
+        )
+
+    def _wrapper(self, text: str, names: dict[str, Any]) -> Callable[[list[Any]], Any]:
+        """The graph's Python, rewritten."""
+        own = self._graph.compiled.call.__globals__
+        return run_wrapper(msgspec.structs.replace(self._artifact, wrapper=text), {**own, **names})
+
+    def _segments(self) -> dict[str, Callable[..., Any]]:
+        """Those of the unit with clocks; none where there is no such unit."""
+        if self._unit is None and self._artifact.unit and not self.unmeasured:
+            try:
+                self._unit = _ClockedUnit(self._graph, len(self._steps.kernels))
+            except NotAlone as reason:
+                self.unmeasured = str(reason)
+        return self._unit.functions if self._unit is not None else {}
+
+
+def engine_probe(graph: EngineGraph | AtenGraph) -> EngineProbe | AtenProbe:
+    """The probe of a graph, whoever runs it."""
+    return EngineProbe(graph) if isinstance(graph, EngineGraph) else AtenProbe(graph)
+
+
+class _Steps:
+    """What a graph's code calls, as its artifact says: also where it came from the cache."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.all: list[GraphStep] = []
+        self.kernels: list[int] = []
+        """By number of the call in the unit: index of its step."""
+        self.calls: list[int] = []
+        """Of each call into ATen, in order: index of its step."""
+        self.operations = {b.name: b.target for b in artifact.bindings if b.kind == "operation"}
+        self.layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
+        self._seen: dict[str, int] = {}
+        sites = kernel_sites(artifact.unit)
+        self.sites: list[KernelSite] = []
+        """Of each call of a kernel."""
+        for run in [artifact.entry] if artifact.entry else self._runs(artifact):
+            if isinstance(run, Statement):
+                self.calls.append(len(self.all))
+                self._add("aten", self.operations[run.called], run.text)
+                continue
+            for site in sites:
+                if site.segment == run:
+                    self.kernels.append(len(self.all))
+                    self.sites.append(site)
+                    self._add("kernel", site.function, site.text)
+
+    def _runs(self, artifact: Artifact) -> Iterator[Statement | str]:
+        segments = {segment.name for segment in artifact.segments}
+        for statement in statements(artifact.wrapper):
+            if statement.called in self.operations:
+                yield statement
+            elif statement.called in segments:
+                yield statement.called
+
+    def _add(self, kind: Any, name: str, text: str) -> None:
+        occurrence = self._seen.get(name, 0)
+        self._seen[name] = occurrence + 1
+        self.all.append(GraphStep(len(self.all), kind, name, occurrence, text))
+
+
+class _ClockedUnit:
+    """A graph's unit with clocks in it, built where the cache has none. Raises `NotAlone`."""
+
+    def __init__(self, graph: EngineGraph, count: int) -> None:
+        artifact = graph.compiled.artifact
+        found = find_compiler()
+        if isinstance(found, NoCompiler):
+            raise NotAlone(found.reason)
+        text = clocked(artifact.unit)
+        store = usable_store()[0]
+        try:
+            made = library(Unit(text, artifact.flags, unit_libraries()), found, store)
+            calls = launcher(found, store)
+            if isinstance(calls, Missing):
+                self.functions = python_functions(made.path, artifact.segments, graph.compiled.call)
+                handle = ctypes.CDLL(str(made.path))
+            else:
+                unit = load_unit(made.path, calls)
+                self.functions = functions(unit, artifact.segments, graph.compiled.call)
+                handle = unit.handle
+        except (BuildFailed, OSError) as error:
+            raise NotAlone(f"its unit could not be built with clocks: {error}") from error
+        self.readings = Readings(handle, count)
+
+
+def _cost_of_stamps() -> tuple[int, int]:
+    """(nanoseconds between two stamps with nothing between them, from one pair to the next)."""
+    stamps: list[int] = []
+    names: dict[str, Any] = {"_stamp": stamps.append, "_now": perf_counter_ns}
+    exec("def run():\n" + "    _stamp(_now())\n" * (2 * _TRIES), names)
+    names["run"]()
+    own = median(end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True))
+    pair = median(after - before for before, after in zip(stamps[::2], stamps[2::2], strict=False))
+    return int(own), int(pair)

@@ -1,0 +1,138 @@
+"""The text of a unit of our own engine with a clock around each call of a kernel.
+
+Kernels are private to their unit and may be inlined, so the unit is built a second time. The clock
+is that of `time.perf_counter_ns`, read in C; whoever wants to see a kernel's memory is called with
+the pointers before and after it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+KERNEL_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), error\);$", re.MULTILINE)
+"""As compiler.codegen.launcher.segment writes it."""
+_SEGMENT = re.compile(r"^static int (\w+)_run\(.*?^}$", re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"^  const long (\w+) = n\[\d+\];$", re.MULTILINE)
+_POINTERS = re.compile(r"^    void\* const p\[\] = \{(.*)\};$", re.MULTILINE)
+
+_TRIES = 401
+
+_HEAD = """
+struct ProbeReading {{ long started[2], ended[2]; }};
+extern "C" {{
+int clock_gettime(int, long*);
+ProbeReading probe_readings[{count}];
+void (*probe_observer)(long call, int over, void* const* pointers, const long* numbers);
+}}
+static inline void probe_starts(long call, void* const* pointers, const long* numbers) {{
+  if (__builtin_expect(probe_observer != 0, 0)) probe_observer(call, 0, pointers, numbers);
+  clock_gettime(1, probe_readings[call].started);
+}}
+static inline void probe_ends(long call, void* const* pointers, const long* numbers) {{
+  clock_gettime(1, probe_readings[call].ended);
+  if (__builtin_expect(probe_observer != 0, 0)) probe_observer(call, 1, pointers, numbers);
+}}
+extern "C" void probe_nothing(long* into, long tries) {{
+  for (long i = 0; i < tries; i++) {{
+    probe_starts(0, 0, 0);
+    probe_ends(0, 0, 0);
+    for (int k = 0; k < 4; k++) into[4 * i + k] = ((long*)probe_readings)[k];
+  }}
+}}
+"""
+
+Observer = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_long,
+    ctypes.c_int,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_long),
+)
+"""(number of the call in the unit, whether it is over, its pointers, the segment's numbers)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSite:
+    """One call of a kernel in a unit."""
+
+    segment: str
+    function: str
+    text: str
+    """The call as a person reads it: `nest_softmax(t[0], t[1])`."""
+    symbols: tuple[str, ...]
+    """What the segment's numbers stand for, in order."""
+
+
+def kernel_sites(unit: str) -> list[KernelSite]:
+    """Every call of a kernel in a unit, in order."""
+    return list(_sites(unit))
+
+
+def _sites(unit: str) -> Iterator[KernelSite]:
+    for segment in _SEGMENT.finditer(unit):
+        text = segment[0]
+        symbols = tuple(found[1] for found in _NUMBER.finditer(text))
+        pointers = [found[1] for found in _POINTERS.finditer(text)]
+        for call, given in zip(KERNEL_CALL.finditer(text), pointers, strict=True):
+            yield KernelSite(segment[1], call[1], f"{call[1]}({given})", symbols)
+
+
+def clocked(unit: str) -> str:
+    """The unit's text, each call of a kernel between two readings of the clock."""
+    number = -1
+
+    def around(call: re.Match[str]) -> str:
+        nonlocal number
+        number += 1
+        return f"    probe_starts({number}, p, n);\n{call[0]}\n    probe_ends({number}, p, n);"
+
+    text = KERNEL_CALL.sub(around, unit)
+    return _HEAD.format(count=max(1, number + 1)) + text
+
+
+class Readings:
+    """What the clocks of a loaded unit show."""
+
+    def __init__(self, handle: ctypes.CDLL, count: int) -> None:
+        self._handle = handle
+        self._numbers = (ctypes.c_long * (4 * max(1, count))).in_dll(handle, "probe_readings")
+        self._observer = ctypes.c_void_p.in_dll(handle, "probe_observer")
+        self._count = count
+        self.own_ns, self.pair_ns = self._cost()
+        """What a clock shows where nothing happens; what starting and stopping one takes."""
+
+    def clear(self) -> None:
+        ctypes.memset(self._numbers, 0, ctypes.sizeof(self._numbers))
+
+    def taken(self) -> list[tuple[int, int, int]]:
+        """(number of the call, start, nanoseconds less the clock's own) of those that ran since
+        `clear`."""
+        found = []
+        numbers = self._numbers[:]
+        for call in range(self._count):
+            seconds, ns, end_seconds, end_ns = numbers[4 * call : 4 * call + 4]
+            if end_seconds:
+                start = seconds * 1_000_000_000 + ns
+                took = end_seconds * 1_000_000_000 + end_ns - start
+                found.append((call, start, max(0, took - self.own_ns)))
+        return found
+
+    def observe(self, observer: ctypes._CFunctionType | None) -> None:
+        """Call this at each kernel; the caller keeps it alive. None: nobody is called."""
+        self._observer.value = (
+            None if observer is None else ctypes.cast(observer, ctypes.c_void_p).value
+        )
+
+    def _cost(self) -> tuple[int, int]:
+        into = (ctypes.c_long * (4 * _TRIES))()
+        self._handle.probe_nothing(into, ctypes.c_long(_TRIES))
+        starts = [into[4 * i] * 1_000_000_000 + into[4 * i + 1] for i in range(_TRIES)]
+        ends = [into[4 * i + 2] * 1_000_000_000 + into[4 * i + 3] for i in range(_TRIES)]
+        own = median(end - start for start, end in zip(starts, ends, strict=True))
+        pair = median(after - before for before, after in itertools.pairwise(starts))
+        return int(own), int(pair)

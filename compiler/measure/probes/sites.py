@@ -1,0 +1,241 @@
+"""Where an operation belongs: the user's line, and the module that runs.
+
+Both as a captured graph's nodes have them (`compiler/graphs/lines.py`, `nodes.module_path`), so
+that an eager operation and the node of the same line can be told to be the same.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+
+import compiler
+from compiler.graphs.lines import outside_torch
+from compiler.graphs.nodes import readable_path
+from compiler.trace.records import Location
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(compiler.__file__)))
+_OURS = tuple(os.path.join(_ROOT, name, "") for name in ("compiler", "workbench", "viewers"))
+_DEPTH = 32
+_ENGINE = os.path.join("torch", "autograd", "graph.py")
+
+
+class Site(NamedTuple):
+    """A line of the user's file in one module instance."""
+
+    module: str
+    file: str
+    line: int
+
+
+@lru_cache(maxsize=4096)
+def users(file: str) -> bool:
+    """Whether a file is the user's or a library's: not torch's, Python's or ours."""
+    return outside_torch(file) and not file.startswith(_OURS)
+
+
+class Stack(NamedTuple):
+    """Python frames of the user above one operation."""
+
+    places: tuple[Location, ...]
+    """Outermost first."""
+    in_backward: bool
+    """Autograd's engine called them: a custom backward, or a forward that is computed again."""
+
+
+def user_stack(frame: FrameType | None, until: FrameType | None) -> Stack:
+    """The user's frames from `frame` outwards. It ends at `until`, which is left out, and where
+    autograd's engine begins: what is above that called the backward, and made no operation."""
+    found: list[Location] = []
+    in_backward = False
+    while frame is not None and frame is not until:
+        code = frame.f_code
+        file = code.co_filename
+        if users(file):
+            found.append(Location(file=file, line=frame.f_lineno or 0, function=code.co_name))
+        elif code.co_name == "_engine_run_backward" and file.endswith(_ENGINE):
+            in_backward = True
+            break
+        frame = frame.f_back
+    return Stack(tuple(reversed(found)), in_backward)
+
+
+class ModulePaths:
+    """Which module runs, while `following`: by its path from the model.
+
+    A module that is reached by several paths has the first of them, in the order in which torch
+    names modules; `canonical` leads there from the others, which captured graphs may use.
+    """
+
+    def __init__(self, model: Callable[..., Any]) -> None:
+        self._of_module: dict[int, str] = {}
+        self._canonical: dict[str, str] = {}
+        self._kept: list[torch.nn.Module] = []  # an id is a module's as long as it lives
+        for name, module in named_roots(model):
+            self._take(name, module)
+        self._running: list[str] = []
+
+    @property
+    def path(self) -> str:
+        """`layers.0.attention`; "" in the model itself, and outside of it."""
+        return self._running[-1] if self._running else ""
+
+    def canonical(self, path: str) -> str:
+        """The first path of the module that this one leads to; itself where there is none."""
+        return self._canonical.get(path, path)
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Modules are told by torch's hooks on all of them, which see what a backward runs, too."""
+        before = register_module_forward_pre_hook(self._enter)
+        after = register_module_forward_hook(self._leave, always_call=True)
+        self._running.clear()
+        try:
+            yield
+        finally:
+            before.remove()
+            after.remove()
+            self._running.clear()
+
+    def _take(self, root: str, module: torch.nn.Module) -> None:
+        for path, inner in _inner_modules(module):
+            full = ".".join(part for part in (root, path) if part)
+            self._canonical[full] = self._of_module.setdefault(id(inner), full)
+            self._kept.append(inner)
+
+    def _enter(self, module: torch.nn.Module, inputs: Any) -> None:
+        path = self._of_module.get(id(module))
+        if path is None:
+            self._take(_global_name(module, sys._getframe(1)) or self.path, module)
+            path = self._of_module[id(module)]
+        self._running.append(path)
+
+    def _leave(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
+        if self._running:
+            self._running.pop()
+
+
+def _inner_modules(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Itself and all below, by path, under each of their names; those in plain lists and
+    dictionaries, too, which torch does not count as modules of the module."""
+    waiting: list[tuple[str, torch.nn.Module, int]] = [("", module, 0)]
+    while waiting:
+        path, found, depth = waiting.pop(0)
+        yield path, found
+        if depth < _DEPTH:
+            below = f"{path}." if path else ""
+            waiting += [
+                (f"{below}{name}", inner, depth + 1)
+                for name, inner in (*found._modules.items(), *_in_containers(found))
+                if inner is not None
+            ]
+
+
+def _in_containers(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    for name, value in list(vars(module).items()):
+        if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
+            continue
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in items:
+            if isinstance(inner, torch.nn.Module):
+                yield f"{name}.{key}", inner
+
+
+def _global_name(module: torch.nn.Module, frame: FrameType | None) -> str:
+    """What the innermost user's function above calls a module that is a global of its file."""
+    while frame is not None and not users(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is not None:
+        for name in frame.f_code.co_names:
+            if frame.f_globals.get(name) is module:
+                return readable_path(f"G['{name}']")
+    return ""
+
+
+def named_roots(model: Callable[..., Any]) -> list[tuple[str, torch.nn.Module]]:
+    """The modules that a model is made of: itself, or what a function finds in its closure and
+    among its globals, by the name that it has there."""
+    if isinstance(model, torch.nn.Module):
+        return [("", model)]
+    owner = getattr(model, "__self__", None)
+    function = getattr(model, "__func__", model)
+    found: list[tuple[str, torch.nn.Module]] = []
+    if isinstance(owner, torch.nn.Module):
+        found.append(("", owner))
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return found
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+        if isinstance(value, torch.nn.Module):
+            found.append((readable_path(f"L['{name}']"), value))
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, torch.nn.Module):
+            found.append((readable_path(f"G['{name}']"), value))
+    return found
+
+
+def caller(depth: int = 1) -> FrameType:
+    """The frame that called the function which asks, `depth` further out."""
+    return sys._getframe(depth + 1)
+
+
+def same_sites(
+    captured: Iterable[Site],
+    eager: Iterable[Site],
+    canonical: Callable[[str], str] = lambda path: path,
+) -> dict[Site, tuple[Site, ...]]:
+    """For each site of one captured graph, the sites of the eager call that it stands for.
+
+    `canonical`: of the eager call's `ModulePaths`. A frame that Dynamo compiles by itself (below a
+    graph break) knows its modules by their paths from there, and may stand for several instances:
+    those that most of the graph's sites are found in. A site that eager does not have stands for
+    none.
+    """
+    captured = list(captured)
+    by_line: dict[tuple[str, int], dict[str, Site]] = {}
+    for site in eager:
+        by_line.setdefault((site.file, site.line), {})[site.module] = site
+    found_in: Counter[str] = Counter()
+    for site in captured:
+        there = by_line.get((site.file, site.line), {})
+        found_in.update({start for path in there for start in _instances(site.module, path)})
+        if canonical(site.module) in there and site.module not in there:
+            found_in[""] += 1
+    most = max(found_in.values(), default=0)
+    instances = [start for start, count in found_in.items() if count == most]
+    if "" in instances:  # the model's own frame, or one that cannot be told from it
+        instances = [""]
+    found: dict[Site, tuple[Site, ...]] = {}
+    for site in captured:
+        there = by_line.get((site.file, site.line), {})
+        paths = {".".join(part for part in (start, site.module) if part) for start in instances}
+        paths = {path if path in there else canonical(path) for path in paths}
+        found[site] = tuple(there[path] for path in sorted(paths) if path in there)
+    return found
+
+
+def _instances(inner: str, path: str) -> Iterator[str]:
+    """The path of the module from which `inner` leads to `path`."""
+    if path == inner:
+        yield ""
+    elif not inner:
+        yield path
+    elif path.endswith(f".{inner}"):
+        yield path[: -len(inner) - 1]

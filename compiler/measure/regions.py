@@ -1,0 +1,308 @@
+"""Regions: the smallest sets of compiled steps and eager operations that share no work.
+
+What the two sides share is a *unit*: the work of one captured call in one phase. An eager
+operation has the unit of the call that ran it, found by its line and module; a step has those of
+the captured nodes that it computes. Where both sides run the same ATen operations for one call
+(the two products of a linear layer's backward), each is a unit of its own. A region is a connected
+component; what joins two units is always a step or an operation that does work of both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from compiler.measure.alignment import aligned, plain_word
+from compiler.measure.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
+from compiler.trace.records import Location
+from compiler.trace.records.profile import CompiledStep, EagerOperation
+
+Unit = Hashable
+
+PRODUCTS = frozenset(
+    """mm addmm bmm baddbmm mv addmv dot convolution convolution_backward embedding
+    embedding_dense_backward scaled_dot_product_flash_attention_for_cpu
+    scaled_dot_product_flash_attention scaled_dot_product_efficient_attention
+    scaled_dot_product_flash_attention_for_cpu_backward scaled_dot_product_flash_attention_backward
+    scaled_dot_product_efficient_attention_backward scaled_dot_product_cudnn_attention
+    scaled_dot_product_cudnn_attention_backward""".split()
+)
+"""Operations that neither engine takes apart: of these, equal numbers on both sides are pairs."""
+
+_LABEL_WORDS = 3
+
+
+@dataclass
+class Placed:
+    """A step with what it computes."""
+
+    step: CompiledStep
+    computes: Computes
+    site: Site | None = None
+    """Of one that ran in eager, between graphs."""
+
+
+@dataclass
+class Grouped:
+    """A region before its times are known."""
+
+    steps: list[Placed] = field(default_factory=list)
+    operations: list[EagerOperation] = field(default_factory=list)
+    units: set[Unit] = field(default_factory=set)
+
+
+def regions(
+    origins: Origins,
+    steps: Sequence[Placed],
+    operations: Sequence[EagerOperation],
+    compile_ids: Iterable[str],
+) -> list[Grouped]:
+    """All steps and operations, each in one region, in the order of the eager call."""
+    units = _Units(origins, operations, compile_ids)
+    units.pair(steps)
+    roots = _Joined()
+    of_step = [units.of_step(placed) for placed in steps]
+    of_operation = [units.of_operation(one) for one in operations]
+    for found in (*of_step, *of_operation):
+        roots.join(found)
+    groups: dict[Unit, Grouped] = {}
+    for one, found in zip(operations, of_operation, strict=True):
+        _into(groups, roots, found).operations.append(one)
+    for placed, found in zip(steps, of_step, strict=True):
+        _into(groups, roots, found).steps.append(placed)
+    return list(groups.values())
+
+
+def _into(groups: dict[Unit, Grouped], roots: _Joined, units: set[Unit]) -> Grouped:
+    group = groups.setdefault(roots.root(next(iter(units))), Grouped())
+    group.units |= units
+    return group
+
+
+class _Joined:
+    """Units that belong together (union-find)."""
+
+    def __init__(self) -> None:
+        self._above: dict[Unit, Unit] = {}
+
+    def root(self, unit: Unit) -> Unit:
+        above = self._above
+        above.setdefault(unit, unit)
+        while above[unit] != unit:
+            above[unit] = above[above[unit]]
+            unit = above[unit]
+        return unit
+
+    def join(self, units: Iterable[Unit]) -> None:
+        first, *rest = units
+        for other in rest:
+            self._above[self.root(other)] = self.root(first)
+        self.root(first)
+
+
+def is_view(operation: EagerOperation) -> bool:
+    """Whether an eager operation touches no memory."""
+    return operation.launches == 0
+
+
+class _Units:
+    """What is one call of the user's program, on either side."""
+
+    def __init__(
+        self, origins: Origins, operations: Sequence[EagerOperation], compile_ids: Iterable[str]
+    ) -> None:
+        self.origins = origins
+        self.operations = operations
+        self._calls: dict[NodeRef, Unit] = {}
+        """Captured node -> its call."""
+        self._runs: dict[str, Unit] = {}
+        """Id of an eager operation -> its call."""
+        self._at: dict[Site, list[Unit]] = defaultdict(list)
+        """All calls of a line."""
+        self._paired: dict[tuple[str, Unit, object], Unit] = {}
+        """(phase, call, lowered node or eager operation) -> its own unit; None for one that joins
+        nothing."""
+        self._settled: set[tuple[str, Unit]] = set()
+        """Calls all of whose eager operations are paired: further lowered nodes that torch counts
+        to them (gradients that are added up) are no work of theirs."""
+        self._line_up(list(compile_ids))
+
+    def _line_up(self, compile_ids: list[str]) -> None:
+        captured: dict[Site, list[NodeRef]] = defaultdict(list)
+        for ref in self.origins.captured_nodes(compile_ids):
+            node = self.origins.nodes[ref]
+            site = site_of(node.module, node.location)
+            if site is None:
+                self._calls[ref] = ("node", ref)
+            else:
+                captured[site].append(ref)
+        running: dict[Site, list[EagerOperation]] = defaultdict(list)
+        for one in self.operations:
+            site = site_of(one.module, one.location)
+            if site is not None and one.phase in ("", "forward"):
+                running[site].append(one)
+        for site in dict.fromkeys((*captured, *running)):
+            self._line_up_site(site, captured[site], running[site])
+
+    def _line_up_site(
+        self, site: Site, refs: list[NodeRef], operations: list[EagerOperation]
+    ) -> None:
+        words = [plain_word(word(self.origins.nodes[ref].target)) for ref in refs]
+        calls = [i for i, name in enumerate(words) if name not in VIEWS or name == "reshape"]
+        runs = [one for one in operations if not is_view(one)]
+        found = aligned(
+            [words[i] for i in calls], [plain_word(word(one.operation)) for one in runs]
+        )
+        whole: Unit = ("line", site)
+        if found is None or len(calls) < 2:
+            self._calls |= dict.fromkeys(refs, whole)
+            self._runs |= {one.id: whole for one in operations}
+            self._at[site] = [whole]
+            return
+        for one, place in zip(runs, found, strict=True):
+            self._runs[one.id] = ("call", refs[calls[place]])
+        for i in calls:
+            self._calls[refs[i]] = ("call", refs[i])
+        units = list(dict.fromkeys(self._calls[refs[i]] for i in calls))
+        self._at[site] = units
+        # views go with the call before them: they do no work, and join nothing
+        for place, ref in enumerate(refs):
+            before = [i for i in calls if i <= place] or calls
+            self._calls.setdefault(ref, self._calls[refs[before[-1]]])
+        last = units[0]
+        for one in operations:
+            last = self._runs.setdefault(one.id, last)
+
+    def pair(self, steps: Sequence[Placed]) -> None:
+        """Tell apart what both sides run as the same ATen operations."""
+        lowered: dict[tuple[str, Unit], dict[object, str]] = defaultdict(dict)
+        for placed in steps:
+            for ref in placed.computes.lowered:
+                name = plain_word(word(self.origins.nodes[ref].target))
+                for call in self._calls_of(ref):
+                    lowered[placed.step.phase, call][ref] = name
+            if placed.step.kind == "eager":
+                for call in self._at.get(placed.site, []) if placed.site else []:
+                    key: object = placed.step.id
+                    lowered[placed.step.phase, call][key] = plain_word(word(placed.step.name))
+        eager: dict[tuple[str, Unit], dict[object, str]] = defaultdict(dict)
+        for one in self.operations:
+            if not is_view(one):
+                for call in self._calls_run_by(one):
+                    eager[one.phase, call][one.id] = plain_word(word(one.operation))
+        for where in lowered.keys() & eager.keys():
+            self._pair(where, lowered[where], eager[where])
+
+    def _pair(
+        self, where: tuple[str, Unit], lowered: dict[object, str], eager: dict[object, str]
+    ) -> None:
+        ours, theirs = _by_name(lowered), _by_name(eager)
+        equal = {name for name, found in theirs.items() if len(ours.get(name, ())) == len(found)}
+        every = equal == theirs.keys()
+        # one kind of operation for the whole call, more than once compiled: copies of it
+        if every:
+            self._settled.add(where)
+        for name in sorted(equal if every else equal & PRODUCTS):
+            for place, keys in enumerate(zip(ours[name], theirs[name], strict=True)):
+                for key in keys:
+                    self._paired[*where, key] = (*where, name, place)
+
+    def _calls_of(self, ref: NodeRef) -> list[Unit]:
+        """The calls that a lowered node is work of."""
+        found = self.origins.captured(ref)
+        return list(dict.fromkeys(self._calls[one] for one in sorted(found) if one in self._calls))
+
+    def _calls_run_by(self, one: EagerOperation) -> list[Unit]:
+        """The call that an eager operation is work of; all of its line where it is not known
+        which; in a backward, that of the forward operation."""
+        known = self._runs.get(one.of or one.id)
+        if known is not None:
+            return [known]
+        site = site_of(one.module, one.location)
+        return self._at.get(site, []) if site is not None else []
+
+    def of_operation(self, one: EagerOperation) -> set[Unit]:
+        """Its units; never empty."""
+        found = {
+            self._paired.get((one.phase, call, one.id), (one.phase, call))
+            for call in self._calls_run_by(one)
+        }
+        if is_view(one) and found:
+            return {min(found, key=repr)}
+        name = plain_word(word(one.operation))
+        return found or {("nowhere", one.phase, one.part, name)}
+
+    def of_step(self, placed: Placed) -> set[Unit]:
+        """Its units; never empty."""
+        phase, step = placed.step.phase, placed.step
+        found: set[Unit] = set()
+        for ref in placed.computes.lowered:
+            for call in self._calls_of(ref):
+                unit = self._paired.get((phase, call, ref))
+                if unit is not None or (phase, call) not in self._settled:
+                    found.add(unit if unit is not None else (phase, call))
+        if step.kind == "eager" and placed.site is not None:
+            for call in self._at.get(placed.site, []):
+                found.add(self._paired.get((phase, call, step.id), (phase, call)))
+        if found:
+            return found
+        for site in sorted(placed.computes.sites):
+            found |= {(phase, call) for call in self._at.get(site, [])}
+        if step.kind == "eager" and not found:
+            return {("nowhere", phase, step.part, plain_word(word(step.name)))}
+        return found or {("step", step.id)}
+
+
+def _by_name(found: dict[object, str]) -> dict[str, list[object]]:
+    names: dict[str, list[object]] = defaultdict(list)
+    for key, name in found.items():
+        names[name].append(key)
+    return names
+
+
+def label(origins: Origins, group: Grouped) -> str:
+    """A region in words: the calls of the user's program that are in it."""
+    refs = dict.fromkeys(ref for placed in group.steps for ref in sorted(placed.computes.captured))
+    order = {ref: place for place, ref in enumerate(origins.nodes)}
+    words = [
+        (order[ref], plain_word(word(origins.nodes[ref].target)))
+        for ref in refs
+        if ref in origins.nodes
+    ]
+    names = [name for _, name in sorted(words)]
+    backward = any(placed.step.phase == "backward" for placed in group.steps)
+    if not names:
+        names = [plain_word(word(one.operation)) for one in group.operations]
+        backward = False
+    if not names:
+        names = [
+            placed.computes.kernel.label if placed.computes.kernel else placed.step.name
+            for placed in group.steps
+        ]
+        backward = False
+    distinct = list(dict.fromkeys(names))
+    working = [name for name in distinct if name not in VIEWS] or distinct
+    text = " + ".join(_spoken(name) for name in working[:_LABEL_WORDS])
+    if len(working) > _LABEL_WORDS:
+        text += f" + {len(working) - _LABEL_WORDS} more"
+    return f"{text} backward" if backward else text
+
+
+def _spoken(name: str) -> str:
+    return {
+        "scaled_dot_product_attention": "attention",
+        "truediv": "div",
+    }.get(name, name.replace("_", " "))
+
+
+def locations(group: Grouped) -> tuple[Location, ...]:
+    """The user's lines of both sides, distinct, in file order."""
+    found: dict[tuple[str, int], Location] = {}
+    for one in group.operations:
+        if one.location is not None:
+            found.setdefault((one.location.file, one.location.line), one.location)
+    for placed in group.steps:
+        for place in placed.computes.locations:
+            found.setdefault((place.file, place.line), place)
+    return tuple(found[key] for key in sorted(found))

@@ -1,0 +1,49 @@
+"""An operation that answers other strides than its fake tensor foretold: values must not change.
+
+torch 2.11's FFTs do (their fake tensors are contiguous, MKL's answers are not).
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compiler.engine.backend import backend
+
+
+@torch.library.custom_op("foretold::transposed", mutates_args=())
+def transposed(x: torch.Tensor) -> torch.Tensor:
+    """A copy of x, column by column, as its fake tensor does not say."""
+    return x.t().contiguous().t()
+
+
+@transposed.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def seen_through_a_view(x: torch.Tensor) -> torch.Tensor:
+    return torch.resolve_conj(transposed(x)[:, 1:])
+
+
+def read_by_loops(x: torch.Tensor) -> torch.Tensor:
+    return transposed(x) + 1
+
+
+def answered(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return transposed(x), x + 1
+
+
+@pytest.mark.parametrize("function", [seen_through_a_view, read_by_loops, answered])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_values_are_those_of_eager(function, dtype) -> None:
+    x = torch.randn(5, 7, dtype=dtype)
+    torch._dynamo.reset()
+    found = torch.compile(function, backend=backend)(x)
+    torch.testing.assert_close(found, function(x))
+
+
+def test_an_answer_has_the_strides_that_were_promised() -> None:
+    torch._dynamo.reset()
+    found, _ = torch.compile(answered, backend=backend)(torch.randn(5, 7))
+    assert found.stride() == (7, 1)

@@ -1,0 +1,41 @@
+"""Bars on both sides of an axis: what was lost to the left, what was won to the right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Cells on each side of the axis, and what one cell stands for."""
+
+    left: int
+    right: int
+    scale: float
+    """In the unit of the values; 0 where all are 0."""
+
+    @classmethod
+    def for_values(cls, lost: float, won: float, cells: int, least: int) -> Bars:
+        """Both sides on one scale. `lost`, `won`: the largest value of each side, from 0;
+        `cells`: for both together; `least`: what each side keeps for its heading."""
+        room = max(cells, 2 * least)
+        total = lost + won
+        if total <= 0:
+            return cls(room // 2, room - room // 2, 0.0)
+        left = min(max(round(room * lost / total), least), room - least)
+        right = room - left
+        return cls(left, right, max(lost / left, won / right))
+
+    def lost(self, value: float) -> str:
+        """A bar that ends at the axis, in `left` cells."""
+        cells, half = divmod(round(2 * value / self.scale), 2) if self.scale else (0, 0)
+        bar = ("▐" if half else "") + "█" * cells
+        return (bar or "▐")[-self.left :].rjust(self.left)
+
+    def won(self, value: float) -> str:
+        """A bar that begins at the axis, in at most `right` cells."""
+        cells, eighths = divmod(round(8 * value / self.scale), 8) if self.scale else (0, 0)
+        bar = "█" * cells + (_EIGHTHS[eighths] if eighths else "")
+        return (bar or "▏")[: self.right]

@@ -1,0 +1,192 @@
+"""One fused attention in eager, several kernels under capture; and the mask that did it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
+from viewers.summary.place import place_of
+from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.words import (
+    bare,
+    counted,
+    is_fused_attention,
+    named,
+    split_arguments,
+    step_word,
+)
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.words import seconds_text, tensor_text
+
+_MASK_PLACE = 3
+"""Of `attn_mask` in `scaled_dot_product_attention(q, k, v, attn_mask)`."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What an attention is given as its mask in the captured graph."""
+
+    node: Node
+    line: Location | None
+    """Where it was made."""
+    lines: tuple[Location, ...]
+    """Of all nodes that it is made from."""
+    inputs: tuple[str, ...]
+    """The model's inputs that it is made from: `keep`."""
+
+
+def attention(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    for row in rows:
+        fused = [one for one in row.operations if is_fused_attention(one.operation)]
+        kept = [step for step in row.steps if is_fused_attention(step.name)]
+        if row.standing != "lost" or not fused:
+            continue
+        if sorted(bare(one.operation) for one in fused) == sorted(bare(one.name) for one in kept):
+            continue
+        yield _cause(index, row, rows, fused)
+
+
+def _cause(
+    index: Index, row: RegionRow, rows: Sequence[RegionRow], fused: list[EagerOperation]
+) -> Cause:
+    became = counted(step_word(index, step) for step in row.steps) or "nothing"
+    backward = "backward" in fused[0].operation
+    one = "attention backward" if backward else "attention"
+    what = f"fused {one}" if len(fused) == 1 else f"{len(fused)} fused {one}s"
+    names = named(step.name for step in row.steps)
+    title = f"{what} became {became}"
+    notes = [f"{named(bare(op.operation) for op in fused)} in eager; compiled: {names}"]
+    mask = _mask_of(index, row)
+    fixes: list[Advice] = []
+    regions = [region.id for region in row.regions]
+    seconds, noise = row.difference, row.noise
+    if mask is not None and not any(map(_has_mask, fused)):
+        title += f", for {_what(mask)} that only capture brings in"
+        notes.append(_mask_words(index, mask))
+        for other in rows:
+            if not other.operations and _on(other, mask.lines) and other.standing == "lost":
+                took = seconds_text(other.difference)
+                notes.append(f"making the mask takes {took} more: eager does not run that line")
+                regions += [region.id for region in other.regions]
+                seconds, noise = seconds + other.difference, noise + other.noise
+        fixes = _fixes(mask, index)
+    start = index.recording.start
+    other_engine = start is not None and start.settings.engine == "inductor"
+    tries = (Suggestion(id="engine tcw", words="our engine", options=("--engine", "tcw")),)
+    return Cause(
+        kind="attention",
+        title=title,
+        seconds=seconds,
+        noise=noise,
+        regions=tuple(regions),
+        place=row.place,
+        notes=tuple(notes),
+        fixes=tuple(fixes),
+        suggestions=tries if other_engine and index.head.clock == "host" else (),
+        refs=row.refs,
+    )
+
+
+def _what(mask: Mask) -> str:
+    return f"the mask of {mask.inputs[0]}" if len(mask.inputs) == 1 else "a mask"
+
+
+def _mask_words(index: Index, mask: Mask) -> str:
+    value = f" ({tensor_text(mask.node.value)})" if mask.node.value else ""
+    place = place_of(index.recording, mask.line)
+    where = f", made at line {place.line} of {place.file.rpartition('/')[2]}" if place else ""
+    return f"the graph's attention has attn_mask={mask.node.name}{value}{where}; eager's has none"
+
+
+def _fixes(mask: Mask, index: Index) -> list[Advice]:
+    source = " and ".join(mask.inputs[:2]) or "the mask"
+    fixes = [
+        Advice(
+            text=f"decide before the compiled call whether {source} masks anything, and pass None "
+            "where it does not: capture cannot look at the data"
+        )
+    ]
+    value = mask.node.value
+    if value is not None and len(value.shape) == 3 and index.head.clock == "host":
+        fixes.append(
+            Advice(
+                text="the fused attention of the CPU takes masks of 2 or 4 dimensions",
+                code=f"{_argument(mask)}[None]",
+            )
+        )
+    return fixes
+
+
+def _argument(mask: Mask) -> str:
+    return "attn_mask" if not mask.inputs else mask.inputs[0]
+
+
+def _on(row: RegionRow, lines: Sequence[Location]) -> bool:
+    wanted = {(one.file, one.line) for one in lines}
+    return any((one.file, one.line) in wanted for one in row.locations)
+
+
+def _has_mask(operation: EagerOperation) -> bool:
+    """Whether the eager call was given a mask; flash attention on a GPU takes none."""
+    positional, keywords = split_arguments(operation.arguments)
+    word = bare(operation.operation)
+    given = keywords.get("attn_mask") or keywords.get("attn_bias") or "None"
+    if "efficient" in word or "cudnn" in word or "overrideable" in word:
+        given = positional[_MASK_PLACE] if len(positional) > _MASK_PLACE else given
+    return given != "None"
+
+
+def _mask_of(index: Index, row: RegionRow) -> Mask | None:
+    """The mask of the captured attention on one of the row's lines."""
+    for graph in index.captured():
+        for node in graph.nodes:
+            if not node.target.endswith("scaled_dot_product_attention"):
+                continue
+            if node.location is None or not _on(row, [node.location]):
+                continue
+            found = _given(graph, node)
+            if found is not None:
+                return found
+    return None
+
+
+def _given(graph: Graph, node: Node) -> Mask | None:
+    positional, keywords = split_arguments(node.args)
+    there = len(positional) > _MASK_PLACE
+    name = keywords.get("attn_mask") or (positional[_MASK_PLACE] if there else "None")
+    nodes = {one.name: one for one in graph.nodes}
+    mask = nodes.get(name)
+    if mask is None:
+        return None
+    chain = _made_from(nodes, mask)
+    places = {(p.file, p.line): p for one in chain if (p := one.location) is not None}
+    made = next((one.location for one in chain if one.location), None)
+    inputs = (_input(one) for one in chain if one.op == "placeholder")
+    return Mask(
+        node=mask,
+        line=made,
+        lines=tuple(places.values()),
+        inputs=tuple(dict.fromkeys(filter(None, inputs))),
+    )
+
+
+def _made_from(nodes: dict[str, Node], node: Node) -> list[Node]:
+    """The node and all that it is made from, itself first; not the sizes of other tensors."""
+    found: dict[str, Node] = {}
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if one.name in found:
+            continue
+        found[one.name] = one
+        waiting += [nodes[name] for name in reversed(one.inputs) if name in nodes]
+    return list(found.values())
+
+
+def _input(node: Node) -> str:
+    """`L_keep_` -> `keep`; "" for parameters and sizes."""
+    match = re.fullmatch(r"L_(?!self_)(.+?)_", node.target)
+    return match[1] if match else ""

@@ -1,0 +1,88 @@
+"""A graph break: what it splits, what crosses, and what the second graph costs.
+
+Its time is worked out: tensors that cross are written and read once more, at the bandwidth that
+was measured for their size; and each graph that resumes pays its part of guards, wrapper and
+dispatch. What the lost fusion costs besides cannot be known without compiling it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compiler.trace.records import GraphBreak
+from viewers.summary.breaks import BreakSite, break_sites
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.summary.profile.work import bandwidth_at
+from viewers.words import bytes_text, listed, plural, seconds_text
+
+_PER_GRAPH = ("guards", "wrapper", "dispatch")
+"""Lines of the account that each graph of a call adds to."""
+
+
+def breaks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    graphs = {step.graph.rpartition("/")[0] for step in index.steps.values() if step.graph}
+    for site in break_sites(index.recording):
+        if not any(_in_call(record, index.head.call) for record in site.records):
+            continue
+        extra = site.extra_graphs or 0
+        if site.outcome == "break" and not extra:
+            continue
+        yield _cause(index, rows, site, extra, max(1, len(graphs)))
+
+
+def _in_call(record: GraphBreak, call: int) -> bool:
+    """A cached graph of an earlier call is cut in a later one, too."""
+    return record.call <= call
+
+
+def _cause(
+    index: Index, rows: Sequence[RegionRow], site: BreakSite, extra: int, graphs: int
+) -> Cause:
+    crossings = site.crossings
+    traffic = 2 * crossings.bytes if crossings.bytes is not None else 0
+    rate = bandwidth_at(index.ceilings, traffic) if index.ceilings and traffic else None
+    moved = traffic / rate if rate else 0.0
+    host = _host(index) * extra / graphs
+    notes = []
+    if crossings.names:
+        names = listed(crossings.names)
+        size = bytes_text(crossings.bytes)
+        took = f", {seconds_text(moved)} at the measured bandwidth" if moved else ""
+        notes.append(f"{names} cross: {size} written and read again{took}")
+    if site.host_waits:
+        notes.append("the host waits for the data")
+    if extra:
+        share = f": {seconds_text(host)} of guards, wrapper and dispatch" if host else ""
+        notes.append(f"{plural(extra, 'more graph')} in each call{share}")
+    split = [row for row in rows if _spans(row)]
+    what = f" splits {split[0].label}" if split else ""
+    whole = "the whole function runs in Python" if site.outcome != "break" else ""
+    return Cause(
+        kind="break",
+        title=f"graph break ({site.title}){what}{': ' + whole if whole else ''}",
+        seconds=moved + host,
+        estimated=True,
+        regions=tuple(region.id for row in split for region in row.regions),
+        place=site.place,
+        notes=tuple(notes),
+        fixes=site.advice,
+        refs=(site.place.ref,),
+    )
+
+
+def _host(index: Index) -> float:
+    """Seconds of a call that its graphs cost the host."""
+    return sum(
+        line.time.median
+        for account in index.accounts
+        if account.side == "compiled" and not account.phase
+        for line in account.lines
+        if line.name in _PER_GRAPH
+    )
+
+
+def _spans(row: RegionRow) -> bool:
+    """Whether a region's steps lie in several graphs of one direction."""
+    return len({step.graph for step in row.steps if step.graph and step.phase == row.phase}) > 1

@@ -1,0 +1,115 @@
+"""Library calls: an operation that fell back, copies for layouts, a product by another library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compiler.trace.records import Advice, CompiledStep, Lowered
+from viewers.labels import kernel_label
+from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.words import bare, is_product, named
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.words import bytes_text, plural, seconds_text
+
+_LIBRARY = "left to the library"
+"""What a product is always said to be: no fallback."""
+_COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous", "copy"})
+
+
+def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    reasons = {(one.graph, one.node): one for one in index.recording.all(Lowered) if one.fallback}
+    for row in rows:
+        if row.standing != "lost":
+            continue
+        for step in row.steps:
+            kernel = index.kernel_of(step)
+            if step.kind != "aten" or kernel is None or is_product(step.name):
+                continue
+            found = [
+                reasons[kernel.graph, n] for n in kernel.origins if (kernel.graph, n) in reasons
+            ]
+            found = [one for one in found if not one.fallback.startswith(_LIBRARY)]
+            if found:
+                yield Cause(
+                    kind="fallback",
+                    title=f"{bare(found[0].target)} fell back to ATen: {found[0].fallback}",
+                    seconds=row.difference,
+                    noise=row.noise,
+                    regions=tuple(region.id for region in row.regions),
+                    place=row.place,
+                    notes=("nothing fuses with a call",),
+                    refs=row.refs,
+                )
+                break
+
+
+def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    for row in rows:
+        made = [step for step in row.steps if _is_copy(index, step)]
+        theirs = [one for one in row.operations if bare(one.operation) in _COPIES and one.launches]
+        spent = sum(step.time.median for step in made if step.time)
+        seconds = spent - sum(one.time.median for one in theirs if one.time)
+        if row.standing != "lost" or len(made) <= len(theirs) or seconds <= row.noise:
+            continue
+        moved = [step.read_bytes + step.write_bytes for step in made
+                 if step.read_bytes is not None and step.write_bytes is not None]  # fmt: skip
+        size = f": {bytes_text(sum(moved))}" if len(moved) == len(made) else ""
+        rest = [step.name for step in row.steps if step not in made]
+        yield Cause(
+            kind="copies",
+            title=f"{plural(len(made) - len(theirs), 'layout copy', 'layout copies')} "
+            f"that eager does not make{size}",
+            seconds=min(seconds, row.difference),
+            noise=row.noise,
+            regions=tuple(region.id for region in row.regions),
+            place=row.place,
+            notes=(f"{seconds_text(spent)} in {named(step.name for step in made)}",)
+            + ((f"made for {named(rest)}",) if rest else ()),
+            fixes=(
+                Advice(
+                    text="Inductor chooses layouts of convolutions; this keeps the model's",
+                    code="torch._inductor.config.layout_optimization = False",
+                ),
+            )
+            if any("convolution" in name for name in rest)
+            else (),
+            refs=row.refs,
+        )
+
+
+def _is_copy(index: Index, step: CompiledStep) -> bool:
+    kernel = index.kernel_of(step)
+    if step.kind == "kernel" and kernel is not None:
+        return kernel_label(kernel) == "copy"
+    return bare(step.name) in _COPIES
+
+
+def libraries(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    for row in rows:
+        ours = [step for step in row.steps if _multiplies(step)]
+        theirs = [one for one in row.operations if is_product(one.operation)]
+        if row.standing != "lost" or not ours or not theirs:
+            continue
+        here = [kernel for step in ours for kernel in step.kernels] or [s.name for s in ours]
+        there = [k for one in theirs for k in one.kernels] or [one.operation for one in theirs]
+        if {bare(one) for one in here} == {bare(one) for one in there}:
+            continue
+        mode = Suggestion(
+            id="mode max-autotune", words="mode max-autotune", options=("--mode", "max-autotune")
+        )
+        yield Cause(
+            kind="library",
+            title=f"the product runs in {named(list(dict.fromkeys(here)), 2)} "
+            f"instead of eager's {named(list(dict.fromkeys(there)), 2)}",
+            seconds=row.difference,
+            noise=row.noise,
+            regions=tuple(region.id for region in row.regions),
+            place=row.place,
+            suggestions=(mode,),
+            refs=row.refs,
+        )
+
+
+def _multiplies(step: CompiledStep) -> bool:
+    return is_product(step.name) or "linear" in bare(step.name) or "template" in step.name

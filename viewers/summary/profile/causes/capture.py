@@ -1,0 +1,97 @@
+"""Work that only one side does: a region without eager operations, dtypes, recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compiler.trace.records import Partition
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.words import named, operations_text
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.words import bytes_text, listed, plural
+
+_CONVERSIONS = ("_to_copy", "convert_element_type", "to copy", "convert element type")
+
+
+def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """Rows that eager runs nothing for."""
+    for row in rows:
+        if row.operations or row.standing != "lost":
+            continue
+        kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
+        converts = any(
+            word in k.label or word in k.origins for k in kernels for word in _CONVERSIONS
+        )
+        what = "a dtype conversion" if converts else row.label
+        size = row.compiled_work.bytes
+        notes = (f"{bytes_text(size)} moved",) if size is not None else ()
+        yield Cause(
+            kind="capture",
+            title=f"{what} exists only under capture",
+            seconds=row.difference,
+            noise=row.noise,
+            regions=tuple(region.id for region in row.regions),
+            place=row.place,
+            notes=(*notes, f"{named(step.name for step in row.steps)}; eager runs nothing for it"),
+            refs=row.refs,
+        )
+
+
+def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """A backward that computes part of the forward again."""
+    chosen = [
+        value
+        for split in index.recording.all(Partition)
+        for value in split.values
+        if value.choice == "recomputed"
+    ]
+    for row in rows:
+        if row.phase != "backward" or row.standing != "lost":
+            continue
+        lines = {(one.file, one.line) for one in row.locations}
+        origins = {
+            name
+            for step in row.steps
+            if (kernel := index.kernel_of(step)) is not None
+            for name in kernel.origins
+        }
+        mine = [
+            value
+            for value in chosen
+            if set(value.used_by) & origins
+            or (value.location and (value.location.file, value.location.line) in lines)
+        ]
+        if not mine:
+            continue
+        known = [value.bytes for value in mine if value.bytes is not None]
+        saved = f"; {bytes_text(sum(known))} less is saved" if known else ""
+        yield Cause(
+            kind="recomputed",
+            title=f"the backward computes {listed([value.node for value in mine])} of the forward "
+            f"again{saved}",
+            seconds=row.difference,
+            noise=row.noise,
+            regions=tuple(region.id for region in row.regions),
+            place=row.place,
+            notes=tuple(dict.fromkeys(value.reason for value in mine if value.reason)),
+            refs=row.refs,
+        )
+
+
+def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """What compiling does without."""
+    for row in rows:
+        if row.steps or row.standing != "won":
+            continue
+        launches = plural(sum(one.launches for one in row.operations), "launch")
+        yield Cause(
+            kind="removed",
+            title=f"{row.label} is not in the compiled code",
+            seconds=row.difference,
+            noise=row.noise,
+            regions=tuple(region.id for region in row.regions),
+            place=row.place,
+            notes=(f"{launches} less: {operations_text(row.operations)}",),
+            refs=row.refs,
+        )

@@ -1,0 +1,74 @@
+"""The host, not the kernels, takes the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compiler.trace.records import Account, Advice
+from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.words import percent, plural, seconds_text
+
+_HOST = ("wrapper", "guards", "dispatch", "idle")
+_MOST = 0.5
+"""Share of a call beyond which it is bound by the host."""
+
+
+def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    compiled = _account(index, "compiled")
+    if compiled is None or compiled.measured.median <= 0:
+        return
+    lines = {line.name: line for line in compiled.lines if line.name in _HOST}
+    host = sum(line.time.median for line in lines.values())
+    share = host / compiled.measured.median
+    noise = index.head.noise * compiled.measured.median
+    eager = _account(index, "eager")
+    before = _beside(eager) if eager else 0.0
+    lost = host - before
+    if share < _MOST or lost <= noise:
+        return
+    launches = sum(step.launches for step in index.steps.values())
+    kernels = sum(step.time.median for step in index.steps.values() if step.time)
+    parts = ", ".join(
+        f"{name} {seconds_text(line.time.median)}"
+        for name, line in sorted(lines.items(), key=lambda one: -one[1].time.median)
+    )
+    each = f" of {seconds_text(kernels / launches)}" if launches and kernels else ""
+    gpu = index.head.clock == "device"
+    yield Cause(
+        kind="host",
+        title=f"the host takes {percent(share)} of the call, for "
+        f"{plural(launches, 'launch')}{each} each",
+        seconds=lost,
+        noise=noise,
+        notes=(f"{parts}; {seconds_text(before)} beside the operations in eager",),
+        fixes=(
+            Advice(
+                text="one replay of a CUDA graph in place of all launches",
+                code='torch.compile(model, mode="reduce-overhead")',
+            )
+            if gpu
+            else Advice(text="give each call more to do: a larger batch", code=""),
+        ),
+        suggestions=(
+            Suggestion(
+                id="mode reduce-overhead",
+                words="mode reduce-overhead",
+                options=("--mode", "reduce-overhead"),
+            ),
+        )
+        if gpu
+        else (),
+    )
+
+
+def _account(index: Index, side: str) -> Account | None:
+    found = (one for one in index.accounts if one.side == side and not one.phase)
+    return next(found, None)
+
+
+def _beside(account: Account) -> float:
+    """What the call takes beside its operations."""
+    work = sum(line.time.median for line in account.lines if line.name not in _HOST)
+    return max(0.0, account.measured.median - work)

@@ -1,0 +1,118 @@
+"""Kernels that lose by how they were made: registers that spilled, threads that were not used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compiler.trace.records import Advice, Decided, Kernel, KernelBinary
+from viewers.labels import kernel_label
+from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.words import bytes_text, plural
+
+
+def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    binaries = {
+        one.kernel: one
+        for one in index.recording.all(KernelBinary)
+        if one.spill_bytes and not one.predicted
+    }
+    for row in rows:
+        found = [step for step in row.steps if step.kernel in binaries]
+        if row.standing != "lost" or not found:
+            continue
+        binary = binaries[found[0].kernel]
+        yield Cause(
+            kind="spill",
+            title=f"{found[0].name} spills {bytes_text(binary.spill_bytes)} a thread",
+            seconds=row.difference,
+            noise=row.noise,
+            regions=tuple(region.id for region in row.regions),
+            place=row.place,
+            notes=(
+                f"{binary.registers} registers with {binary.configuration}"
+                if binary.registers
+                else binary.configuration,
+                f"{plural(sum(one.launches for one in row.operations), 'launch')} in eager became "
+                f"{plural(len(row.steps), 'kernel')}",
+            ),
+            fixes=(
+                Advice(
+                    text="tries other block sizes and numbers of warps",
+                    code='torch.compile(model, mode="max-autotune")',
+                ),
+            ),
+            suggestions=(
+                Suggestion(
+                    id="mode max-autotune",
+                    words="mode max-autotune",
+                    options=("--mode", "max-autotune"),
+                ),
+            ),
+            refs=row.refs,
+        )
+
+
+def threads(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """C++ that one thread runs, in a process that has several."""
+    machine = index.recording.environment
+    count = machine.threads if machine else 1
+    if count < 2 or index.head.clock != "host":
+        return
+    for row in rows:
+        kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
+        alone = [one for one in kernels if _one_thread(index, one)]
+        if row.standing != "lost" or not alone or not row.operations:
+            continue
+        first = alone[0]
+        decided = _decision(index, first)
+        notes = [f"eager's operations may use all {count} threads"]
+        suggestions: tuple[Suggestion, ...] = ()
+        if decided is not None:
+            notes.insert(0, f"{decided.rule}: {decided.reason}" if decided.rule else decided.reason)
+            other = [one for one in decided.choices if one != decided.choice]
+            if other:
+                ask = f"{decided.id}={other[0]}"
+                suggestions = (
+                    Suggestion(
+                        id=f"override {decided.id} = {other[0]}",
+                        words=f"{decided.kind}: {other[0]} instead of {decided.choice}",
+                        options=("--override", ask),
+                    ),
+                )
+        yield Cause(
+            kind="threads",
+            title=f"{kernel_label(first)} runs on one thread of {count}",
+            seconds=row.difference,
+            noise=row.noise,
+            regions=tuple(region.id for region in row.regions),
+            place=row.place,
+            notes=tuple(filter(None, notes)),
+            suggestions=suggestions,
+            refs=row.refs,
+        )
+
+
+_THREADED = ("omp parallel", "omp for", "GOMP_parallel", "parallel(")
+
+
+def _one_thread(index: Index, kernel: Kernel) -> bool:
+    if kernel.language != "cpp":
+        return False
+    decided = _decision(index, kernel)
+    if decided is not None:
+        return decided.choice == "one"
+    text = index.recording.text(kernel.text)
+    return bool(text) and not any(word in text for word in _THREADED)
+
+
+def _decision(index: Index, kernel: Kernel) -> Decided | None:
+    """The engine's decision about the threads of a kernel, where it made one."""
+    graph = kernel.graph.removesuffix("/lowered")
+    for one in index.recording.all(Decided):
+        if one.kind == "threads" and one.graph.removesuffix("/lowered") == graph:
+            named = one.id.rpartition("/")[2].partition("#")[0]
+            if any(name in kernel.origins for name in named.split("+")):
+                return one
+    return None

@@ -1,0 +1,114 @@
+"""What steps and operations are, in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from compiler.trace.records import CompiledStep, EagerOperation
+from viewers.labels import kernel_label
+from viewers.summary.profile.index import Index
+from viewers.words import plural
+
+PRODUCTS = frozenset({
+    "mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "_int_mm", "_scaled_mm", "mkl_linear",
+    "linear_pointwise", "_linear_pointwise", "_mkl_linear", "packed_linear",
+})  # fmt: skip
+_ARTICLES = {"attention": "an attention"}
+
+
+def bare(name: str) -> str:
+    """`torch.ops.aten._softmax.default` and `extern_kernels.bmm` -> `_softmax`, `bmm`."""
+    name = re.sub(r"^(torch\.ops\.)?(aten|prims|mkldnn|mkl|inductor|extern_kernels)\.", "", name)
+    return name.partition(".")[0] if "." in name else name
+
+
+def is_product(name: str) -> bool:
+    """Whether an ATen operation or a library call is a matrix product."""
+    return bare(name) in PRODUCTS
+
+
+def is_fused_attention(name: str) -> bool:
+    """One call that never writes the scores to memory: flash, memory-efficient, cuDNN."""
+    word = bare(name)
+    return "scaled_dot_product" in word and "math" not in word
+
+
+def step_word(index: Index, step: CompiledStep) -> str:
+    """`product`, `softmax`, `copy`, `layer norm … max`: what a person would call it."""
+    if is_fused_attention(step.name):
+        return "attention call"
+    if is_product(step.name):
+        return "product"
+    kernel = index.kernel_of(step)
+    if step.kind == "kernel" and kernel is not None:
+        names = {*kernel.origins, *re.split(r"[,\s]+", kernel.label)}
+        if any("softmax" in one for one in names) or {"amax", "exp"} <= names:
+            return "softmax"
+        return kernel_label(kernel)
+    return bare(step.name).strip("_").replace("_", " ")
+
+
+def counted(words: Iterable[str]) -> str:
+    """`2 products and a softmax`, `3 copies`."""
+    parts = [_some(word, count) for word, count in Counter(words).items()]
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _some(word: str, count: int) -> str:
+    if count > 1:
+        return f"{count} {_many(word)}"
+    return f"{'an' if word[:1] in 'aeiou' else 'a'} {word}"
+
+
+def _many(word: str) -> str:
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return word[:-1] + "ies"
+    if word.endswith("softmax"):
+        return f"{word}es"
+    return plural(2, word).removeprefix("2 ")
+
+
+def named(names: Iterable[str], limit: int = 4) -> str:
+    """`extern_kernels.bmm ×24, triton_red_fused_3 ×12`; names that differ in their last number
+    only are one: `cpp_fused_add_* ×3`."""
+    each = list(names)
+    found = Counter(each)
+    stems: dict[str, list[str]] = {}
+    for name in found:
+        stems.setdefault(re.sub(r"_\d+$", "_*", name), []).append(name)
+    words = []
+    for stem, same in stems.items():
+        count = sum(found[name] for name in same)
+        name = same[0] if len(same) == 1 else stem
+        words.append(name if count == 1 else f"{name} ×{count}")
+    more = len(words) - limit
+    return ", ".join(words[:limit]) + (f" and {more} more" if more > 0 else "")
+
+
+def operations_text(operations: Sequence[EagerOperation], limit: int = 4) -> str:
+    """`aten.mul.Tensor ×2, aten.add.Tensor`."""
+    return named((one.operation for one in operations if one.launches), limit)
+
+
+def split_arguments(text: str) -> tuple[list[str], dict[str, str]]:
+    """`f32[4, 8], None, dim=-1` -> (`f32[4, 8]`, `None`) and {`dim`: `-1`}."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth <= 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    parts.append(text[start:].strip())
+    positional: list[str] = []
+    keywords: dict[str, str] = {}
+    for part in filter(None, parts):
+        match = re.match(r"([A-Za-z_]\w*)=(.*)", part, re.DOTALL)
+        if match:
+            keywords[match[1]] = match[2]
+        else:
+            positional.append(part)
+    return positional, keywords

@@ -1,0 +1,129 @@
+"""The text of `tcw profile`: the answer and its cause first, then the regions, then why."""
+
+from __future__ import annotations
+
+from compiler.trace.records import ModeRow
+from viewers.places import FileNames
+from viewers.plain import plain
+from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.summary.profile import Profile, Sort, profiles_of
+from viewers.text.explain import asked_for_and_missing
+from viewers.text.failure import failure_lines
+from viewers.text.header import file_name, names_of, title
+from viewers.text.lines import BLANK, Line, Role, line
+from viewers.text.profile.accounts import accounts_lines
+from viewers.text.profile.causes import causes_lines
+from viewers.text.profile.machine import ceilings_lines, kernels_lines
+from viewers.text.profile.numbers import unit_for
+from viewers.text.profile.regions import regions_table
+from viewers.text.profile.results import (
+    memory_lines,
+    modes_lines,
+    precision_lines,
+    trials_lines,
+)
+
+_TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
+_LEAST_CAUSES = 12
+"""Lines that causes get on the smallest terminal."""
+
+
+def profile(
+    recording: Recording,
+    width: int = 100,
+    height: int = 40,
+    *,
+    sort: Sort = "difference",
+    top: int | None = None,
+    trace: str = "",
+) -> list[Line]:
+    """The lines for a terminal of `width` × `height` cells.
+
+    `sort`: order of the regions; `top`: as many of them as are shown, None for as many as matter;
+    `trace`: the file that the recording is in, where it is kept.
+    """
+    width = max(80, min(width, 300))
+    found = profiles_of(recording)
+    if not found:
+        return _without(recording, width)
+    lines: list[Line] = []
+    several = len(found) > 1
+    summary = summarise(found[0].index.recording)
+    names = names_of(summary)
+    for one in found:
+        lines.append(first_line(one, names, one.engine if several else ""))
+    lines.append(title(summary, " and ".join(one.engine for one in found)))
+    for text in asked_for_and_missing(summary):
+        lines.append(line((text, "recompile"), hang=2))
+    for one in found:
+        if several:
+            lines += [BLANK, line((one.engine, "strong"))]
+        lines += _one(one, names, width, height, sort, top, file_name(summary))
+    lines += modes_lines(found[0].modes or _modes(recording), width)
+    keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
+    return [*lines, BLANK, line((keep, "dim"), hang=2)]
+
+
+def first_line(one: Profile, names: FileNames, engine: str = "") -> Line:
+    """`1.32x slower: block.py:21 fused attention became 2 products and a softmax`."""
+    verdict = one.verdict
+    where = f"{names.place(verdict.place.file, verdict.place.line)} " if verdict.place else ""
+    first = one.causes[0] if one.causes else None
+    join = ": "
+    if first is not None and first.lost and verdict.tone != "lost":
+        join = ", but "
+    pieces: list[tuple[str, Role]] = [(f"{engine}  " if engine else "", "dim")]
+    pieces.append((verdict.headline, _TONES[verdict.tone]))
+    if verdict.cause:
+        pieces += [(join, ""), (where, "accent"), (verdict.cause, "strong")]
+    return line(*pieces, hang=2)
+
+
+def _one(
+    one: Profile,
+    names: FileNames,
+    width: int,
+    height: int,
+    sort: Sort,
+    top: int | None,
+    file: str,
+) -> list[Line]:
+    head = one.head
+    unit = unit_for(max(head.eager.median, head.compiled.median))
+    call = f"call {head.call}, {head.what}, by the {head.clock}'s clock, {unit.name}"
+    lines = [line(one.verdict.detail, (f" · {call}", "dim"), hang=2)]
+    if head.compiled_again:
+        again = f"{head.compiled_again} graphs compiled while the clock ran: the times say nothing"
+        lines.append(line((again, "lost"), hang=2))
+    if head.unmeasured:
+        lines.append(line(("not measured: ", "recompile"), head.unmeasured, hang=2))
+    table = regions_table(one, names, width, sort, top, unit)
+    lines += [BLANK, *table]
+    room = max(_LEAST_CAUSES, height - len(table) - 8)
+    lines += causes_lines(one.causes, names, width, room, plain(file))
+    lines += accounts_lines(one, width, unit)
+    lines += kernels_lines(one, names, width, top, unit)
+    lines += ceilings_lines(one.ceilings)
+    lines += memory_lines(head)
+    lines += precision_lines(one, width)
+    lines += trials_lines(one.trials, width)
+    return lines
+
+
+def _modes(recording: Recording) -> tuple[ModeRow, ...]:
+    return tuple(recording.all(ModeRow))
+
+
+def _without(recording: Recording, width: int) -> list[Line]:
+    """No call was profiled: why, as far as the trace says it; and the modes, where they were."""
+    part = next(iter(recording.engines.values()), recording)
+    summary = summarise(part)
+    names = names_of(summary)
+    rows = modes_lines(_modes(recording), width)
+    if summary.failure is not None:
+        return [*failure_lines(part, summary, names, width), *rows]
+    lines = [] if rows else [line(("No call was profiled", "lost"))]
+    lines += [line((text, "recompile"), hang=2) for text in asked_for_and_missing(summary)]
+    lines += [line((one.message, "dim"), hang=2) for one in summary.warnings if not one.asked]
+    return [*lines, title(summary), *rows]

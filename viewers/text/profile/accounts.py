@@ -1,0 +1,70 @@
+"""Where the time of both calls goes, and what that does not explain."""
+
+from __future__ import annotations
+
+from compiler.trace.records import Account
+from viewers.summary.profile import Profile
+from viewers.text.lines import BLANK, Line, Role
+from viewers.text.profile.numbers import Unit
+from viewers.text.table import Cell, heading, table
+from viewers.words import percent
+
+UNEXPLAINED = 0.05
+"""Share of a call beyond which its account does not close."""
+
+
+def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
+    phases = list(dict.fromkeys(one.phase for one in profile.accounts))
+    lines: list[Line] = []
+    for phase in phases:
+        both = {one.side: one for one in profile.accounts if one.phase == phase}
+        what = f"{phase} alone" if phase else f"where the {unit.name} of a call go"
+        lines += [BLANK, heading("account", what)]
+        lines += _account(both.get("eager"), both.get("compiled"), width, unit)
+    return lines
+
+
+def _account(eager: Account | None, compiled: Account | None, width: int, unit: Unit) -> list[Line]:
+    sides = [eager, compiled]
+    names = dict.fromkeys(line.name for one in sides if one for line in one.lines)
+    rows: list[list[Cell]] = [
+        [("", "dim"), ("eager", "dim"), ("", "dim"), ("compiled", "dim"), ("", "dim"), ""]
+    ]
+    for name in names:
+        row: list[Cell] = [name]
+        words = []
+        for one in sides:
+            found = next((line for line in one.lines if line.name == name), None) if one else None
+            row += _time(one, found.time.median if found else None, unit)
+            words += [found.what] if found and found.what else []
+        rows.append([*row, ("; ".join(dict.fromkeys(words)), "dim")])
+    row = ["remainder"]
+    for one in sides:
+        row += _remainder(one, unit)
+    rows.append([*row, ("measured, less all above", "dim")])
+    row = [("call", "strong")]
+    for one in sides:
+        row += [(unit.text(one.measured.median if one else None), "strong"), ""]
+    rows.append([*row, ""])
+    return table(rows, "lrrrrf", width, 2)
+
+
+def _time(account: Account | None, seconds: float | None, unit: Unit) -> list[Cell]:
+    if account is None or seconds is None:
+        return [("–", "dim"), ""]
+    return [unit.text(seconds), (_share(account, seconds), "dim")]
+
+
+def _remainder(account: Account | None, unit: Unit) -> list[Cell]:
+    if account is None:
+        return [("–", "dim"), ""]
+    open_ = abs(account.remainder) > UNEXPLAINED * account.measured.median
+    role: Role = "lost" if open_ else "dim"
+    return [(unit.text(account.remainder), role), (_share(account, account.remainder), role)]
+
+
+def _share(account: Account, seconds: float) -> str:
+    whole = account.measured.median
+    if whole <= 0:
+        return ""
+    return f"-{percent(-seconds / whole)}" if seconds < 0 else percent(seconds / whole)

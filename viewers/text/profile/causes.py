@@ -1,0 +1,68 @@
+"""Why: each cause with its seconds, its line and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from viewers.places import FileNames
+from viewers.summary.profile import Cause
+from viewers.text.code import place_lines
+from viewers.text.finding import advice_lines
+from viewers.text.lines import BLANK, Line, Role, fitted, line
+from viewers.text.profile.numbers import change_text
+from viewers.words import plural, seconds_text
+
+
+def causes_lines(
+    causes: Sequence[Cause], names: FileNames, width: int, room: int, file: str
+) -> list[Line]:
+    """As many in full as fit `room` lines, the first always; the others on a line each."""
+    if not causes:
+        return []
+    column = 3 + max(cell_len(_cost(cause)) for cause in causes) + 2
+    full = [_cause(cause, names, width, column, file) for cause in causes]
+    sizes = [len(fitted(lines, width)) for lines in full]
+    whole = len(full)
+    while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
+        whole -= 1
+    lines = [one for group in full[:whole] for one in group]
+    left = max(3, room - sum(sizes[:whole]))
+    rest = causes[whole:]
+    for cause in rest[:left]:
+        head, role = _head(cause, column)
+        lines.append(line((head, role), cause.title, fixed=True))
+    if len(rest) > left:
+        lines.append(line((f"…  {plural(len(rest) - left, 'more')}: --top all", "dim")))
+    return [BLANK, line(("why", "accent")), *lines]
+
+
+def _cause(cause: Cause, names: FileNames, width: int, column: int, file: str) -> list[Line]:
+    head, role = _head(cause, column)
+    lines = [line((head, role), (cause.title, "strong"), hang=column)]
+    if cause.place is not None:
+        lines += place_lines(cause.place, names, column, width)
+    lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
+    lines += advice_lines(cause.fixes[:2], column, width)
+    for one in cause.suggestions:
+        if one.options:
+            command = " ".join(("tcw profile", file, *one.options))
+            lines.append(line(" " * column, ("try  ", "dim"), (command, "won"), hang=column + 5))
+    return lines
+
+
+def _cost(cause: Cause) -> str:
+    if cause.kind == "precision":
+        return "results"
+    return (
+        seconds_text(cause.seconds) if cause.once else change_text(cause.seconds, cause.estimated)
+    )
+
+
+def _head(cause: Cause, column: int) -> tuple[str, Role]:
+    glyph, role = _GLYPHS.get(cause.kind, ("✗", "lost") if cause.lost else ("✓", "won"))
+    return (f"{glyph}  {_cost(cause)}".ljust(column), role)
+
+
+_GLYPHS: dict[str, tuple[str, Role]] = {"recompile": ("↻", "recompile"), "precision": ("✗", "lost")}

@@ -1,0 +1,91 @@
+"""The hottest kernels and calls against what the machine can do at most."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from compiler.trace.records import Ceilings, CompiledStep
+from viewers.labels import kernel_label
+from viewers.places import FileNames
+from viewers.summary.profile import Profile, Work, work_of
+from viewers.summary.profile.causes.words import bare
+from viewers.text.lines import BLANK, Line, line
+from viewers.text.profile.numbers import Unit, rate_text
+from viewers.text.table import Cell, heading, table
+from viewers.words import NOT_MEASURED, bytes_text, numbers_text, percent, plural
+
+
+def kernels_lines(
+    profile: Profile, names: FileNames, width: int, top: int | None, unit: Unit
+) -> list[Line]:
+    """Kernels and calls of the compiled side, most time first; those of equal layers together."""
+    groups: dict[tuple[str, str], list[CompiledStep]] = defaultdict(list)
+    for step in profile.index.steps.values():
+        if step.time is not None:
+            groups[_stem(profile, step)].append(step)
+    works = [(key, steps, work_of(profile.index, steps)) for key, steps in groups.items()]
+    works.sort(key=lambda one: -(one[2].seconds or 0.0))
+    shown = works[: top or 8]
+    if not shown:
+        return []
+    rows: list[list[Cell]] = [
+        [
+            (word, "dim")
+            for word in ("kernel", "line", unit.name, "launches", "bytes", "", "", "roof")
+        ]
+    ]
+    for (name, where), steps, work in shown:
+        rows.append(
+            [
+                name if len(steps) == 1 else f"{name} ×{len(steps)}",
+                (where, "dim"),
+                unit.text(work.seconds),
+                f"{work.launches:,}",
+                "–" if work.bytes is None else bytes_text(work.bytes),
+                (rate_text(work.bandwidth, "B/s"), "dim"),
+                (rate_text(work.rate, "FLOP/s"), "dim"),
+                _roof(work),
+            ]
+        )
+    more = len(works) - len(shown)
+    count = plural(len(profile.index.steps), "kernel or call", "kernels and calls")
+    right = f"{count}, most time first" + (f"; {more} more" if more else "")
+    return [BLANK, heading("kernels", right), *table(rows, "ferrrrrr", width, 2)]
+
+
+def _roof(work: Work) -> Cell:
+    return ("–", "dim") if work.share is None else percent(work.share)
+
+
+def _stem(profile: Profile, step: CompiledStep) -> tuple[str, str]:
+    """What kernels of repeated layers have in common: words and lines."""
+    kernel = profile.index.kernel_of(step)
+    places = kernel.locations if kernel else ()
+    where = numbers_text(one.line for one in places if one.file == places[0].file)
+    if kernel is None:
+        region = profile.region_of(step.id)
+        places = region.locations if region else ()
+        where = numbers_text(one.line for one in places if one.file == places[0].file)
+        return (bare(step.name), where)
+    if kernel.language == "aten":
+        return (bare(step.name), where)
+    return (re.sub(r"_\d+$", "", kernel_label(kernel)), where)
+
+
+def ceilings_lines(ceilings: Ceilings | None) -> list[Line]:
+    if ceilings is None:
+        return [BLANK, line(("ceilings  ", "accent"), (NOT_MEASURED, "dim"))]
+    threads = f", {plural(ceilings.threads, 'thread')}" if ceilings.kind == "cpu" else ""
+    kept = ", kept from an earlier run" if ceilings.kept else ""
+    lines = [BLANK, heading("ceilings", f"{ceilings.device}{threads}{kept}")]
+    steps = [
+        f"{rate_text(one.per_second, 'B/s')} at {bytes_text(one.bytes)}"
+        for one in ceilings.bandwidth
+    ]
+    if steps:
+        lines.append(line(("  copies    ", "dim"), " · ".join(steps), hang=12))
+    rates = [f"{dtype} {rate_text(rate, 'FLOP/s')}" for dtype, rate in ceilings.rates.items()]
+    if rates:
+        lines.append(line(("  products  ", "dim"), " · ".join(rates), hang=12))
+    return lines

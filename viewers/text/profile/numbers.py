@@ -1,0 +1,50 @@
+"""Times of one table in one unit; rates; changes with their sign."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewers.words import seconds_text
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What all times of a profile are written in, so that they can be compared."""
+
+    name: str
+    per_second: float
+    digits: int
+
+    def text(self, seconds: float | None) -> str:
+        """`4,588.1`; `–` for what is not there."""
+        return "–" if seconds is None else f"{seconds * self.per_second:,.{self.digits}f}"
+
+    def signed(self, seconds: float) -> str:
+        """`+803.7`, `-62.6`."""
+        return f"{seconds * self.per_second:+,.{self.digits}f}"
+
+
+def unit_for(seconds: float) -> Unit:
+    """For a call that takes so long."""
+    if seconds < 0.1:
+        return Unit("µs", 1e6, 1)
+    return Unit("ms", 1e3, 2) if seconds < 100 else Unit("s", 1.0, 2)
+
+
+def change_text(seconds: float, about: bool = False) -> str:
+    """`+842 µs`, `-62.6 µs`, `≈154 µs` for one that was worked out."""
+    sign = "≈" if about else ("+" if seconds > 0 else "-" if seconds < 0 else "")
+    return f"{sign}{seconds_text(abs(seconds))}"
+
+
+def rate_text(value: float | None, unit: str) -> str:
+    """2.2e10, `B/s` -> `22.0 GB/s` (units of 1000)."""
+    if value is None:
+        return "–"
+    for prefix, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            number = value / size
+            return (
+                f"{number:.0f} {prefix}{unit}" if number >= 100 else f"{number:.1f} {prefix}{unit}"
+            )
+    return f"{value:.0f} {unit}"

@@ -1,0 +1,144 @@
+"""The table of regions with its picture: what each took on both sides, what was lost or won."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from viewers.drawing.bars import Bars
+from viewers.places import FileNames, cut
+from viewers.plain import plain
+from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall
+from viewers.text.lines import Line, Role, line
+from viewers.text.profile.numbers import Unit
+from viewers.words import numbers_text, percent
+
+WIDE = 112
+"""Cells from which on there is room for launches and the share of the roofline."""
+_LEAST_BAR = 6
+_ROLES: dict[str, Role] = {"lost": "lost", "won": "won", "noise": "dim"}
+
+
+def regions_table(
+    profile: Profile, names: FileNames, width: int, sort: Sort, top: int | None, unit: Unit
+) -> list[Line]:
+    fall = profile.waterfall(sort)
+    shown = fall.rows if top is None else fall.rows[:top]
+    wide = width >= WIDE
+    cells = [_row(row, names, unit, wide) for row in shown]
+    left_out = fall.rows[len(shown) :]
+    tails = _tails(fall, left_out, unit, wide)
+    whole = _sums("sum", fall.total, unit, wide)
+    head = ["line", "region", "eager", "compiled", "Δ", "±"]
+    head += ["launches", "roofline"] if wide else []
+    sizes = [
+        max(cell_len(one[at]) for one in (head, *cells, *tails, whole)) for at in range(len(head))
+    ]
+    sizes[0] = min(sizes[0], 24 if wide else 10)
+    room = width - sum(sizes) - 2 * len(sizes) - 2
+    least = 2 * _LEAST_BAR + 1
+    if room < least:
+        sizes[1] = max(10, sizes[1] - (least - room))
+    room = min(60, max(least, width - sum(sizes) - 2 * len(sizes) - 2))
+    lost = max((row.difference for row in shown if row.difference > 0), default=0.0)
+    won = max((-row.difference for row in shown if row.difference < 0), default=0.0)
+    bars = Bars.for_values(lost, won, room - 1, _LEAST_BAR)
+    lines = [_line(head, sizes, ["dim"] * len(head), "lost".rjust(bars.left - 1) + " │ won", "dim")]
+    for row, texts in zip(shown, cells, strict=True):
+        role = _ROLES[row.standing]
+        roles: list[Role] = ["", "", "", "", role, "dim", "dim", "dim"]
+        value = row.difference
+        bar = f"{bars.lost(value)}│" if value > 0 else f"{' ' * bars.left}│{bars.won(-value)}"
+        lines.append(_line(texts, sizes, roles, bar, role))
+    dim: list[Role] = ["dim"] * 8
+    lines += [_line(texts, sizes, dim, " " * bars.left + "│", "dim") for texts in tails]
+    lines.append(line(("─" * (sum(sizes) + 2 * len(sizes) + room), "dim"), fixed=True))
+    roles = [
+        "strong",
+        "strong",
+        "strong",
+        "strong",
+        "dim" if fall.total.in_noise else "strong",
+        "dim",
+    ]
+    verdict = "no difference" if fall.total.in_noise else ""
+    lines.append(_line(whole, sizes, [*roles, "dim", "dim"], f"  {verdict}", "dim"))
+    return lines
+
+
+def _tails(
+    fall: Waterfall, left_out: Sequence[RegionRow], unit: Unit, wide: bool
+) -> list[list[str]]:
+    """What the rows do not show: rows beyond the top, rows in the noise, the rest of the call."""
+    tails = []
+    if left_out:
+        sums = Sums(
+            eager=sum(row.eager.median for row in left_out if row.eager),
+            compiled=sum(row.compiled.median for row in left_out if row.compiled),
+            noise=sum(row.noise for row in left_out),
+        )
+        tails.append(_sums(f"… {len(left_out)} more", sums, unit, wide))
+    if fall.quiet:
+        tails.append(_sums(f"▸ {len(fall.quiet)} in noise", fall.quiet_sums, unit, wide))
+    tails.append(_sums("  host and rest", fall.rest, unit, wide))
+    return tails
+
+
+def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool) -> list[str]:
+    times = f" ×{row.count}" if row.count > 1 else ""
+    phase = f"{row.phase}: " if row.phase in ("backward", "step") else ""
+    texts = [
+        lines_of(row, names, wide),
+        plain(f"{phase}{row.label}") + times,
+        unit.text(row.eager.median if row.eager else None),
+        unit.text(row.compiled.median if row.compiled else None),
+        unit.signed(row.difference),
+        unit.text(row.noise),
+    ]
+    if wide:
+        launches = f"{row.eager_work.launches:,}→{row.compiled_work.launches:,}"
+        shares = "→".join(_share(work.share) for work in (row.eager_work, row.compiled_work))
+        texts += [launches, shares]
+    return texts
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else percent(share)
+
+
+def _sums(label: str, sums: Sums, unit: Unit, wide: bool) -> list[str]:
+    texts = [
+        "",
+        label,
+        unit.text(sums.eager),
+        unit.text(sums.compiled),
+        unit.signed(sums.difference),
+        unit.text(sums.noise),
+    ]
+    if label == "sum":
+        texts[:2] = ["sum", ""]
+    return [*texts, "", ""] if wide else texts
+
+
+def lines_of(row: RegionRow, names: FileNames, file: bool) -> str:
+    """`17–20`, or `block.py:17–20`; the first file's, where there are several."""
+    if not row.locations:
+        return ""
+    first = row.locations[0].file
+    numbers = numbers_text(one.line for one in row.locations if one.file == first)
+    more = " …" if any(one.file != first for one in row.locations) else ""
+    short = plain(names.short(first)).rpartition("/")[2]
+    return (f"{short}:{numbers}" if file else numbers) + more
+
+
+def _line(
+    texts: Sequence[str], sizes: Sequence[int], roles: Sequence[Role], bar: str, role: Role
+) -> Line:
+    pieces: list[tuple[str, Role]] = []
+    for at, (text, size) in enumerate(zip(texts, sizes, strict=True)):
+        fit = cut(text, size)
+        pad = " " * (size - cell_len(fit))
+        gap = "  " if at else " "
+        pieces.append((gap + fit + pad if at < 2 else gap + pad + fit, roles[at]))
+    return line(*pieces, "  ", (bar, role), fixed=True)

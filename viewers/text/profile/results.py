@@ -1,0 +1,166 @@
+"""Beside the times: precision of each kernel, memory, other modes, what was tried."""
+
+from __future__ import annotations
+
+from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
+from viewers.labels import kernel_label
+from viewers.summary.profile import Profile
+from viewers.text.lines import BLANK, Line, Role, line
+from viewers.text.profile.numbers import change_text
+from viewers.text.table import Cell, heading, table
+from viewers.words import (
+    bytes_text,
+    error_text,
+    number,
+    percent,
+    plural,
+    ratio_text,
+    seconds_text,
+)
+
+
+def memory_lines(head: CallProfile) -> list[Line]:
+    rows: list[list[Cell]] = []
+    for what, eager, compiled in (
+        ("peak of one call", head.eager_peak_bytes, head.compiled_peak_bytes),
+        ("saved for the backward", head.eager_saved_bytes, head.compiled_saved_bytes),
+    ):
+        if eager is not None or compiled is not None:
+            rows.append(
+                [what, _size(eager), "→", _size(compiled), (_change(eager, compiled), "dim")]
+            )
+    return (
+        [BLANK, heading("memory", "eager → compiled"), *table(rows, "lrlrl", 100, 2)]
+        if rows
+        else []
+    )
+
+
+def _size(size: int | None) -> Cell:
+    return ("not measured", "dim") if size is None else bytes_text(size)
+
+
+def _change(eager: int | None, compiled: int | None) -> str:
+    if eager is None or compiled is None or eager == compiled:
+        return ""
+    return f"{bytes_text(abs(compiled - eager))} {'more' if compiled > eager else 'less'}"
+
+
+def precision_lines(profile: Profile, width: int) -> list[Line]:
+    """How many kernels were compared, and those that err most; the first wrong one is named."""
+    found = profile.precision
+    if not found:
+        return []
+    compared = [one for one in found if one.within is not None]
+    wrong = [one for one in compared if one.within is False]
+    words = f"{plural(len(compared), 'kernel')} against float64"
+    words += f"; {len(wrong)} wrong" if wrong else ", all within bounds"
+    if len(found) > len(compared):
+        words += f"; {len(found) - len(compared)} not compared"
+    lines = [BLANK, heading("precision", words)]
+    ranked = sorted(compared, key=lambda one: -_worst(one))
+    first = wrong[:1]
+    rows: list[list[Cell]] = [
+        [(word, "dim") for word in ("kernel", "result", "error", "eager's", "bound", "")]
+    ]
+    for one in dict.fromkeys((*first, *ranked[:4])):
+        rows += _precision(profile, one, one in first)
+    lines += table(rows, "ffrrrf", width, 2)
+    reasons = dict.fromkeys(one.reason for one in found if one.within is None and one.reason)
+    lines += [line(("  not compared: ", "dim"), (why, "dim"), hang=4) for why in list(reasons)[:3]]
+    return lines
+
+
+def _worst(one: KernelPrecision) -> float:
+    return max((out.error / (out.bound or 1e-300) for out in one.outputs), default=0.0)
+
+
+def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list[Cell]]:
+    kernel = profile.index.recording.kernels.get(one.kernel)
+    name = f"{one.kernel} {kernel_label(kernel)}" if kernel else one.kernel
+    worst = max(one.outputs, key=lambda out: out.error / (out.bound or 1e-300), default=None)
+    if worst is None:
+        return []
+    role: Role = "lost" if one.within is False else ""
+    note = "the first that is wrong" if first else worst.note
+    return [
+        [
+            (name, role),
+            worst.node,
+            (error_text(worst.error), role),
+            (error_text(worst.eager_error), "dim"),
+            (error_text(worst.bound), "dim"),
+            (note, role or "dim"),
+        ]
+    ]
+
+
+def modes_lines(rows: tuple[ModeRow, ...], width: int) -> list[Line]:
+    if not rows:
+        return []
+    cells: list[list[Cell]] = [
+        [
+            (word, "dim")
+            for word in ("mode", "call", "speed-up", "±", "compile", "peak", "pays after")
+        ]
+    ]
+    for row in rows:
+        if row.reason:
+            cells.append([row.name, ("–", "dim"), ("–", "dim"), "", "", "", (row.reason, "dim")])
+            continue
+        quiet = abs(row.speedup - 1) <= row.noise
+        role: Role = "dim" if quiet or row.name == "eager" else "won" if row.speedup > 1 else "lost"
+        cells.append(
+            [
+                row.name,
+                seconds_text(row.time.median if row.time else None),
+                (ratio_text(row.speedup), role),
+                (percent(row.noise), "dim"),
+                seconds_text(row.compile_seconds) if row.compile_seconds else ("–", "dim"),
+                _size(row.peak_bytes),
+                _pays(row, quiet),
+            ]
+        )
+    return [
+        BLANK,
+        heading("modes", "each in a process of its own"),
+        *table(cells, "lrrrrrf", width, 2),
+    ]
+
+
+def _pays(row: ModeRow, quiet: bool) -> Cell:
+    if row.name == "eager":
+        return ""
+    if row.pays_after is not None:
+        return f"compiling pays after {number(row.pays_after)} calls"
+    return ("in the noise", "dim") if quiet else ("never", "lost") if row.speedup < 1 else ""
+
+
+def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
+    if not trials:
+        return []
+    lines = [BLANK, heading("tried", plural(sum(one.kept for one in trials), "change") + " kept")]
+    for one in trials:
+        if one.before is None or one.after is None:
+            text = one.reason or "not measured"
+            lines.append(line(("·  ", "dim"), one.words, (f"  {text}", "dim"), hang=3))
+            continue
+        quiet = abs(one.difference) <= one.noise
+        role: Role = "dim" if quiet else "won" if one.difference < 0 else "lost"
+        glyph = "✓" if one.kept else "·" if quiet else "✗"
+        times = f"  {seconds_text(one.before.median)} → {seconds_text(one.after.median)}  "
+        why = "" if one.kept else f"  {one.reason}"
+        different = "" if one.equal is not False else "  results differ"
+        lines.append(
+            line(
+                (f"{glyph}  ", role),
+                one.words,
+                times,
+                (change_text(one.difference), role),
+                (f" ±{seconds_text(one.noise)}", "dim"),
+                (different, "lost"),
+                (why, "dim"),
+                hang=3,
+            )
+        )
+    return lines

@@ -1,0 +1,144 @@
+"""Take one call of a model apart: each kernel against the eager operations that it replaced.
+
+FILE is as for `tcw explain`: it holds `model` and `example_inputs`. The model is compiled and
+called, then one of its calls is run in rounds, in turn with eager and with clocks in it.
+
+\b
+  tcw profile model.py
+  tcw profile model.py --train --engine both
+  tcw profile model.py --sort line --top 10
+  tcw profile model.py --call 2 --rounds 60
+  tcw profile model.py --chrome call.json           for Perfetto or chrome://tracing
+  tcw profile model.py --trace run.tcw              then: tcw open run.tcw
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from compiler.trace.records.profile import CallProfile
+from viewers.recording import Recording
+from workbench.cli.config import apply_defaults
+from workbench.cli.explain import exit_code, record
+from workbench.cli.files import existing_file, new_trace
+from workbench.cli.options import FileCommand, cached_option, model_options, settings_of
+from workbench.cli.output import reader_may_leave
+
+SORTS = ("difference", "time", "line")
+
+
+@click.command(name="profile", cls=FileCommand, help=__doc__)
+@click.argument("file", type=click.Path(path_type=Path))
+@model_options
+@click.option(
+    "--call",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Which call, where the file has several input sets.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=3),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="At most so many; fewer where calls take long.",
+)
+@click.option("--verify", is_flag=True, help="Compare each kernel with float64, beside eager.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default="difference",
+    show_default=True,
+    help="Regions by what they lost or won, by their time, or in the order of the source.",
+)
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="So many regions.")
+@cached_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop after it.",
+)
+@click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
+@click.option(
+    "--chrome",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="One round of each side for Perfetto, kernels by their lines.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON (docs/json.md).")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.pass_context
+def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
+    existing_file(file)
+    apply_defaults(ctx, file.resolve().parent)
+    given = ctx.params
+    settings = msgspec.structs.replace(
+        settings_of(ctx, file),
+        profile=True,
+        profiled_call=given["call"],
+        rounds=given["rounds"],
+        verify=given["verify"],
+    )
+    trace: Path | None = given["trace"]
+    if trace is not None:
+        new_trace(trace)
+    if (chrome := given["chrome"]) is not None and not chrome.parent.is_dir():
+        raise click.UsageError(f"--chrome {chrome}: there is no folder {chrome.parent}", ctx)
+    recording = Recording()
+    end = record(settings, trace, recording, quiet=bool(given["quiet"]))
+    if recording.end is None:
+        recording.feed([end])
+    if chrome is not None:
+        _write_chrome(recording, chrome)
+    with reader_may_leave():
+        if given["as_json"]:
+            from viewers.json_report import encode, report
+
+            sys.stdout.write(encode(report(recording)))
+        else:
+            _show(recording, ctx, trace)
+    return exit_code(recording, end)
+
+
+def _show(recording: Recording, ctx: click.Context, trace: Path | None) -> None:
+    from viewers.text.lines import write
+
+    size = shutil.get_terminal_size((100, 40))
+    height = size.lines if sys.stdout.isatty() else 40
+    width = max(80, min(size.columns, 300))
+    if recording.failure is not None or not recording.all(CallProfile):
+        from viewers.text.explain import explain
+
+        write(explain(recording, width, height, (), str(trace or "")), sys.stdout, width)
+        return
+    from viewers.text.profile import profile
+
+    lines = profile(
+        recording,
+        width,
+        height,
+        sort=ctx.params["sort"],
+        top=ctx.params["top"],
+        trace=str(trace or ""),
+    )
+    write(lines, sys.stdout, width)
+
+
+def _write_chrome(recording: Recording, file: Path) -> None:
+    from viewers.chrome_trace import chrome_trace
+
+    try:
+        with file.open("w", encoding="utf-8") as stream:
+            json.dump(chrome_trace(recording), stream)
+    except OSError as error:
+        raise click.UsageError(f"--chrome {file}: {error.strerror}") from error
