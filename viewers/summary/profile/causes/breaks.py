@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from compiler.trace.records import CompiledStep, GraphBreak
 from viewers.summary.breaks import BreakSite, break_sites
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, Suggestion
 from viewers.summary.profile.causes.words import step_word
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -72,8 +72,16 @@ def _cause(
         place=site.place,
         notes=tuple(notes),
         fixes=site.advice,
+        suggestions=_source_change(site),
         refs=(site.place.ref,),
     )
+
+
+def _source_change(site: BreakSite) -> tuple[Suggestion, ...]:
+    """Named, so that it is not forgotten; but no option takes a break away."""
+    code = next((one.code for one in site.advice if one.code), "")
+    where = f"{site.place.file}:{site.place.line}"
+    return (Suggestion(id=f"source {where}", words=code, options=()),) if code else ()
 
 
 def _sides(index: Index, site: BreakSite) -> tuple[str, str] | None:
