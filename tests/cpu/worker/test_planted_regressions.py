@@ -26,7 +26,7 @@ PLANTED = {
 def first_line(name: str, engine: str, rounds: int) -> str:
     command = [sys.executable, str(ROOT / "tcw.py"), "profile"]
     command += [str(ROOT / "sample_models" / f"{name}.py"), "--engine", engine, "--no-grad"]
-    command += ["--cached", "--quiet", "--rounds", str(rounds)]
+    command += ["--quiet", "--rounds", str(rounds)]
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, timeout=570, check=False

@@ -53,6 +53,18 @@ class Index:
         return any(step.graph for step in self.steps.values()) or not self.recording.kernels
 
     @cached_property
+    def unplaced(self) -> int:
+        """Compiled steps of which the trace does not say what they compute, as those of a graph
+        that a cache served: any region without a counterpart may be theirs."""
+        return sum(
+            step.kind != "eager" and not self._is_placed(step) for step in self.steps.values()
+        )
+
+    def _is_placed(self, step: CompiledStep) -> bool:
+        kernel = self.kernel_of(step)
+        return kernel is not None and bool(kernel.origins or kernel.locations)
+
+    @cached_property
     def provenance(self) -> Provenance:
         return Provenance(self.recording.records)
 
