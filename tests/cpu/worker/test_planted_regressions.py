@@ -35,8 +35,15 @@ def first_line(name: str, engine: str, rounds: int) -> str:
     return done.stdout.partition("\n")[0]
 
 
-@pytest.mark.parametrize("engine", ["tcw", "inductor"])
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        *((name, "tcw") for name in PLANTED),
+        ("attention_mask", "inductor"),
+        pytest.param("break_in_chain", "inductor", marks=pytest.mark.long),
+        pytest.param("float_argument", "inductor", marks=pytest.mark.long),
+    ],
+)
 def test_the_first_line_names_the_cause_and_the_line(name: str, engine: str) -> None:
     for chance in range(CHANCES):
         line = first_line(name, engine, 10 * (chance + 1))

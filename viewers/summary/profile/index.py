@@ -34,6 +34,7 @@ class Index:
         }
         self.accounts = tuple(one for one in recording.all(Account) if one.call == head.call)
         self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
+        self._nodes: dict[str, dict[str, Node]] = {}
         self.region_of = {
             name: region for region in self.regions for name in (*region.steps, *region.operations)
         }
@@ -91,8 +92,10 @@ class Index:
 
     def nodes(self, graph: str) -> dict[str, Node]:
         """Name -> node of a graph; empty where it is not recorded."""
-        found = self.recording.graphs.get(graph)
-        return {node.name: node for node in found.nodes} if found else {}
+        if graph not in self._nodes:
+            found = self.recording.graphs.get(graph)
+            self._nodes[graph] = {node.name: node for node in found.nodes} if found else {}
+        return self._nodes[graph]
 
     def locations_of(self, step: CompiledStep) -> tuple[Location, ...]:
         """The user lines that a step computes; none of one outside of all graphs."""
