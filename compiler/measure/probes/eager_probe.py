@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from statistics import median
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import torch
@@ -139,7 +139,7 @@ class _Describing(_Mode):
         results = _results(result)
         outputs = tuple(meta for meta in results if meta is not None)
         work = work_of(func, given, named, results)
-        stack, module, part = self._place(func, stack_above(caller(), probe.outside))
+        place = self._place(func, stack_above(caller(), probe.outside))
         operation = EagerOperation(
             id=f"e{probe.first + len(probe.operations)}",
             call=probe.call,
@@ -152,10 +152,11 @@ class _Describing(_Mode):
             read_bytes=work.read_bytes,
             write_bytes=work.write_bytes,
             flops=work.flops,
-            location=stack[-1] if stack else None,
-            stack=stack if len(stack) > 1 else (),
-            module=module,
-            part=part,
+            location=place.stack[-1] if place.stack else None,
+            stack=place.stack if len(place.stack) > 1 else (),
+            module=place.module,
+            part=place.part,
+            of=place.of,
         )
         number = _next_number()
         if number != self._number:  # its node took the number before
@@ -165,10 +166,8 @@ class _Describing(_Mode):
         probe.functions.append(func)
         return result
 
-    def _place(
-        self, func: Any, stack: tuple[Location, ...]
-    ) -> tuple[tuple[Location, ...], str, OperationPart]:
-        """(the user's stack, the module's path, the part) of the operation that runs now."""
+    def _place(self, func: Any, stack: tuple[Location, ...]) -> _Place:
+        """Where the operation that runs now belongs."""
         probe = self._probe
         module = probe.paths.path
         node = torch._C._current_autograd_node()
@@ -176,21 +175,28 @@ class _Describing(_Mode):
             if stack:
                 self._modules_of.setdefault((stack[-1], func), {})[module] = None
             elif probe.phase == "backward" and probe.part == "model":
-                return stack, module, "loss"  # the gradient that the backward starts from
-            return stack, module, probe.part
+                return _Place(part="loss")  # the gradient that the backward starts from
+            return _Place(stack, module, probe.part)
         if "AccumulateGrad" in node.name():
-            return (), "", "gradients"
+            return _Place(part="gradients")
         forward = self._of_node.get(node._sequence_nr())
         if forward is None:
-            return stack, module, probe.part
+            return _Place(stack, module, probe.part)
         if not stack:
             stack = forward.stack or ((forward.location,) if forward.location else ())
-            return stack, forward.module, forward.part
-        if not module:
-            # a checkpointed function that is computed again, or the backward of a custom function
-            there = self._modules_of.get((stack[-1], func))
-            module = nearest(forward.module, there) if there else forward.module
-        return stack, module, forward.part
+            return _Place(stack, forward.module, forward.part, forward.id)
+        there = self._modules_of.get((stack[-1], func))
+        if there is None:  # the backward of a custom function
+            return _Place(stack, module or forward.module, forward.part, forward.id)
+        # a checkpointed function is computed again
+        return _Place(stack, module or nearest(forward.module, there), forward.part)
+
+
+class _Place(NamedTuple):
+    stack: tuple[Location, ...] = ()
+    module: str = ""
+    part: OperationPart = "model"
+    of: str = ""
 
 
 def nearest(path: str, others: Iterable[str]) -> str:

@@ -164,6 +164,14 @@ def test_lines_modules_and_phases() -> None:
     assert where["forward", "aten.native_layer_norm.default"] == ("norm", line("norm"))
     assert where["backward", "aten.native_layer_norm_backward.default"] == ("norm", line("norm"))
     assert where["backward", "aten._softmax_backward_data.default"] == ("", line("softmax"))
+    named = {one.id: one.operation for one in operations}
+    assert {
+        (named[one.of], one.operation) for one in operations if "backward" in one.operation
+    } == {
+        ("aten._softmax.default", "aten._softmax_backward_data.default"),
+        ("aten.gelu.default", "aten.gelu_backward.default"),
+        ("aten.native_layer_norm.default", "aten.native_layer_norm_backward.default"),
+    }
     parts = Counter((one.phase, one.part) for one in operations)
     assert set(parts) == {
         ("forward", "model"),

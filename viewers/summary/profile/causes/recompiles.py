@@ -59,7 +59,7 @@ def _cause(index: Index, causes: list[RecompileCause], seconds: float, calls: in
         once=True,
         place=place,
         notes=tuple(notes),
-        fixes=tuple(dict.fromkeys(fix for one in causes for fix in one.advice)),
+        fixes=causes[-1].advice,
         suggestions=_suggestions(first),
         refs=(place.ref,) if place else (),
     )
