@@ -47,6 +47,12 @@ class Index:
         return found[-1] if found else None
 
     @cached_property
+    def compiled_is_known(self) -> bool:
+        """Whether the steps of the compiled graphs were measured: where none of them was, a region
+        without steps says nothing."""
+        return any(step.graph for step in self.steps.values()) or not self.recording.kernels
+
+    @cached_property
     def provenance(self) -> Provenance:
         return Provenance(self.recording.records)
 

@@ -98,6 +98,9 @@ def _one(
         lines.append(line((again, "lost"), hang=2))
     if head.unmeasured:
         lines.append(line(("not measured: ", "recompile"), head.unmeasured, hang=2))
+    if not one.index.compiled_is_known:
+        why = "the steps of the compiled graphs were not measured: no region was lost or won"
+        lines.append(line((why, "recompile"), hang=2))
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
     room = max(_LEAST_CAUSES, height - len(table) - 8)
