@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from viewers.panes import (
+    account,
     autograd,
     breakpoints,
     breaks,
@@ -32,11 +33,14 @@ from viewers.panes import (
     pair_loops,
     picture,
     recompiles,
+    region,
     score,
     settings,
     source,
     stack,
+    waterfall,
     what_if,
+    why,
 )
 from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
@@ -97,6 +101,13 @@ PANES: dict[str, Pane] = {
     "frame": locals_.frame,
     "growing": growing.graph,
     "growing-guards": growing.guards,
+    "profile": waterfall.content,
+    "profile-why": why.content,
+    "region-eager": region.eager,
+    "region-compiled": region.compiled,
+    "account": account.content,
+    "modes": account.modes,
+    "precision": account.precision,
     "what-if": what_if.verdict,
     "diff": changes.diff,
     "changed": changes.changed,
@@ -225,6 +236,32 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("growing-guards"),), 4),
         ),
     ),
+    "profile": Arrangement(
+        _columns((11, "source"), (10, "profile-why")),
+        top=Slot("profile", 0),
+        narrow=(Slot("profile", 5), Slot("profile-why", 2)),
+        focus="profile",
+        wide=_columns((10, "source"), (8, "profile-why"), (10, "region-compiled")),
+    ),
+    "region": Arrangement(
+        (
+            Column((Slot("region-eager"), Slot("source"))),
+            Column((Slot("region-compiled"), Slot("profile-why"))),
+        ),
+        narrow=(Slot("region-compiled"), Slot("region-eager")),
+        focus="region-compiled",
+        wide=(
+            Column((Slot("region-eager"), Slot("source"))),
+            Column((Slot("region-compiled"), Slot("kernel"))),
+            Column((Slot("profile-why"), Slot("graph"))),
+        ),
+    ),
+    "account": Arrangement(
+        (Column((Slot("account"),), 8), Column((Slot("modes"), Slot("precision")), 7)),
+        narrow=(Slot("account", 3), Slot("modes", 2)),
+        focus="account",
+        wide=_columns((4, "account"), (4, "modes"), (3, "precision")),
+    ),
     "what-if": Arrangement(
         _columns((7, "diff"), (4, "changed")),
         top=Slot("what-if", 0),
@@ -269,6 +306,8 @@ PRESENTED: dict[str, tuple[str, ...]] = {
     "break": ("break", "sides"),
     "fusion": ("loops-a", "loops-b"),
     "recompiles": ("cache", "causes"),
+    "profile": ("profile", "profile-why"),
+    "region": ("region-eager", "region-compiled"),
 }
 """Arrangement -> the panes that an audience sees of it."""
 
@@ -297,5 +336,7 @@ STAGES = {
     "fusion": "fusion",
     "memory": "memory",
     "kernels": "kernels",
+    "profile": "profile",
+    **dict.fromkeys(("  forward", "  backward", "  step"), "profile"),
 }
 """Stage of the spine -> arrangement."""

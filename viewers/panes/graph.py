@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from compiler.trace import refs
 from compiler.trace.records import Graph, Node
+from viewers.panes import profiled
 from viewers.panes.names import is_view, line_text, short_target
+from viewers.panes.profile_source import node_times
 from viewers.panes.rows import Content, Line, Row, Rows, Span, empty, pad, text
 from viewers.panes.view import View, variant_of
 from viewers.places import cut
@@ -36,12 +38,14 @@ def content(view: View, width: int) -> Content:
         return Content("graph", view.compile_id, rows=empty(width, why, status))
     entries = entries_of(graph, view.unfolded)
     name_column = _column(graph, width)
+    times = node_times(view, graph.id)
 
     def make(index: int) -> Row:
         entry = entries[index]
         if entry.fold:
             return _fold(entry, graph, entry.open)
-        return node_row(graph, graph.nodes[entry.nodes[0]], width, name_column)
+        node = graph.nodes[entry.nodes[0]]
+        return node_row(graph, node, width, name_column, times.get(node.name))
 
     row_refs = [_lit_ref(view, graph, entry) for entry in entries]
     rows = Rows(len(entries), make, row_refs)
@@ -157,12 +161,15 @@ def _column(graph: Graph, width: int) -> int:
     return min(longest + 1, max(8, width // 2))
 
 
-def node_row(graph: Graph, node: Node, width: int, column: int) -> Row:
-    """`≈18 amax        amax_default    4×8×128×1`."""
+def node_row(
+    graph: Graph, node: Node, width: int, column: int, seconds: float | None = None
+) -> Row:
+    """`≈18 amax        amax_default    4×8×128×1`; `seconds`: of the kernel that ends here."""
     ref = refs.node(graph.id, node.name)
     shape = _shape(node)
     words = short_target(node.target) if node.op.startswith("call") else node.op
-    room = width - 7 - column - len(shape) - 2
+    time = f"{profiled.short_figure(seconds * 1e6)} µs  " if seconds is not None else ""
+    room = width - 7 - column - len(shape) - len(time) - 2
     name = node.name if node.name != words else ""
     quiet = is_view(node) or not node.op.startswith("call")
     spans: list[Span] = [
@@ -173,7 +180,7 @@ def node_row(graph: Graph, node: Node, width: int, column: int) -> Row:
     return Row(
         gutter=(gutter,),
         body=tuple(spans),
-        right=(text(shape, "dim"), (" ", "text")),
+        right=(*(((time, "accent"),) if time else ()), text(shape, "dim"), (" ", "text")),
         ref=ref,
         key=ref,
         copies=f"{node.name} = {node.target}({node.args})",

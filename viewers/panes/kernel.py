@@ -12,6 +12,7 @@ from viewers.labels import kernel_label
 from viewers.panes.assembly import code_lines
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.names import line_text
+from viewers.panes.profile_source import kernel_words
 from viewers.panes.rows import BLANK, Content, Line, Row, Rows, Span, empty, text, width_of
 from viewers.panes.view import LANGUAGES, View
 from viewers.words import bytes_text, plural
@@ -81,7 +82,13 @@ def content(view: View, width: int) -> Content:
         return Content(name, rows=empty(width, *_nothing(view)))
     subject = f"{kernel.id} {kernel_label(kernel)}"
     if not kernel.text:
-        return Content(name, subject, (("library call", "dim"),), _call(view, kernel))
+        facts = [*kernel_words(view, kernel), "library call"]
+        return Content(
+            name,
+            subject,
+            _fitting(facts, width - len(name) - len(subject) - 6),
+            _call(view, kernel),
+        )
     if view.language not in ("cpp", "triton"):
         return _assembly(view, kernel, subject, width)
     body = view.recording.text(kernel.text)
@@ -113,7 +120,7 @@ def _fitting(words: list[str], room: int) -> Line:
 
 def _facts(view: View, kernel: Kernel) -> list[str]:
     if not kernel.predicted:
-        return []
+        return kernel_words(view, kernel)
     binary = view.facts.binaries.get(kernel.id)
     return [f"predicted {binary.arch}" if binary else "predicted"]
 

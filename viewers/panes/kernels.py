@@ -5,11 +5,12 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.records import Kernel
 from viewers.labels import kernel_label
+from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text
 from viewers.panes.view import LANGUAGES, View
 from viewers.places import cut
 from viewers.plain import plain
-from viewers.words import bytes_text, numbers_text, plural
+from viewers.words import bytes_text, numbers_text, plural, seconds_text
 
 WIDE = 56
 """From this width on loop nests and registers are shown."""
@@ -58,6 +59,9 @@ def _row(view: View, kernel: Kernel, column: int, wide: bool) -> Row:
             facts += f"  {binary.registers} registers"
             spilled = binary.spill_bytes
             facts += f"  {bytes_text(spilled)} spilled" if spilled else ""
+    seconds = kernel_seconds(view, kernel.id)
+    if seconds is not None:
+        facts = f"{facts}  {seconds_text(seconds)}" if wide else seconds_text(seconds)
     return Row(
         gutter=(text(f"{kernel.id:>4} ", "faint"),),
         body=(

@@ -7,6 +7,7 @@ from viewers.drawing.blocks import Block, Diagram, diagram, input_name
 from viewers.drawing.colours import fill_of
 from viewers.labels import kernel_label
 from viewers.panes.names import is_view, operations_text, short_target
+from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import BLANK, Content, Line, Row, empty, pad, text, wrap
 from viewers.panes.view import View
 from viewers.places import cut
@@ -40,7 +41,7 @@ def content(view: View, width: int) -> Content:
     rows += _domain(view, drawn, block)
     if block.kind in ("group", "call", "op"):
         rows.append(_time(view, block))
-        rows.append(_fact("eager", NOT_MEASURED, quiet=True))
+        rows.append(_eager(view, block))
     rows += _why(view, drawn, block, width)
     rows += _legend(drawn, width)
     rows += [BLANK, *(Row(body=((f" {part}", "faint"),)) for part in drawn.words.split(", "))]
@@ -96,6 +97,9 @@ def _lines(view: View, drawn: Diagram, block: Block) -> list[Row]:
 
 def _time(view: View, block: Block) -> Row:
     """Of the kernel that the group is, where a comparison of two runs timed it alone."""
+    seconds = kernel_seconds(view, block.kernel) if block.kind in ("group", "call") else None
+    if seconds is not None:
+        return _fact("time", seconds_text(seconds), f"{block.kernel}, in the call")
     for found in reversed(view.facts.trace.all(WhatIf)):
         before = found.base == view.run and found.base_kernels == (block.kernel,)
         after = found.run == view.run and found.run_kernels == (block.kernel,)
@@ -104,6 +108,22 @@ def _time(view: View, block: Block) -> Row:
             spread = f"±{seconds_text(timed.spread)}"
             return _fact("time", seconds_text(timed.median), f"{spread}, {block.kernel} alone")
     return _fact("time", NOT_MEASURED, quiet=True)
+
+
+def _eager(view: View, block: Block) -> Row:
+    """Of the region that the block's kernel is in: what eager takes for it."""
+    profile = view.facts.profile
+    steps = profile.index.steps_of_kernel.get(block.kernel, ()) if profile else ()
+    row = None
+    if profile is not None and steps:
+        region = profile.region_of(steps[0].id)
+        row = profile.row_of(region.id) if region is not None else None
+    if row is None or block.kind == "op":
+        return _fact("eager", NOT_MEASURED, quiet=True)
+    if row.eager is None:
+        return _fact("eager", "nothing: only under capture", quiet=True)
+    region_words = plain(row.label) + (f" ×{row.count}" if row.count > 1 else "")
+    return _fact("eager", seconds_text(row.eager.median), region_words)
 
 
 def _fact(label: str, words: str, more: str = "", quiet: bool = False) -> Row:

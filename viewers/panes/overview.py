@@ -7,10 +7,13 @@ import re
 from rich.cells import cell_len
 
 from compiler.trace.records import Progress, Waiting
-from viewers.panes import engines
+from viewers.panes import engines, profiled
+from viewers.panes import why as profile_why
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
-from viewers.summary import Call, Cut, Piece, Summary
+from viewers.places import cut
+from viewers.plain import plain
+from viewers.summary import Call, Cut, Piece, Place, Summary
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
@@ -30,6 +33,7 @@ def content(view: View, width: int) -> Content:
         *_fitted(_verdict(view), width),
         *(_totals(summary, width) if summary.calls else []),
         *_engines(view),
+        *_profile(view, width),
         BLANK,
     ]
     if summary.failure is not None:
@@ -48,6 +52,40 @@ def _engines(view: View) -> list[Row]:
         return []
     words, role = engines.verdict(comparison)
     return [Row(body=(text(words, role),), key="engines", opens="view:engines")]
+
+
+def _profile(view: View, width: int) -> list[Row]:
+    """The first thing that the profile found, where a call was profiled."""
+    profile = view.facts.profile
+    if profile is None:
+        return []
+    key, unit = "profile", profiled.unit_of(profile.head)
+    if not profile.causes:
+        words = f"profile: {profile.verdict.headline[:1].lower()}{profile.verdict.headline[1:]}"
+        return [
+            Row(body=((" · ", "dim"), text(words)), right=_OPENS, key=key, opens="view:profile")
+        ]
+    first = profile.causes[0]
+    glyph, role = profile_why.glyph_of(first)
+    cost = profile_why.cost_of(first, unit)
+    place = ""
+    if first.place is not None:
+        place = f"   {view.facts.names.place(first.place.file, first.place.line)}"
+    room = width - cell_len(cost) - cell_len(place) - cell_len("".join(w for w, _ in _OPENS)) - 8
+    body: Line = (
+        (f" {glyph} ", role),
+        (f"{cost}  ", role),
+        text(cut(plain(first.title), max(12, room)), "strong"),
+        text(place, "dim"),
+    )
+    return [Row(body=body, right=_OPENS, key=key, opens="view:profile", selects=_ref(first.place))]
+
+
+_OPENS: Line = (("V", "key"), (" profile ", "dim"))
+
+
+def _ref(place: Place | None) -> str:
+    return place.ref if place is not None else ""
 
 
 def _dense(rows: list[Row]) -> list[Row]:
@@ -180,7 +218,7 @@ def _cut(view: View, call: Call) -> list[Row]:
     label = max((len(_label(piece)) for piece in pieces), default=8)
     for piece in pieces:
         rows.append(_bar(piece, most, min(label, 28)))
-        rows.extend(_break(view, cut) for cut in piece.cuts)
+        rows.extend(_break(view, one) for one in piece.cuts)
     return rows
 
 

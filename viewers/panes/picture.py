@@ -14,10 +14,12 @@ from compiler.trace.refs import Ref
 from viewers.drawing.blocks import KEPT, SCALES, Block, Diagram, diagram
 from viewers.drawing.layout import Layout, lay_out
 from viewers.panes import graph
+from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import Content, Line, Row, Rows, pad, text
 from viewers.panes.view import View, variant_of
 from viewers.places import cut
 from viewers.plain import plain
+from viewers.words import seconds_text
 
 WIDEST = 44
 """Cells of a block; longer words are cut."""
@@ -65,11 +67,16 @@ def content(view: View, width: int) -> Content:
     drawn = None if view.listed else diagram(view)
     if drawn is None or not drawn.blocks:
         return graph.content(view, width)
-    return _picture(drawn)
+    seconds = (
+        kernel_seconds(view, block.kernel) if block.kind in ("group", "call") else None
+        for block in drawn.blocks
+    )
+    return _picture(drawn, tuple("" if one is None else seconds_text(one) for one in seconds))
 
 
 @lru_cache(maxsize=KEPT)
-def _picture(drawn: Diagram) -> Picture:
+def _picture(drawn: Diagram, times: tuple[str, ...]) -> Picture:
+    """`times`: beside the title of each block whose kernel was timed."""
     blocks = drawn.blocks
 
     def make(index: int) -> Row:
@@ -90,7 +97,7 @@ def _picture(drawn: Diagram) -> Picture:
         Rows(len(blocks), make, [""] * len(blocks)),
         f"block:{blocks[0].key}",
         diagram=drawn,
-        words=[words_of(block) for block in blocks],
+        words=[words_of(block, time) for block, time in zip(blocks, times, strict=True)],
     )
 
 
@@ -99,10 +106,12 @@ def _copied(drawn: Diagram, block: Block) -> str:
     return "\n".join(f"{node.name} = {node.target}({node.args})" for node in nodes)
 
 
-def words_of(block: Block) -> tuple[str, ...]:
+def words_of(block: Block, time: str = "") -> tuple[str, ...]:
     """A block's lines, a blank at either side, all equally wide."""
     said = (plain(line[: 2 * WIDEST]) for line in (block.title, *block.lines))
     lines = [cut(line, WIDEST - 2) for line in said]
+    if time:
+        lines[0] = f"{cut(lines[0], WIDEST - 4 - cell_len(time))}  {time}"
     width = max(3, *(cell_len(line) for line in lines))
     return tuple(" " + pad(line, width) + " " for line in lines)
 

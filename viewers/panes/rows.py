@@ -62,10 +62,18 @@ BLANK = Row()
 class Rows(Sequence[Row]):
     """Rows made when they are looked at: a graph of 50,000 nodes costs what is visible."""
 
-    def __init__(self, count: int, make: Callable[[int], Row], refs: Sequence[Ref]) -> None:
+    def __init__(
+        self,
+        count: int,
+        make: Callable[[int], Row],
+        refs: Sequence[Ref],
+        keys: Sequence[str] = (),
+    ) -> None:
         self._count = count
         self._make = lru_cache(maxsize=4096)(make)
         self.refs = refs
+        self.keys = keys
+        """Of each row, where they are known without making it."""
 
     def __len__(self) -> int:
         return self._count

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from compiler.trace import refs
 from compiler.trace.records import Location
+from viewers.panes import profile_source
 from viewers.panes.highlight import cut_columns, highlight, without_indent
 from viewers.panes.rows import Content, Line, Role, Row, Rows, Span, empty, text
 from viewers.panes.stepping import attempt_words, state_of
@@ -36,6 +37,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
         why = f"the trace carries no text of {name}" if file else "no source yet"
         return Content("source", name, rows=empty(width, why))
     badges = _badges(view, file)
+    times = profile_source.column(view, file)
     code = highlight("\n".join(lines), "python")
     indents = _class_indents(lines)
     sites = {site.place.line: site for site in view.summary.breaks if site.place.file == file}
@@ -45,12 +47,14 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     def make(index: int) -> Row:
         if at and index == at:
             assert chosen is not None
-            return _note(chosen, indents[at - 1])
+            return _note(chosen, indents[at - 1], times is not None)
         number = index + 1 if not at or index < at else index
         body = code[number - 1] if number <= len(code) else ()
         if number in sites:
             body = _tint(body, sites[number], lines[number - 1])
-        return _row(file, number, without_indent(body, indents[number - 1]), badges.get(number))
+        body = without_indent(body, indents[number - 1])
+        time = times and times.get(number, profile_source.BLANK)
+        return _row(file, number, body, badges.get(number), time or None)
 
     count = len(lines) + (1 if at else 0)
     row_refs = [refs.source(file, number) for number in range(1, len(lines) + 1)]
@@ -58,7 +62,9 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
         row_refs.insert(at, "")
     rows = Rows(count, make, row_refs)
     selected = _selected_line(view, file)
-    right: Line = ((f"line {selected}", "dim"),) if selected else ()
+    said = [profile_source.TITLES[view.times]] if times is not None else []
+    said += [f"line {selected}"] if selected and times is None else []
+    right: Line = tuple((words, "dim") for words in said)
     start = refs.source(file, selected or _first_line(view, file))
     return Content("source", name, right, rows, start)
 
@@ -124,12 +130,11 @@ def _first_line(view: View, file: str) -> int:
     return min(known, default=1)
 
 
-def _row(file: str, number: int, body: Line, badge: Badge | None) -> Row:
+def _row(file: str, number: int, body: Line, badge: Badge | None, time: Span | None = None) -> Row:
     glyph: Span = badge or (" ", "text")
     ref = refs.source(file, number)
-    return Row(
-        gutter=((f"{number:>5}", "faint"), glyph, (" ", "text")), body=body, ref=ref, key=ref
-    )
+    gutter: Line = ((f"{number:>5}", "faint"), glyph, time or (" ", "text"))
+    return Row(gutter=gutter, body=body, ref=ref, key=ref)
 
 
 def _badges(view: View, file: str) -> dict[int, Badge]:
@@ -150,11 +155,11 @@ def _tint(body: Line, site: BreakSite, line: str) -> Line:
     return cut_columns(body, start, plain_column(line, site.place.end_column), "bad-range")
 
 
-def _note(site: BreakSite, indent: int) -> Row:
+def _note(site: BreakSite, indent: int, timed: bool) -> Row:
     column = max(0, (site.place.column or 0) - indent)
     code = f": {site.gb}" if site.gb else ""
     return Row(
-        gutter=(("       ", "text"),),
+        gutter=((" " * (6 + profile_source.WIDTH if timed else 7), "text"),),
         body=((" " * column + "└─ ", "bad"), text(site.title + code, "bad")),
     )
 

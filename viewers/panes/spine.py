@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.trace.records import MemoryPlan, Partition
+from viewers.panes import profiled
 from viewers.panes.rows import Content, Line, Row, Span, pad, text
 from viewers.panes.view import LANGUAGES, View
 from viewers.summary import Call, Piece
@@ -104,6 +105,7 @@ def _stages(view: View, piece: Piece) -> list[Row]:
         written = sum(kernel.language != "aten" for kernel in own)
         word = "C++" if "C++" in languages else "Triton" if "triton" in languages else "calls"
         stages.append(("kernels", f"{written or len(own)} {word}"))
+    stages += _profiled(view, piece)
     return [
         Row(
             body=(("     ", "text"), (name, "dim")),
@@ -112,3 +114,16 @@ def _stages(view: View, piece: Piece) -> list[Row]:
         )
         for name, value in stages
     ]
+
+
+def _profiled(view: View, piece: Piece) -> list[tuple[str, str]]:
+    """What the profiled call took, and in training each of its phases."""
+    profile = view.facts.profile
+    if profile is None or piece is not next(iter(view.facts.pieces.values()), None):
+        return []
+    stages = [("profile", seconds_text(profile.head.compiled.median))]
+    for phase in profiled.phases_of(view):
+        sides = {one.side: one.measured for one in profile.accounts if one.phase == phase}
+        took = sides.get("compiled")
+        stages.append((f"  {phase}", seconds_text(took.median) if took else "?"))
+    return stages

@@ -57,7 +57,7 @@ def _shown(view: View, arrangement: str) -> Record | None:
         return next((record for record in found if record.compile_id == view.compile_id), None)
     if arrangement == "autograd":
         return autograd.split_of(view)
-    if arrangement == "kernels":
+    if arrangement in ("kernels", "profile", "region"):
         return view.shown_kernel()
     if arrangement == "source":
         return _selected(view)

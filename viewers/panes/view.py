@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from compiler.control.commands import Breakpoint
 from compiler.trace import refs
@@ -31,8 +31,12 @@ from viewers.summary import Piece, Summary, summarise
 from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import Pair
+from viewers.summary.profile import Profile, profile_of
 from viewers.teaching.predict import Question, Quiz
 from viewers.timeline import Track
+
+if TYPE_CHECKING:
+    from viewers.panes.profiled import Table
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {
@@ -44,6 +48,7 @@ LANGUAGES: dict[KernelLanguage, str] = {
     "ptx": "PTX",
     "sass": "SASS",
 }
+Times = Literal["compiled", "eager", "difference"]
 VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
 
 
@@ -63,12 +68,26 @@ class Facts:
         """Engine -> its facts, these among them; empty where one engine was recorded."""
         self._nodes: dict[str, dict[str, Node]] = {}
         self._compared: tuple[Facts, int, Difference] | None = None
+        self.tables: dict[tuple[str, str, str], Table] = {}
+        """(order, phase, filter) -> the regions of the profile so."""
+        self.node_times: dict[str, dict[str, float]] = {}
+        """Graph -> node -> seconds of what it is the last node of."""
+        self.region_words: dict[str, str] = {}
+        """Key of a region -> what it can be filtered by."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 
     @cached_property
     def summary(self) -> Summary:
         return summarise(self.recording)
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """The call that was taken apart; None where none was."""
+        found = profile_of(self.recording)
+        if found is not None:
+            found.index.provenance = self.provenance
+        return found
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -192,6 +211,14 @@ class View:
     """Id of the fusion pair that is looked at."""
     buffer: str = ""
     """The buffer of the memory plan that is looked at."""
+    region: str = ""
+    """Key of the region of the profile that is looked at."""
+    phase: str = ""
+    """The phase of a profiled training call that is looked at; "" for all."""
+    region_filter: str = ""
+    """Only regions that have these words are listed."""
+    times: Times = "compiled"
+    """What the times beside the source are."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""
     question: Question | None = None

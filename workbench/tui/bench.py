@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Run
 from viewers.panes import breakpoints
 from viewers.panes.breakpoints import same
+from viewers.panes.view import Times
 from viewers.plain import plain
 from workbench.tui import help as help_text
 from workbench.tui.commands import COMMANDS, GOES
@@ -17,10 +20,16 @@ from workbench.tui.revising import Revising
 from workbench.tui.saving import Saving
 from workbench.tui.theme import THEMES, ThemeName
 
-FOLLOWS = ("kernel", "fusion", "fusion-narrow", "causes")
+FOLLOWS = (
+    "kernel", "fusion", "fusion-narrow", "causes", "profile", "region-eager", "region-compiled",
+)  # fmt: skip
 """Panes that go to the thing that `[ ]` chose."""
 
-ORDERS = {"memory": ("", "size", "life"), "fusion": ("", "time")}
+ORDERS = {
+    "memory": ("", "size", "life"), "fusion": ("", "time"), "profile": ("", "line", "time"),
+}  # fmt: skip
+PROFILES = ("profile", "region", "account")
+"""Arrangements of what `tcw profile` measures."""
 """Arrangement -> the orders that its pane has."""
 
 
@@ -102,13 +111,35 @@ class Bench(Saving):
         self.refresh_all()
 
     def do_filter(self) -> None:
-        """Only pairs of some nodes; all again where nothing is asked for."""
+        """Only some regions, or only pairs of some nodes; all again where nothing is asked for."""
+        if self.navigator.arrangement in PROFILES:
+            self.ask_words("only regions with", self.view.region_filter, self._filter_regions)
+            return
 
         def chosen(words: str) -> None:
             self.view.pair_filter = words.strip()
             self.refresh_all()
 
         self.ask_words("only pairs of", self.view.pair_filter, chosen)
+
+    def _filter_regions(self, words: str) -> None:
+        self.view.region_filter = words.strip()
+        self.refresh_all()
+
+    async def do_profile(self) -> None:
+        pane = self.focus_pane()
+        self.navigator.go("profile", pane.pane if pane else "")
+        await self.rebuild()
+
+    def do_times(self) -> None:
+        """Other times beside the source."""
+        if self.view.facts.profile is None:
+            self.say("no times: tcw profile measures them")
+            return
+        view, kinds = self.view, get_args(Times)
+        view.times = kinds[(kinds.index(view.times) + 1) % len(kinds)]
+        self.refresh_all()
+        self.say({"difference": "compiled - eager"}.get(view.times, view.times))
 
     def do_raw(self) -> None:
         self.view.raw = not self.view.raw
@@ -218,7 +249,12 @@ class Bench(Saving):
             first = self.next_number()
             numbered = (breakpoints.numbered(one, first + i) for i, one in enumerate(new))
             self.set_breakpoints((*have, *numbered))
-        if found.arrangement and not self.view.driven:
+        profiled = start is not None and start.settings.profile
+        if profiled and not self.view.driven:
+            at = found.arrangement
+            self.navigator.arrangement = at if at in PROFILES else "profile"
+            self.navigator.grown()
+        elif found.arrangement not in ("", *PROFILES) and not self.view.driven:
             self.navigator.arrangement = found.arrangement
         if found.theme in THEMES and not self.theme_chosen:
             await self.use_theme(found.theme)

@@ -17,7 +17,9 @@ TITLES = {
     "growing-guards": "growing guards", "engine-a": "code of the first engine",
     "engine-b": "code of the second engine", "beside": "kernel in the other language",
     "became": "if fused", "why": "why it recompiled", "sides": "sides of the break",
-    "picture": "picture of the graph", "kernel": "code", "fusion-narrow": "fusion",
+    "picture": "picture of the graph", "profile-why": "why it won or lost",
+    "region-eager": "eager operations", "region-compiled": "compiled steps",
+    "kernel": "code", "fusion-narrow": "fusion",
 }  # fmt: skip
 
 

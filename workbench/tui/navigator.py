@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from compiler.trace import refs
-from viewers.panes import autograd, breaks, fusion, recompiles
+from viewers.panes import autograd, breaks, fusion, profiled, recompiles
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
 from viewers.panes.view import Facts, KernelLanguage, View, variant_of
@@ -15,6 +15,7 @@ from viewers.summary import BreakSite, RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
 BREAK_SOURCE = ("break", "source-break")
+REGION_PANES = (("region", "region-eager"), ("region", "source"))
 T = TypeVar("T")
 
 
@@ -49,6 +50,8 @@ class Navigator:
             self.light_pair()
         elif arrangement == "autograd":
             self.select(autograd.first(self.view))
+        elif arrangement in ("profile", "region"):
+            self.light_region()
 
     def stop(self, focus: str) -> None:
         self.stops.append(Stop(self.arrangement, replace(self.view), focus))
@@ -127,6 +130,9 @@ class Navigator:
         elif kind == "pair":
             view.pair = rest
             self.light_pair()
+        elif kind == "region":
+            view.region = rest
+            self.light_region()
         elif kind == "buffer":
             view.buffer = rest
         elif kind == "lineup":
@@ -150,6 +156,30 @@ class Navigator:
         pair = fusion.chosen_pair(self.view)
         if pair is not None:
             self.view.light(fusion.things_of(pair))
+
+    def light_region(self) -> None:
+        """Select what makes up the region of the profile that is looked at; the kernel shown is
+        the one that takes most of its time."""
+        view = self.view
+        row = profiled.chosen(view)
+        if row is None:
+            return
+        view.region = row.key
+        longest = max(
+            (step for step in row.steps if step.kernel and step.time is not None),
+            key=lambda step: step.time.median if step.time else 0.0,
+            default=None,
+        )
+        kernel = view.recording.kernels.get(longest.kernel) if longest is not None else None
+        if kernel is not None:
+            view.language = "triton" if kernel.language == "triton" else "cpp"
+            self.language_chosen = True
+            self.compile("/".join(kernel.graph.split("/")[:2]))
+            view.kernel = kernel.id
+            if kernel.graph in view.recording.graphs:
+                view.variant = variant_of(view.recording.graphs[kernel.graph])
+        view.light(row.refs)
+        view.lit.update(dict.fromkeys(row.refs, "exact"))
 
     def finding(self, index: int) -> str:
         """Look at a finding; answers the arrangement that explains it."""
@@ -180,6 +210,10 @@ class Navigator:
             if not arrangement:
                 return False
             self.show_finding(arrangement, focus)
+        elif kind == "region":
+            self.view.region = rest
+            self.light_region()
+            self.go("region", focus)
         elif kind == "break":
             file_line, _, gb = rest.rpartition(":")
             self._open_break(file_line, gb, focus)
@@ -197,6 +231,9 @@ class Navigator:
             self.go("source", focus)
             self.select(cause.place.ref)
         elif key == "stage":
+            phase = name.rpartition(":")[2]
+            if phase.strip() in profiled.PHASES or phase == "profile":
+                self.view.phase = phase.strip() if phase != "profile" else ""
             self.go(STAGES.get(name.partition(":")[2], "source"), focus)
         elif refs.kind(row.ref or row.opens) in KINDS and not self._linked(focus):
             self.go("source", focus)
@@ -207,7 +244,8 @@ class Navigator:
 
     def _linked(self, focus: str) -> bool:
         """Whether the counterparts of this pane's rows stand beside it already."""
-        return self.arrangement == "source" or (self.arrangement, focus) == BREAK_SOURCE
+        here = (self.arrangement, focus)
+        return self.arrangement in ("source", "profile") or here in (BREAK_SOURCE, *REGION_PANES)
 
     def show_finding(self, arrangement: str, focus: str) -> None:
         """Go to the arrangement of the present finding, at its place."""
@@ -248,6 +286,10 @@ class Navigator:
             before, view.cause = view.cause, (view.cause + by) % count
             self.show_finding("recompiles", focus)
             return _which("cause of recompiling", view.cause, before, by, count)
+        if self.arrangement == "profile":
+            return self._step_phase(by)
+        if self.arrangement == "region":
+            return self._step_region(by)
         if self.arrangement == "fusion":
             pairs = fusion.pairs_of(view)
             chosen = fusion.chosen_pair(view)
@@ -266,6 +308,26 @@ class Navigator:
                 self.compile(_next(ids, view.compile_id, by))
                 return _which("compile", ids.index(view.compile_id), place, by, len(ids))
         return "there is no other here"
+
+    def _step_phase(self, by: int) -> str:
+        """To the regions of the next phase of a training call, and of all."""
+        view, phases = self.view, ("", *profiled.phases_of(self.view))
+        if len(phases) == 1:
+            return "the call has one phase"
+        before = phases.index(view.phase) if view.phase in phases else 0
+        view.phase = phases[(before + by) % len(phases)]
+        view.region = ""
+        return view.phase or "all phases"
+
+    def _step_region(self, by: int) -> str:
+        table, row = profiled.table_of(self.view), profiled.chosen(self.view)
+        if table is None or row is None or row not in table.rows:
+            return "there is no other here"
+        after = _next(table.rows, row, by)
+        self.view.region = after.key
+        self.light_region()
+        places = table.rows.index(after), table.rows.index(row)
+        return _which("region", *places, by, len(table.rows))
 
     def _step_kernel(self, by: int) -> str:
         """To the next kernel of the graph that is shown."""
@@ -326,7 +388,10 @@ class Navigator:
             view.compile_id = next(iter(view.facts.pieces), "")
         if not self.language_chosen:
             view.language = self._first_language()
-        view.select(view.ref)
+        if self.arrangement in ("profile", "region") and not view.ref:
+            self.light_region()
+        else:
+            view.select(view.ref)
 
     def _first_language(self) -> KernelLanguage:
         """Triton where it is what the reader recorded for, or all that there is."""

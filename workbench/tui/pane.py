@@ -16,7 +16,7 @@ from textual.widget import Widget
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.panes.highlight import mark
-from viewers.panes.rows import Content, Row, width_of
+from viewers.panes.rows import Content, Row, Rows, width_of
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly, fill, paint
 from workbench.tui.theme import Theme, Tint
@@ -151,6 +151,9 @@ class PaneView(Widget, can_focus=True):
             for index, ref in enumerate(refs):
                 if ref == key:
                     return index
+            keys = self.rows.keys if isinstance(self.rows, Rows) else ()
+            if keys:
+                return keys.index(key) if key in keys else self._selectable(0, 1)
             for index in range(min(len(self.rows), 5000)):
                 if self.rows[index].key == key:
                     return index

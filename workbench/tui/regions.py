@@ -7,7 +7,16 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from viewers.panes import autograd, chrome, decision_bar, fusion, memory, spine, timeline
+from viewers.panes import (
+    autograd,
+    chrome,
+    decision_bar,
+    fusion,
+    memory,
+    spine,
+    timeline,
+    waterfall,
+)
 from viewers.panes.arrangement import ARRANGEMENTS, Arrangement, presented
 from viewers.panes.rows import Content, Row
 from viewers.panes.view import Facts, View
@@ -131,6 +140,8 @@ class Regions(Screen[None]):
             rows = chrome.selection(self.view, width)
         elif name == "fusion":
             rows = fusion.verdict(self.view, width)
+        elif name in ("profile", "region"):
+            rows = waterfall.selection(self.view, width)
         elif name == "memory":
             rows = memory.verdict(self.view, width)
         elif name == "autograd":

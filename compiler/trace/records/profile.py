@@ -252,6 +252,8 @@ class ModeRow(Record):
     peak_bytes: int | None = None
     pays_after: int | None = None
     """Calls after which compiling has paid for itself; None: never, or inside the noise."""
+    note: str = ""
+    """What else there is to know: that the code is the default mode's."""
     reason: str = ""
     """Why there are no figures."""
 

@@ -114,7 +114,7 @@ async def test_breakpoints_of_all_kinds_from_the_palette(drive: Drive) -> None:
         assert driver.bench.view.breakpoints[1].once
         assert driver.bench.view.breakpoints[2].at_least == 2048
         await driver.press("B")
-        assert "3 breakpoints" in driver.text()
+        assert "3 of 3 on" in driver.text()
         await driver.press("enter")
         assert not driver.bench.view.breakpoints[0].enabled
         await driver.press("D")

@@ -181,7 +181,7 @@ RECORDED: dict[str, tuple[Callable[[], list[AnyRecord]], Walk]] = {
     "presented": (block_trace, _presented),
     "noted": (block_trace, _noted),
 }
-ELSEWHERE = {"steps", "what-if", "engines", "predict", "score", "start"}
+ELSEWHERE = {"steps", "what-if", "engines", "predict", "score", "start", "region", "account"}
 """Arrangements that other stories show."""
 
 NO_SIDES = {"first": (), "second": ()}

@@ -1,0 +1,304 @@
+"""Where a call's time goes on both sides, the ways to run the model, and how exact kernels are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from compiler.trace import refs
+from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
+from viewers.labels import kernel_label
+from viewers.panes import profiled
+from viewers.panes.profiled import figure, role_of
+from viewers.panes.rows import (
+    BLANK,
+    Content,
+    Line,
+    Role,
+    Row,
+    Span,
+    empty,
+    pad,
+    pad_left,
+    text,
+    wrap,
+)
+from viewers.panes.view import View
+from viewers.panes.why import trial_words
+from viewers.places import cut
+from viewers.plain import plain
+from viewers.summary.profile import Profile
+from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
+
+NAME, FIGURE = 14, 11
+BAR = 28
+Side = Literal["eager", "compiled"]
+SIDES: tuple[Side, ...] = ("eager", "compiled")
+ORDER = ("kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
+"""Summands of a call, from the work to what surrounds it."""
+
+
+def content(view: View, width: int) -> Content:
+    """Both sides, line by line, with what the lines do not explain."""
+    profile = view.facts.profile
+    if profile is None:
+        return Content("account", rows=empty(width, *profiled.not_measured(view)))
+    head, unit = profile.head, profiled.unit_of(profile.head)
+    phases = ["", *profiled.phases_of(view)] if not view.phase else [view.phase]
+    rows: list[Row] = []
+    for phase in phases:
+        sides = {one.side: one for one in profile.accounts if one.phase == phase}
+        if sides:
+            rows += [*([BLANK] if rows else []), *_account(sides, phase, unit, width)]
+    if not rows:
+        rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
+    rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
+    right: Line = ((f"{unit}, median of {plural(head.rounds, 'round')}", "dim"),)
+    return Content("account", plain(head.what), right, rows)
+
+
+def _account(sides: Mapping[Side, Account], phase: str, unit: str, width: int) -> list[Row]:
+    both = [sides.get(side) for side in SIDES]
+    names = dict.fromkeys(line.name for one in both if one for line in one.lines)
+    names = dict.fromkeys(sorted(names, key=lambda n: ORDER.index(n) if n in ORDER else 99))
+    most = max(one.measured.median for one in both if one) or 1.0
+    bars = min(BAR, (width - NAME - 2 * FIGURE - 4) // 2)
+    rows = [_row(phase, ["eager", "compiled"], "strong" if phase else "dim", "dim")]
+    for name in names:
+        values, what = [], ""
+        for one in both:
+            line = next((line for line in one.lines if line.name == name), None) if one else None
+            values.append(line.time.median if line else None)
+            what = line.what if line is not None and line.what else what
+        rows.append(_line(name, values, what, unit, most, bars, width))
+    rest = [one.remainder if one else None for one in both]
+    rows.append(_line("remainder", rest, "what the lines do not explain", unit, most, bars, width))
+    measured = [one.measured.median if one else None for one in both]
+    rows.append(Row(body=(("─" * (NAME + 2 * FIGURE), "faint"),)))
+    spans = [figure(value, unit) for value in measured]
+    closes = [
+        f"{percent(abs(one.remainder) / one.measured.median)}"
+        for one in both
+        if one and one.measured.median
+    ]
+    total = _row("measured", spans, "strong", "strong")
+    words = f"  closes within {' and '.join(closes)}" if closes else ""
+    fits = NAME + 2 * FIGURE + len(words) <= width
+    return [*rows, Row(body=(*total.body, (words if fits else "", "dim")), key=f"account:{phase}")]
+
+
+def _row(name: str, figures: list[str], role: Role, figures_role: Role) -> Row:
+    spans: list[Span] = [(f" {pad(plain(name), NAME - 1)}", role)]
+    spans += [(pad_left(one, FIGURE), figures_role) for one in figures]
+    return Row(body=tuple(spans))
+
+
+def _line(
+    name: str,
+    values: list[float | None],
+    what: str,
+    unit: str,
+    most: float,
+    bars: int,
+    width: int,
+) -> Row:
+    quiet = name == "remainder"
+    role: Role = "dim" if quiet else "text"
+    body = _row(name, [figure(value, unit) for value in values], role, role).body
+    spans: list[Span] = [("  ", "text")]
+    if bars >= 8:
+        for value, paint in zip(values, ("bar", "bar-accent"), strict=True):
+            cells = round(bars * max(0.0, value or 0.0) / most)
+            spans.append((pad("█" * cells, bars + 1), paint))  # type: ignore[arg-type]
+    else:
+        spans.append((cut(plain(what), max(0, width - NAME - 2 * FIGURE - 3)), "faint"))
+    return Row(body=(*body, *spans), key=f"line:{name}", copies=f"{name}: {what}")
+
+
+def _memory(head: CallProfile) -> list[Row]:
+    rows = []
+    for name, eager, compiled in (
+        ("memory peak", head.eager_peak_bytes, head.compiled_peak_bytes),
+        ("saved", head.eager_saved_bytes, head.compiled_saved_bytes),
+    ):
+        if eager is None and compiled is None:
+            continue
+        figures = [NOT if size is None else bytes_text(size) for size in (eager, compiled)]
+        rows.append(_row(name, figures, "text", "text"))
+    return rows
+
+
+NOT = "–"
+
+
+def _ceilings(found: Ceilings | None, width: int) -> list[Row]:
+    """What shares of the roofline are shares of."""
+    if found is None:
+        return [Row(body=((" the machine's ceilings were not measured", "dim"),))]
+    threads = f", {plural(found.threads, 'thread')}" if found.kind == "cpu" else ""
+    kept = ", kept from an earlier run" if found.kept else ""
+    head = f"{found.device}{threads}: ceilings{kept}"
+    rows = [Row(body=((f" {line}", "dim"),)) for line in wrap(head, width - 2)]
+    sizes = [
+        f"{profiled.rate_text(one.per_second)} of {bytes_text(one.bytes)}"
+        for one in found.bandwidth
+    ]
+    rates = [f"{plain(name)} {profiled.flops_text(rate)}" for name, rate in found.rates.items()]
+    for words in ("  ·  ".join(sizes), "  ·  ".join(rates)):
+        rows += [Row(body=((f" {line}", "faint"),)) for line in wrap(words, width - 2)]
+    return rows
+
+
+# The ways to run it
+
+
+def modes(view: View, width: int) -> Content:
+    """Each way, against eager; then what tcw tried by itself."""
+    profile = view.facts.profile
+    if profile is None:
+        return Content("modes", rows=empty(width, *profiled.not_measured(view)))
+    rows = _modes(profile, width) if profile.modes else _no_modes(view, width)
+    rows += [BLANK, *_trials(profile, width)]
+    right: Line = ((plural(len(profile.modes), "way"), "dim"),) if profile.modes else ()
+    return Content("modes", right=right, rows=rows)
+
+
+def _no_modes(view: View, width: int) -> list[Row]:
+    start = view.recording.start
+    file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
+    return empty(width, "other modes not measured", f"tcw profile {file} --modes measures them")
+
+
+def _modes(profile: Profile, width: int) -> list[Row]:
+    unit = profiled.unit_of(profile.head)
+    name = min(26, max(len(one.name) for one in profile.modes) + 2)
+    wide = width >= name + 60
+    heads = [
+        f"{unit} a call",
+        "faster",
+        "±",
+        "compiled in",
+        *(["peak"] if wide else []),
+        "pays after",
+    ]
+    cells = [11, 8, 7, 12, *([9] if wide else []), 13]
+    rows = [
+        Row(
+            body=(
+                (" " + pad("", name), "dim"),
+                *((pad_left(one, cell), "dim") for one, cell in zip(heads, cells, strict=True)),
+            )
+        )
+    ]
+    best = max((m.speedup for m in profile.modes if m.time and m.name != "eager"), default=0.0)
+    for one in profile.modes:
+        rows.append(_mode(one, name, cells, wide, unit, one.speedup == best, width))
+    return rows
+
+
+def _mode(
+    one: ModeRow, name: int, cells: list[int], wide: bool, unit: str, best: bool, width: int
+) -> Row:
+    start: Span = (" " + pad(cut(plain(one.name), name - 1), name), "strong" if best else "text")
+    if one.time is None:
+        reason = cut(plain(one.reason or "not measured"), width - name - 4)
+        return Row(body=(start, (f"   {reason}", "dim")), key=f"mode:{one.name}")
+    base = one.name == "eager"
+    noisy = abs(one.speedup - 1) <= one.noise
+    role: Role = "dim" if base else role_of(1 - one.speedup, noisy)
+    pays = "" if base else "never" if one.pays_after is None else f"{number(one.pays_after)} calls"
+    words = [
+        figure(one.time.median, unit),
+        "" if base else ratio_text(one.speedup),
+        "" if base else percent(one.noise),
+        "" if base else seconds_text(one.compile_seconds),
+        *([NOT if one.peak_bytes is None else bytes_text(one.peak_bytes)] if wide else []),
+        "in noise" if pays == "never" and noisy else pays,
+    ]
+    spans = [
+        (pad_left(word, cell), role if index == 1 else "text")
+        for index, (word, cell) in enumerate(zip(words, cells, strict=True))
+    ]
+    return Row(body=(start, *spans), key=f"mode:{one.name}")
+
+
+def _trials(profile: Profile, width: int) -> list[Row]:
+    if not profile.trials:
+        count = len(profile.suggestions)
+        words = f"{plural(count, 'suggestion')} not tried: --try tries them" if count else ""
+        return [Row(body=((f" {words}", "dim"),))] if words else []
+    unit = profiled.unit_of(profile.head)
+    rows = [Row(body=((" tried", "strong"),))]
+    for one in profile.trials:
+        words, role = trial_words(one, unit)
+        mark: Span = (" ✓ ", "good") if one.kept else (" · ", "dim")
+        options = " ".join(one.options)
+        rows.append(
+            Row(
+                body=(mark, text(one.words, "text"), (f"   {plain(options)}", "faint")),
+                key=f"trial:{one.id}",
+                copies=options or one.words,
+            )
+        )
+        rows += [Row(body=((f"     {line}", role),)) for line in wrap(words, width - 6)]
+    return rows
+
+
+# How exact
+
+
+def precision(view: View, width: int) -> Content:
+    """Each kernel against float64, the wrong ones first."""
+    profile = view.facts.profile
+    found = profile.precision if profile is not None else ()
+    if profile is None:
+        return Content("precision", rows=empty(width, *profiled.not_measured(view)))
+    if not found:
+        start = view.recording.start
+        file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
+        words = f"tcw profile {file} --verify compares them"
+        return Content("precision", rows=empty(width, "kernels not compared with float64", words))
+    rank = {False: 0, True: 1, None: 2}
+    rows = [
+        Row(
+            body=(
+                ("   " + pad("kernel", max(10, width - 37)), "dim"),
+                (pad_left("error", 11) + pad_left("eager", 11) + pad_left("bound", 10), "dim"),
+            )
+        )
+    ]
+    for one in sorted(found, key=lambda one: rank[one.within]):
+        rows += _exact(view, one, width)
+    wrong = sum(one.within is False for one in found)
+    words = f"{wrong} wrong of {len(found)}" if wrong else f"{plural(len(found), 'kernel')}"
+    return Content("precision", "against float64", ((words, "bad" if wrong else "dim"),), rows)
+
+
+def _exact(view: View, one: KernelPrecision, width: int) -> list[Row]:
+    kernel = view.recording.kernels.get(one.kernel)
+    name = plain(f"{one.kernel} {kernel_label(kernel) if kernel is not None else ''}")
+    room = max(10, width - 37)
+    mark: Span = {True: (" ✓ ", "good"), False: (" ✗ ", "bad"), None: (" · ", "dim")}[one.within]  # type: ignore[assignment]
+    worst = max(one.outputs, key=lambda output: output.error, default=None)
+    if worst is None:
+        words = cut(plain(one.reason or "not compared"), 32)
+        figures: Line = (("  " + words, "dim"),)
+    else:
+        cells = zip((worst.error, worst.eager_error, worst.bound), (11, 11, 10), strict=True)
+        role: Role = "bad" if one.within is False else "text"
+        figures = tuple((pad_left(error_text(value), cell), role) for value, cell in cells)
+    rows = [
+        Row(
+            body=(mark, (pad(cut(name, room - 1), room), "text"), *figures),
+            ref=refs.kernel(one.kernel),
+            key=f"kernel:{one.kernel}",
+            opens=f"kernel:{one.kernel}",
+            copies=view.recording.text(one.repro) if one.repro else name,
+        )
+    ]
+    if worst is not None and worst.note:
+        rows.append(Row(body=(("     ", "text"), text(worst.note, "bad"))))
+    if one.within is False:
+        said = "the first outside its bound; y copies a file that shows it" if one.repro else ""
+        rows += [Row(body=((f"     {line}", "dim"),)) for line in wrap(said, width - 6) if line]
+    return rows

@@ -1,0 +1,109 @@
+"""The measured time beside source lines, nodes and kernels: columns of other panes."""
+
+from __future__ import annotations
+
+from compiler.trace import refs
+from compiler.trace.records import Kernel
+from viewers.panes import profiled
+from viewers.panes.rows import Role, Span, pad_left
+from viewers.panes.view import View
+from viewers.summary.profile import Cost, Profile, work_of
+from viewers.words import percent, seconds_text
+
+WIDTH = 8
+"""Cells of the column, a blank at its end."""
+HOT = 0.1
+"""Share of the call from which on a line stands out."""
+TITLES = {"compiled": "µs compiled", "eager": "µs eager", "difference": "Δ µs"}
+BLANK: Span = (" " * WIDTH, "text")
+
+
+def column(view: View, file: str) -> dict[int, Span] | None:
+    """Line -> its time as `View.times` wants it; None where nothing was profiled.
+
+    `≤` marks what is a part of a longer time that several lines share: how it divides among them
+    was not measured.
+    """
+    profile = view.facts.profile
+    if profile is None:
+        return None
+    if view.times == "difference":
+        return _differences(profile, file)
+    prefix = refs.source(file, 0)[:-1]
+    found = {}
+    for ref, cost in profile.costs.items():
+        if ref.startswith(prefix):
+            span = _side(profile, cost, view.times == "eager")
+            if span is not None:
+                found[refs.split_source(ref)[1]] = span
+    return found
+
+
+def _side(profile: Profile, cost: Cost, eager: bool) -> Span | None:
+    seconds = cost.eager if eager else cost.compiled
+    if not seconds:
+        return None
+    whole = (profile.head.eager if eager else profile.head.compiled).median
+    shared = not eager and cost.shared
+    role: Role = "warn" if seconds >= HOT * whole else "dim"
+    words = ("≤" if shared else "") + profiled.short_figure(seconds * 1e6)
+    return (pad_left(words, WIDTH - 1) + " ", role)
+
+
+def _differences(profile: Profile, file: str) -> dict[int, Span]:
+    """A region's difference stands at its first line in the file."""
+    sums: dict[int, list[float]] = {}
+    for row in profile.rows:
+        lines = [one.line for one in row.locations if one.file == file]
+        if lines:
+            before = sums.setdefault(min(lines), [0.0, 0.0])
+            before[0] += row.difference
+            before[1] += row.noise
+    found: dict[int, Span] = {}
+    for line, (difference, noise) in sums.items():
+        quiet = abs(difference) <= noise
+        value = difference * 1e6
+        words = f"{value:+,.0f}" if abs(value) >= 99.95 else f"{value:+.1f}"
+        role = profiled.role_of(difference, quiet)
+        found[line] = (pad_left(words, WIDTH - 1) + " ", role)
+    return found
+
+
+def node_times(view: View, graph: str) -> dict[str, float]:
+    """Node -> seconds of the kernels that it is the last node of; a kernel is timed whole."""
+    profile, facts = view.facts.profile, view.facts
+    if profile is None:
+        return {}
+    if graph not in facts.node_times:
+        last: dict[str, str] = {}
+        for node in facts.nodes(graph).values():
+            cost = profile.costs.get(refs.node(graph, node.name))
+            if cost is not None and node.op.startswith("call"):
+                last.update(dict.fromkeys(cost.steps, node.name))
+        times: dict[str, float] = {}
+        for step, name in last.items():
+            timed = profile.index.steps[step].time
+            if timed is not None:
+                times[name] = times.get(name, 0.0) + timed.median
+        facts.node_times[graph] = times
+    return facts.node_times[graph]
+
+
+def kernel_seconds(view: View, kernel: str) -> float | None:
+    """What a kernel took in the profiled call, all its launches together; None: not measured."""
+    cost = view.facts.profile.costs.get(refs.kernel(kernel)) if view.facts.profile else None
+    return cost.compiled if cost is not None else None
+
+
+def kernel_words(view: View, kernel: Kernel) -> list[str]:
+    """`157.9 µs`, `31% of the roofline`; empty where it was not measured."""
+    profile = view.facts.profile
+    seconds = kernel_seconds(view, kernel.id)
+    if profile is None or seconds is None:
+        return []
+    steps = profile.index.steps_of_kernel.get(kernel.id, ())
+    words = [seconds_text(seconds) + (f" in {len(steps)} calls" if len(steps) > 1 else "")]
+    share = work_of(profile.index, steps).share
+    if share is not None:
+        words.append(f"{percent(share)} of the roofline")
+    return words

@@ -1,0 +1,213 @@
+"""What the panes of a profile have in common: which regions are looked at, figures and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from msgspec import structs
+
+from compiler.trace import refs
+from compiler.trace.records import CallProfile
+from compiler.trace.refs import Ref
+from viewers.panes.rows import Role
+from viewers.panes.view import Facts, View
+from viewers.plain import plain
+from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
+
+PHASES = ("forward", "backward", "step")
+ORDERS: dict[str, Sort] = {"": "difference", "line": "line", "time": "time"}
+"""`View.order` -> how the regions stand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The regions of one phase of a training call; of another call, all of them."""
+
+    phase: str
+    waterfall: Waterfall
+    whole: bool
+    """Its sums are those of plain calls, not those of its regions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The regions that are looked at, in order."""
+
+    head: CallProfile
+    groups: tuple[Group, ...]
+    rest: Sums | None
+    """Host and rest of the whole; None where only a part is looked at."""
+    total: Sums
+    shown: int
+    known: int
+    """Regions of the call, those that the filter hides included."""
+
+    @property
+    def whole(self) -> bool:
+        return self.rest is not None
+
+    @cached_property
+    def rows(self) -> tuple[RegionRow, ...]:
+        """All rows as they stand when every fold is open."""
+        falls = [group.waterfall for group in self.groups]
+        return tuple(row for fall in falls for row in (*fall.rows, *fall.quiet))
+
+    @cached_property
+    def refs(self) -> dict[str, tuple[Ref, ...]]:
+        """Key of a row -> its kernels; its lines where no kernel computes it."""
+        found = {}
+        for row in self.rows:
+            kernels = tuple(ref for ref in row.refs if refs.kind(ref) == "k")
+            found[row.key] = kernels or row.refs
+        return found
+
+    @cached_property
+    def differences(self) -> tuple[float, float]:
+        """The largest loss and the largest win, of a row or of the rest: the scale of the bars."""
+        found = [row.difference for row in self.rows if row.standing != "noise"]
+        if self.rest is not None and not self.rest.in_noise:
+            found.append(self.rest.difference)
+        return max((0.0, *found)), max((0.0, *(-one for one in found)))
+
+
+def table_of(view: View) -> Table | None:
+    """What the view looks at of the profile; None where nothing was profiled."""
+    facts, profile = view.facts, view.facts.profile
+    if profile is None:
+        return None
+    order = view.order if view.order in ORDERS else ""
+    key = (order, view.phase, view.region_filter)
+    if key not in facts.tables:
+        facts.tables[key] = _table(facts, profile, ORDERS[order], view.phase, view.region_filter)
+    return facts.tables[key]
+
+
+def phases_of(view: View) -> tuple[str, ...]:
+    """The phases of a training call; none of another."""
+    profile = view.facts.profile
+    known = {region.phase for region in profile.index.regions} if profile else set()
+    return tuple(phase for phase in PHASES if phase in known)
+
+
+def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -> Table:
+    known = [row for row in profile.rows if not phase or row.phase == phase]
+    wanted = words.casefold().split()
+    rows = [row for row in known if all(word in _said(facts, profile, row) for word in wanted)]
+    whole = waterfall_of(_head_of(profile, phase), rows, sort)
+    phases = [one for one in PHASES if any(row.phase == one for row in rows)]
+    groups: tuple[Group, ...] = (Group(phase, whole, not words),)
+    if not phase and phases:
+        parts = [(one, [row for row in rows if row.phase == one]) for one in ("", *phases)]
+        groups = tuple(
+            Group(one, waterfall_of(_head_of(profile, one), part, sort), bool(one) and not words)
+            for one, part in parts
+            if part
+        )
+    shown = _sums_of(rows)
+    return Table(
+        profile.head,
+        groups,
+        None if words else whole.rest,
+        shown if words else whole.total,
+        sum(row.count for row in rows),
+        sum(row.count for row in known),
+    )
+
+
+def _head_of(profile: Profile, phase: str) -> CallProfile:
+    """As if only a phase had been called, where its whole was measured."""
+    sides = {one.side: one.measured for one in profile.accounts if one.phase == phase and phase}
+    head: CallProfile = structs.replace(profile.head, **sides)
+    return head
+
+
+def _sums_of(rows: Sequence[RegionRow]) -> Sums:
+    return Sums(
+        eager=sum(row.eager.median for row in rows if row.eager),
+        compiled=sum(row.compiled.median for row in rows if row.compiled),
+        noise=sum(row.noise for row in rows),
+    )
+
+
+def _said(facts: Facts, profile: Profile, row: RegionRow) -> str:
+    """All words by which a region can be filtered."""
+    said = facts.region_words.get(row.key)
+    if said is None:
+        places = (facts.names.place(one.file, one.line) for one in row.locations)
+        steps = (f"{one.name} {one.kind} {one.kernel} {one.part}" for one in row.steps)
+        operations = (f"{one.operation} {one.part}" for one in row.operations)
+        modules = (module for region in row.regions for module in region.modules)
+        parts = (row.label, row.phase, row.standing, profile.engine)
+        said = " ".join((*parts, *places, *steps, *operations, *modules)).casefold()
+        facts.region_words[row.key] = said
+    return said
+
+
+def chosen(view: View) -> RegionRow | None:
+    """The region that is looked at: the first where none is chosen."""
+    table = table_of(view)
+    if table is None:
+        return None
+    profile = view.facts.profile
+    row = profile.row_of(view.region) if profile and view.region else None
+    return row or next(iter(table.rows), None)
+
+
+def not_measured(view: View) -> tuple[str, str]:
+    """What a pane says without a profile, and what measures one."""
+    start = view.recording.start
+    if start is not None and start.settings.profile:
+        return (
+            "the profile is not measured yet" if view.live else "it ended before it was measured",
+            "",
+        )
+    file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
+    return "not measured", f"tcw profile {file} --trace run.tcw measures it"
+
+
+# Figures
+
+
+def unit_of(head: CallProfile) -> str:
+    """The one unit of a table."""
+    return "ms" if max(head.eager.median, head.compiled.median) >= 1 else "µs"
+
+
+def figure(seconds: float | None, unit: str, sign: bool = False) -> str:
+    """`1,453.3`, `+78.4`; `–` for what does not exist."""
+    if seconds is None:
+        return "–"
+    value = seconds * (1e6 if unit == "µs" else 1e3)
+    digits = 1 if unit == "µs" else 2
+    value = round(value, digits) or 0.0
+    return f"{value:+,.{digits}f}" if sign and value else f"{value:,.{digits}f}"
+
+
+def short_figure(microseconds: float) -> str:
+    """In a column of seven: `1,076`, `45.2`, `0.31`."""
+    if microseconds >= 99.95:
+        return f"{microseconds:,.0f}"
+    return f"{microseconds:.1f}" if microseconds >= 0.95 else f"{microseconds:.2f}"
+
+
+def rate_text(per_second: float | None) -> str:
+    """`14.2 GB/s`: decimal, as memories are sold."""
+    if per_second is None:
+        return "–"
+    value = per_second / 1e9
+    return f"{value:,.0f} GB/s" if value >= 99.5 else f"{value:.1f} GB/s"
+
+
+def flops_text(per_second: float | None) -> str:
+    """`1.9 TF/s`, `310 GF/s`; "" where nothing is computed."""
+    if per_second is None:
+        return ""
+    if per_second >= 1e12:
+        return f"{per_second / 1e12:,.1f} TF/s"
+    return f"{per_second / 1e9:,.1f} GF/s"
+
+
+def role_of(difference: float, in_noise: bool) -> Role:
+    return "dim" if in_noise else "bad" if difference > 0 else "good"

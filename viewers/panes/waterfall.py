@@ -1,0 +1,417 @@
+"""From eager time to compiled time, region by region: what won, what lost, what is in the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from compiler.trace.records import Location
+from viewers.panes import profiled
+from viewers.panes.profiled import Group, Table, figure, role_of
+from viewers.panes.rows import (
+    BLANK,
+    Content,
+    Line,
+    Role,
+    Row,
+    Rows,
+    Span,
+    empty,
+    pad,
+    pad_left,
+    text,
+    width_of,
+)
+from viewers.panes.view import View
+from viewers.places import cut, keep_end
+from viewers.plain import plain
+from viewers.summary.profile import RegionRow, Sums, Work
+from viewers.words import bytes_text, numbers_text, percent, plural, ratio_text
+
+LINE = 7
+FIGURE, NOISE = 9, 7
+"""Cells of a figure at least."""
+FILE_LINE = 17
+"""Cells of a line's column where other files than the main one have lines in it."""
+LEAST_BAR, SIDE = 13, 5
+"""Cells of the bars, and of either side of their axis."""
+SPREAD_FROM, BAR_FROM = 62, 72
+"""Widths from which on ± and the bars are shown."""
+WORDS = {"": "Δ", "line": "line", "time": "time"}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One line of the pane, before it is made."""
+
+    kind: str
+    """`head`, `phase`, `region`, `fold`, `rest`, `rule`, `sum`, `note`, `blank`."""
+    key: str = ""
+    ref: str = ""
+    row: RegionRow | None = None
+    group: Group | None = None
+    words: str = ""
+
+
+def content(view: View, width: int) -> Content:
+    table = profiled.table_of(view)
+    if table is None:
+        return Content("profile", rows=empty(width, *profiled.not_measured(view)))
+    entries = _entries(view, table)
+    chart = _Chart(view, table, width)
+    rows = Rows(
+        len(entries),
+        lambda index: chart.row(entries[index]),
+        [entry.ref for entry in entries],
+        [entry.key for entry in entries],
+    )
+    return Content(
+        "profile",
+        f"eager → compiled, {chart.unit}",
+        _right(view, table),
+        rows,
+        f"region:{view.region}" if view.region else "",
+        tracks=bool(view.region),
+    )
+
+
+def _right(view: View, table: Table) -> Line:
+    words = []
+    if view.region_filter:
+        words.append(f"{table.shown} of {table.known}: {plain(view.region_filter)}")
+    elif view.phase:
+        words.append(view.phase)
+    if view.order in WORDS and view.order:
+        words.append(f"by {WORDS[view.order]}")
+    words.append(f"median of {plural(table.head.rounds, 'round')}")
+    return ((" · ".join(words), "dim"),)
+
+
+def _entries(view: View, table: Table) -> list[_Entry]:
+    entries = [_Entry("note", words=words) for words in _notes(table)]
+    entries.append(_Entry("head"))
+    several = len(table.groups) > 1
+    lit, own = view.lit, view.ref
+
+    def ref_of(row: RegionRow) -> str:
+        return next((ref for ref in table.refs[row.key] if ref in lit or ref == own), "")
+
+    for group in table.groups:
+        fall = group.waterfall
+        if several:
+            entries.append(_Entry("phase", f"phase:{group.phase}", group=group))
+        for row in fall.rows:
+            entries.append(_Entry("region", f"region:{row.key}", ref_of(row), row))
+        if not fall.quiet:
+            continue
+        fold = f"profile:noise:{group.phase}"
+        opened = fold in view.unfolded
+        inside = ("" if opened else ref_of(row) for row in fall.quiet) if lit or own else ()
+        lit_inside = next(filter(None, inside), "")
+        entries.append(_Entry("fold", fold, lit_inside, group=group))
+        if opened:
+            for row in fall.quiet:
+                entries.append(_Entry("region", f"region:{row.key}", ref_of(row), row))
+    if not table.shown:
+        entries.append(_Entry("note", words="no region has these words: & asks for others"))
+    if table.rest is not None:
+        entries.append(_Entry("rest", "rest"))
+    entries += [_Entry("rule"), _Entry("sum", "sum")]
+    return entries
+
+
+def _notes(table: Table) -> list[str]:
+    """What makes the figures less than they seem."""
+    notes = []
+    head = table.head
+    if head.compiled_again:
+        graphs = plural(head.compiled_again, "graph")
+        notes.append(f"{graphs} compiled while the clock ran: the times say little")
+    if head.unmeasured:
+        notes.append(f"not measured: {head.unmeasured}")
+    return notes
+
+
+class _Chart:
+    """Rows with the same columns and the same scale."""
+
+    def __init__(self, view: View, table: Table, width: int) -> None:
+        self.view = view
+        self.table = table
+        self.width = width
+        self.unit = profiled.unit_of(table.head)
+        files = {one.file for row in table.rows for one in row.locations}
+        self.main = view.facts.main_file
+        self.line = LINE if files <= {self.main} else FILE_LINE if width >= 100 else FILE_LINE - 4
+        self.spread = width >= SPREAD_FROM
+        falls = [group.waterfall for group in table.groups]
+        sums = [table.total, *(one for fall in falls for one in (fall.quiet_sums, fall.total))]
+        sums += [table.rest] if table.rest is not None else []
+        most = max(max(abs(one.eager), abs(one.compiled)) for one in sums)
+        change = max((*table.differences, *(abs(one.difference) for one in sums)))
+        longest_figure = len(figure(most, self.unit)), len(figure(change, self.unit, sign=True))
+        self.figure = max(FIGURE, 2 + max(longest_figure))
+        noise = max(one.noise for one in sums)
+        self.noise = max(NOISE, 2 + len(figure(noise, self.unit)))
+        figures = 3 * self.figure + (self.noise if self.spread else 0)
+        room = width - self.line - 3 - figures
+        longest = max((cell_len(_name(row)) for row in table.rows[:400]), default=12) + 2
+        self.bars = max(0, room - max(16, min(longest, room // 2))) if width >= BAR_FROM else 0
+        if self.bars < LEAST_BAR:
+            self.bars = 0
+        self.bars = min(self.bars, 64)
+        self.name = room - self.bars
+        if self.bars:
+            self.name = min(self.name, max(18, longest, 14))
+        lost, won = table.differences
+        self.scale = lost + won
+        cells = self.bars - 3
+        left = round(cells * lost / self.scale) if self.scale else cells // 2
+        self.left = max(SIDE, min(cells - SIDE, left))
+        self.right = cells - self.left
+        self.per_cell = max(lost / self.left, won / self.right) if self.bars else 0.0
+
+    def row(self, entry: _Entry) -> Row:
+        if entry.row is not None:
+            return self._region(entry, entry.row)
+        if entry.kind == "head":
+            return self._head()
+        if entry.kind == "phase" and entry.group is not None:
+            return self._phase(entry.key, entry.group)
+        if entry.kind == "fold" and entry.group is not None:
+            return self._fold(entry, entry.group)
+        if entry.kind == "rest" and self.table.rest is not None:
+            return self._rest(self.table.rest)
+        if entry.kind == "sum":
+            return self._sum()
+        if entry.kind == "note":
+            return Row(body=((" ", "text"), text(entry.words, "warn")))
+        return (
+            Row(body=(("─" * max(1, self.width - 2), "faint"),)) if entry.kind == "rule" else BLANK
+        )
+
+    def _head(self) -> Row:
+        spans: list[Span] = [
+            (" " + pad("line", self.line) + " " + pad("region", self.name), "dim"),
+            (pad_left("eager", self.figure), "dim"),
+            (pad_left("compiled", self.figure), "dim"),
+            (pad_left("Δ", self.figure), "dim"),
+        ]
+        if self.spread:
+            spans.append((pad_left("±", self.noise), "dim"))
+        if self.bars:
+            spans.append((" " + pad_left("lost ", self.left), "dim"))
+            spans += [("│", "faint"), (" won", "dim")]
+        return Row(body=tuple(spans))
+
+    def _line(
+        self,
+        place: Span,
+        name: Span,
+        eager: float | None,
+        compiled: float | None,
+        difference: float,
+        noise: float,
+        role: Role,
+        loud: Role = "text",
+    ) -> Line:
+        quiet: Role = "dim" if loud == "dim" else loud
+        spans: list[Span] = [
+            (" ", "text"),
+            (pad(place[0], self.line) + " ", place[1]),
+            (pad(cut(name[0], self.name - 1), self.name), name[1]),
+            (pad_left(figure(eager, self.unit), self.figure), quiet),
+            (pad_left(figure(compiled, self.unit), self.figure), quiet),
+            (pad_left(figure(difference, self.unit, sign=True), self.figure), role),
+        ]
+        if self.spread:
+            spans.append((pad_left(figure(noise, self.unit), self.noise), "dim"))
+        if self.bars:
+            spans += self._bar(0.0 if role == "dim" else difference, role)
+        return tuple(spans)
+
+    def _bar(self, difference: float, role: Role) -> Line:
+        """Losses to the left of the axis, wins to the right, to the same scale."""
+        cells = abs(difference) / self.per_cell if self.per_cell else 0.0
+        blank: Span = (" " * (self.left + 1), "text")
+        axis: Span = ("│", "faint")
+        if not cells:
+            return (blank, axis)
+        if difference < 0:
+            return (blank, axis, (_bar_right(cells, self.right), role))
+        words = _bar_left(cells, self.left)
+        return ((" " * (self.left + 1 - len(words)), "text"), (words, role), axis)
+
+    def _region(self, entry: _Entry, row: RegionRow) -> Row:
+        noisy = row.standing == "noise"
+        role = role_of(row.difference, noisy)
+        name = _name(row)
+        inside = "  " if noisy else ""
+        body = self._line(
+            (self._place(row.locations), "dim"),
+            (inside + name, "dim" if noisy else "text"),
+            row.eager.median if row.eager else None,
+            row.compiled.median if row.compiled else None,
+            row.difference,
+            row.noise,
+            role,
+            "dim" if noisy else "text",
+        )
+        return Row(
+            body=body,
+            ref=entry.ref,
+            key=entry.key,
+            opens=entry.key,
+            copies=_copied(self.view, row, self.unit),
+        )
+
+    def _place(self, locations: Sequence[Location]) -> str:
+        """`17–20`; with its file where that is not the main one."""
+        if not locations:
+            return ""
+        file = locations[0].file
+        lines = numbers_text(one.line for one in locations if one.file == file)
+        if file == self.main:
+            return lines if len(lines) <= self.line else _ends(lines)
+        name = plain(self.view.facts.names.short(file).rpartition("/")[2])
+        return keep_end(f"{name}:{_ends(lines)}", self.line)
+
+    def _phase(self, key: str, group: Group) -> Row:
+        fall = group.waterfall
+        total = fall.total if group.whole else None
+        if total is None:
+            return Row(body=((" ", "text"), (group.phase or "in no phase", "strong")), heading=True)
+        role = role_of(total.difference, total.in_noise)
+        body = self._line(
+            ("", "dim"),
+            (group.phase, "strong"),
+            total.eager,
+            total.compiled,
+            total.difference,
+            total.noise,
+            role,
+            "strong",
+        )
+        return Row(body=body[: -len(self._bar(0.0, role))] if self.bars else body, key=key)
+
+    def _fold(self, entry: _Entry, group: Group) -> Row:
+        sums = group.waterfall.quiet_sums
+        opened = entry.key in self.view.unfolded
+        count = sum(row.count for row in group.waterfall.quiet)
+        words = f"{'▾' if opened else '▸'} {count} in noise"
+        body = self._line(
+            ("", "dim"), (words, "dim"), sums.eager, sums.compiled, sums.difference, sums.noise,
+            "dim", "dim",
+        )  # fmt: skip
+        return Row(body=body, ref=entry.ref, key=entry.key, opens=f"fold:{entry.key}")
+
+    def _rest(self, rest: Sums) -> Row:
+        role = role_of(rest.difference, rest.in_noise)
+        body = self._line(
+            ("", "dim"), ("  host and rest", "dim"), rest.eager, rest.compiled, rest.difference,
+            rest.noise, role, "dim",
+        )  # fmt: skip
+        return Row(body=body, key="rest", opens="view:account")
+
+    def _sum(self) -> Row:
+        total = self.table.total
+        role = role_of(total.difference, total.in_noise)
+        body = self._line(
+            ("", "dim"), ("sum", "strong"), total.eager, total.compiled, total.difference,
+            total.noise, role, "strong",
+        )  # fmt: skip
+        if not self.table.whole:
+            return Row(body=body, key="sum")
+        if self.bars:
+            body = body[: -len(self._bar(0.0 if role == "dim" else total.difference, role))]
+        said = _verdict(self.table)
+        right: Line = ()
+        if width_of(body) + cell_len(said) + 3 <= self.width:
+            right = ((said, "dim" if role == "dim" else role), (" ", "text"))
+        return Row(body=body, right=right, key="sum", opens="view:account")
+
+
+def _verdict(table: Table) -> str:
+    head, total = table.head, table.total
+    if total.in_noise:
+        return f"no difference that {plural(head.rounds, 'round')} can show"
+    speedup = total.eager / total.compiled if total.compiled else head.speedup
+    noise = f"±{percent(total.noise / max(total.eager, total.compiled))}"
+    if speedup >= 1:
+        return f"{ratio_text(speedup)} faster {noise}"
+    return f"{ratio_text(1 / speedup)} slower {noise}"
+
+
+def _name(row: RegionRow) -> str:
+    """`softmax ×12`."""
+    return plain(row.label) + (f" ×{row.count}" if row.count > 1 else "")
+
+
+def _ends(lines: str) -> str:
+    """`17–20, 24, 31` -> `17…31`: no number is cut."""
+    if len(lines) <= LINE:
+        return lines
+    first, last = lines.split(", ")[0].split("–")[0], lines.split(", ")[-1].split("–")[-1]
+    return f"{first}…{last}"
+
+
+def _bar_right(cells: float, room: int) -> str:
+    """Whole cells, then the left part of one."""
+    eighths = max(1, round(min(cells, room) * 8))
+    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
+
+
+def _bar_left(cells: float, room: int) -> str:
+    """The right half of a cell, then whole cells."""
+    halves = max(1, round(min(cells, room) * 2))
+    return ("▐" if halves % 2 else "") + "█" * (halves // 2)
+
+
+def _copied(view: View, row: RegionRow, unit: str) -> str:
+    places = ", ".join(view.facts.names.place(one.file, one.line) for one in row.locations)
+    eager = figure(row.eager.median if row.eager else None, unit)
+    compiled = figure(row.compiled.median if row.compiled else None, unit)
+    change = figure(row.difference, unit, sign=True)
+    noise = figure(row.noise, unit)
+    return f"{_name(row)}  {places}  {eager} → {compiled} {unit}  {change} ±{noise}"
+
+
+# The selection, below the panes
+
+
+def selection(view: View, width: int) -> list[Row]:
+    """What the region that is looked at does on both sides; empty where there is none."""
+    row = profiled.chosen(view) if view.region else None
+    if row is None:
+        return []
+    places = ", ".join(view.facts.names.place(one.file, one.line) for one in row.locations[:4])
+    more = f" and {len(row.locations) - 4} more" if len(row.locations) > 4 else ""
+    title: Line = (
+        text(_name(row), "strong"),
+        text(f"   {places or 'no line'}{more}", "dim"),
+    )
+    module = ((plain(row.module) + " ", "dim"),) if row.module else ()
+    return [
+        Row(body=title, right=module, heading=True),  # type: ignore[arg-type]
+        Row(body=(("eager     ", "dim"), *_work(row.eager_work, len(row.operations), "operation"))),
+        Row(body=(("compiled  ", "dim"), *_work(row.compiled_work, len(row.steps), "step"))),
+    ]
+
+
+def _work(work: Work, count: int, noun: str) -> Line:
+    if not count:
+        return (("nothing", "text"),)
+    spans: list[Span] = [(plural(count, noun), "text")]
+    spans.append((f"   {plural(work.launches, 'launch')}", "text"))
+    if work.bytes is not None:
+        spans.append((f"   {bytes_text(work.bytes)} moved", "text"))
+    if work.bandwidth is not None:
+        spans.append((f"   {profiled.rate_text(work.bandwidth)}", "text"))
+    if work.rate is not None:
+        spans.append((f"   {profiled.flops_text(work.rate)}", "text"))
+    if work.share is not None:
+        spans.append((f"   {percent(work.share)} of the roofline", "strong"))
+        spans.append((f" ({work.limit})", "dim"))
+    return tuple(spans)

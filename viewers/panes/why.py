@@ -1,0 +1,173 @@
+"""Why regions were lost or won: those of the region that is looked at first, then all by rank."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from compiler.trace.records import Trial
+from viewers.panes import profiled
+from viewers.panes.highlight import highlight
+from viewers.panes.profiled import figure
+from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, text, wrap
+from viewers.panes.view import View
+from viewers.plain import plain
+from viewers.summary.profile import Cause, Profile, RegionRow
+from viewers.words import plural, seconds_text
+
+INDENT = 3
+NOTES = 6
+"""Lines of further facts of a cause."""
+
+
+def content(view: View, width: int) -> Content:
+    profile = view.facts.profile
+    if profile is None:
+        return Content("why", rows=empty(width, *profiled.not_measured(view)))
+    row = profiled.chosen(view) if view.region else None
+    own = {region.id for region in row.regions} if row is not None else set()
+    numbered = list(enumerate(profile.causes))
+    mine = [(n, one) for n, one in numbered if own.intersection(one.regions)]
+    others = [(n, one) for n, one in numbered if not own.intersection(one.regions)]
+    rows: list[Row] = [BLANK]
+    for number, cause in mine:
+        rows += _cause(view, profile, number, cause, width)
+    if row is not None and not mine:
+        rows += _unexplained(row, width)
+    if others and row is not None:
+        words = "the other causes" if mine else "what was found elsewhere"
+        rows.append(Row(body=((f" {words}", "faint"),)))
+    for number, cause in others:
+        rows += _cause(view, profile, number, cause, width)
+    if not numbered and row is None:
+        differ = any(one.standing != "noise" for one in profile.rows)
+        why = "for what differs" if differ else "nothing differs by more than noise"
+        said = f"no cause was found{' ' if differ else ': '}{why}"
+        rows += [Row(body=((f" {line}", "dim"),)) for line in wrap(said, width - 2)]
+    lost = sum(cause.lost for _, cause in numbered)
+    words = f"{lost} lost, {len(numbered) - lost} won" if numbered else ""
+    right: Line = ((words, "dim"),) if words else ()
+    start = f"reason:{mine[0][0]}" if mine else ""
+    subject = plain(row.label) if row is not None else ""
+    return Content("why", subject, right, rows, start, tracks=bool(start))
+
+
+def glyph_of(cause: Cause) -> Span:
+    """`✗` lost, `✓` won, `↻` paid in each recompile."""
+    if cause.once:
+        return ("↻", "warn")
+    return ("✗", "bad") if cause.lost else ("✓", "good")
+
+
+def cost_of(cause: Cause, unit: str) -> str:
+    """`+604.2 µs`, `≈+12.0 µs`, `1.9 s each`."""
+    if cause.kind == "precision":
+        return "wrong"
+    if cause.once:
+        return f"{seconds_text(cause.seconds)} each"
+    mark = "≈" if cause.estimated else ""
+    return f"{mark}{figure(cause.seconds, unit, sign=True)} {unit}"
+
+
+def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
+    key = f"reason:{number}"
+    glyph, role = glyph_of(cause)
+    cost = cost_of(cause, profiled.unit_of(profile.head))
+    fix = next((one.code for one in cause.fixes if one.code), "")
+    lines = wrap(cause.title, width - INDENT - cell_len(cost) - 3)
+    rows = [
+        Row(
+            body=((f" {glyph} ", role), (lines[0], "strong")),
+            right=((cost, role), (" ", "text")),
+            key=key,
+            selects=cause.place.ref if cause.place is not None else "",
+            opens=f"region:{_region(profile, cause)}" if cause.regions else "",
+            copies=fix or cause.title,
+        )
+    ]
+    rows += [_indented((line, "strong")) for line in lines[1:]]
+    if cause.place is not None:
+        name = view.facts.names.place(cause.place.file, cause.place.line)
+        code = highlight(cause.place.text.strip(), "python")[0]
+        rows.append(
+            Row(body=((" " * INDENT, "text"), text(f"{name}  ", "dim"), *code), ref=cause.place.ref)
+        )
+    notes = [line for note in cause.notes for line in wrap(note, width - INDENT - 2)]
+    rows += [_indented((line, "dim")) for line in notes[:NOTES]]
+    for advice in cause.fixes[:2]:
+        rows += _advice(advice.code, advice.text, width)
+    rows += _tried(profile, cause, width)
+    return [*rows, BLANK]
+
+
+def _region(profile: Profile, cause: Cause) -> str:
+    row = profile.row_of(cause.regions[0])
+    return row.key if row is not None else cause.regions[0]
+
+
+def _indented(*spans: Span) -> Row:
+    return Row(body=((" " * INDENT, "text"), *spans))
+
+
+def _advice(code: str, words: str, width: int) -> list[Row]:
+    first, *rest = plain(code.split("\n")[0]), *code.split("\n")[1:]
+    rows = []
+    if code:
+        more = " …" if rest else ""
+        rows.append(_indented(("fix  ", "dim"), (first + more, "good")))
+    label = "     " if code else "try  "
+    said = wrap(words, width - INDENT - 6) if words else []
+    for index, line in enumerate(said):
+        mark: Span = (label if not index else "     ", "dim")
+        rows.append(_indented(mark, (line, "faint" if code else "text")))
+    return rows
+
+
+def _tried(profile: Profile, cause: Cause, width: int) -> list[Row]:
+    """What tcw can try by itself; where it did, what came of it."""
+    known = {one.id: one for one in profile.trials}
+    unit = profiled.unit_of(profile.head)
+    rows = []
+    for suggestion in cause.suggestions[:3]:
+        trial = known.get(suggestion.id)
+        if trial is not None:
+            words, role = trial_words(trial, unit)
+            said = f"{suggestion.words}: {words}"
+        else:
+            options = " ".join(suggestion.options)
+            said, role = f"{suggestion.words}   {options or '--try'}", "dim"
+        lines = wrap(said, width - INDENT - 6)
+        rows.append(_indented(("try  ", "dim"), (lines[0], role)))
+        rows += [_indented(("     ", "text"), (line, role)) for line in lines[1:]]
+    return rows
+
+
+def trial_words(trial: Trial, unit: str) -> tuple[str, Role]:
+    """`-334.0 µs ±30.0, kept`."""
+    if trial.before is None or trial.after is None:
+        return f"not tried: {plain(trial.reason)}" if trial.reason else "not tried", "dim"
+    change = figure(trial.difference, unit, sign=True)
+    words = f"{change} {unit} ±{figure(trial.noise, unit)}"
+    if trial.equal is False:
+        words += ", other results"
+    if trial.kept:
+        return f"{words}, kept", "good"
+    reason = f": {plain(trial.reason)}" if trial.reason else ""
+    return f"{words}, not kept{reason}", "dim"
+
+
+def _unexplained(row: RegionRow, width: int) -> list[Row]:
+    """A region that no cause speaks of."""
+    if row.standing == "noise":
+        mark: Span = (" · ", "dim")
+        words = "no difference that the rounds can show"
+    elif row.standing == "won":
+        mark = (" ✓ ", "good")
+        words = (
+            f"{plural(len(row.operations), 'operation')} became {plural(len(row.steps), 'step')}"
+        )
+    else:
+        mark = (" ✗ ", "bad")
+        words = "slower than eager; the trace shows no cause"
+    head, *rest = wrap(words, width - INDENT - 1)
+    rows = [Row(body=(mark, (head, "text")))]
+    return [*rows, *(_indented((line, "text")) for line in rest), BLANK]
