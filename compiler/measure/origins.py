@@ -56,7 +56,7 @@ CREATIONS = words(
 def word(target: str) -> str:
     """`aten.add.Tensor`, `torch.nn.functional.gelu`, `operator.getitem` -> `add`, `gelu`, …"""
     parts = target.split(".")
-    if parts[0] in ("aten", "prims", "mkldnn", "quantized", "inductor", "_c10d_functional"):
+    if parts[0] in ("aten", "prims", "mkldnn", "mkl", "quantized", "inductor", "_c10d_functional"):
         return parts[1] if len(parts) > 1 else parts[0]
     return parts[-1].removesuffix("_") if len(parts[-1]) > 1 else parts[-1]
 
