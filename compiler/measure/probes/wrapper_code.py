@@ -77,7 +77,7 @@ def instrumented(
         call = _method(tree)
         found.method = True
     if call is None:
-        raise NoSteps("its wrapper is C++ code, which is timed whole")
+        raise NoSteps("its wrapper is C++ code")
     functions["call"] = call
     lines = text.splitlines()
     for prefix in (TIMED, OBSERVED):
