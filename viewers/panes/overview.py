@@ -121,6 +121,13 @@ def _verdict(view: View) -> Line:
         if waiting is not None and waiting.kind == "end":
             return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
+    profile = view.facts.profile
+    if view.summary.speed is None and verdict.tone == "neutral" and profile is not None:
+        found = profile.verdict
+        return (
+            text(found.headline, TONES[found.tone]),
+            text("   " + _detail(found.detail), "dim"),
+        )
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
 

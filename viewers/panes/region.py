@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from compiler.trace import refs
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
-from viewers.labels import kernel_label
+from viewers.labels import kernel_label, short_label
 from viewers.panes import profiled
 from viewers.panes.names import short_target
 from viewers.panes.profiled import figure
@@ -16,11 +16,10 @@ from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
-from viewers.summary.profile import Profile, Work, work_of
+from viewers.summary.profile import Profile, RegionRow, Work, work_of
 from viewers.words import bytes_text, error_text, percent, plural
 
-TIME, LAUNCHES, BYTES, RATE, SHARE = 9, 6, 9, 10, 6
-Side = TypeVar("Side", CompiledStep, EagerOperation)
+TIME, LAUNCHES, BYTES, RATE, SHARE = 9, 6, 9, 12, 6
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class _Columns:
     def of(cls, width: int) -> _Columns:
         left = width - 2 - TIME - SHARE
         parts = []
-        for cells in (BYTES, RATE, LAUNCHES):
-            fits = left - cells >= 16
+        for cells, least in ((BYTES, 16), (RATE, 16), (LAUNCHES, 24)):
+            fits = left - cells >= least
             left -= cells if fits else 0
             parts.append(fits)
         moved, rate, launches = parts
@@ -54,7 +53,7 @@ def eager(view: View, width: int) -> Content:
         return Content("eager", plain(row.label), rows=rows)
     columns, unit = _Columns.of(width), profiled.unit_of(profile.head)
     rows = [_head(columns, "operation", unit)]
-    for group in _same(row.operations, lambda one: (one.operation, one.location)):
+    for group in _same(row.operations):
         rows.append(_operation(view, profile, group, columns, unit))
     rows += _sum(row.eager_work, columns, unit)
     right: Line = ((plural(len(row.operations), "operation"), "dim"),)
@@ -74,7 +73,7 @@ def compiled(view: View, width: int) -> Content:
     columns, unit = _Columns.of(width), profiled.unit_of(profile.head)
     known = {one.kernel: one for one in profile.precision}
     rows = [_head(columns, "kernel", unit)]
-    for group in _same(row.steps, lambda one: (one.kernel, one.name)):
+    for group in _repeated(profile, row):
         rows.append(_step(view, profile, group, columns, unit))
         rows += _precision(known.get(group[0].kernel), width)
     rows += _sum(row.compiled_work, columns, unit)
@@ -82,11 +81,20 @@ def compiled(view: View, width: int) -> Content:
     return Content("compiled", plain(row.label), right, rows)
 
 
-def _same(side: Sequence[Side], key: object) -> list[list[Side]]:
-    """What is the same in repeated layers, together, in order."""
-    found: dict[object, list[Side]] = {}
-    for one in side:
-        found.setdefault(key(one), []).append(one)  # type: ignore[operator]
+def _same(operations: Sequence[EagerOperation]) -> list[list[EagerOperation]]:
+    """Equal operations of a line together, in order."""
+    found: dict[object, list[EagerOperation]] = {}
+    for one in operations:
+        found.setdefault((one.operation, one.location), []).append(one)
+    return list(found.values())
+
+
+def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
+    """The steps of one region; those of repeated layers with their likes."""
+    found: dict[object, list[CompiledStep]] = {}
+    for region in row.regions:
+        for place, step in enumerate(profile.index.steps_in(region)):
+            found.setdefault((place, re.sub(r"\d+", "*", step.name)), []).append(step)
     return list(found.values())
 
 
@@ -123,7 +131,8 @@ def _operation(
 ) -> Row:
     first = group[0]
     place = first.location
-    name = plain(short_target(first.operation)) + (f" ×{len(group)}" if len(group) > 1 else "")
+    target = short_target(first.operation)
+    name = plain(short_label(target) or target) + (f" ×{len(group)}" if len(group) > 1 else "")
     line = f"{place.line:>4} " if place is not None else "     "
     work = work_of(profile.index, group)
     source = refs.source(place.file, place.line) if place is not None else ""

@@ -144,7 +144,11 @@ class _Chart:
         self.unit = profiled.unit_of(table.head)
         files = {one.file for row in table.rows for one in row.locations}
         self.main = view.facts.main_file
-        self.line = LINE if files <= {self.main} else FILE_LINE if width >= 100 else FILE_LINE - 4
+        self.line = LINE
+        if not files <= {self.main}:
+            self.line = 28 if width >= 150 else FILE_LINE if width >= 100 else FILE_LINE - 4
+            places = [self._place(row.locations) for row in table.rows[:400]]
+            self.line = min(self.line, max((LINE, *map(cell_len, places))))
         self.spread = width >= SPREAD_FROM
         falls = [group.waterfall for group in table.groups]
         sums = [table.total, *(one for fall in falls for one in (fall.quiet_sums, fall.total))]
@@ -153,15 +157,15 @@ class _Chart:
         change = max((*table.differences, *(abs(one.difference) for one in sums)))
         longest_figure = len(figure(most, self.unit)), len(figure(change, self.unit, sign=True))
         self.figure = max(FIGURE, 2 + max(longest_figure))
-        noise = max(one.noise for one in sums)
-        self.noise = max(NOISE, 2 + len(figure(noise, self.unit)))
+        widest = max(one.noise for one in sums)
+        self.noise = max(NOISE, 2 + len(figure(widest, self.unit)))
         figures = 3 * self.figure + (self.noise if self.spread else 0)
         room = width - self.line - 3 - figures
         longest = max((cell_len(_name(row)) for row in table.rows[:400]), default=12) + 2
         self.bars = max(0, room - max(16, min(longest, room // 2))) if width >= BAR_FROM else 0
         if self.bars < LEAST_BAR:
             self.bars = 0
-        self.bars = min(self.bars, 64)
+        self.bars = min(self.bars, 110)
         self.name = room - self.bars
         if self.bars:
             self.name = min(self.name, max(18, longest, 14))
@@ -240,9 +244,9 @@ class _Chart:
         if not cells:
             return (blank, axis)
         if difference < 0:
-            return (blank, axis, (_bar_right(cells, self.right), role))
+            return (blank, axis, (_bar_right(cells, self.right), "bar-good"))
         words = _bar_left(cells, self.left)
-        return ((" " * (self.left + 1 - len(words)), "text"), (words, role), axis)
+        return ((" " * (self.left + 1 - len(words)), "text"), (words, "bar-bad"), axis)
 
     def _region(self, entry: _Entry, row: RegionRow) -> Row:
         noisy = row.standing == "noise"
