@@ -1,9 +1,10 @@
 """An attention mask that eager drops and capture cannot: the fused attention is lost.
 
-The library code looks whether the mask hides anything and drops it where it does not. Under
-capture it cannot look at the data, so the mask stays, and the attention that eager runs as one
-flash kernel has to read it. Look for: the mask among the inputs of the attention's node, and the
-eager time beside the compiled time.
+`reach` says which positions each head may look at. The library code looks whether it hides anything
+and drops it where it does not. Under capture it cannot look at the data, so the mask stays; and as
+it has three dimensions, one for the heads, the fused attention of the CPU does not take it. Look
+for: `tcw profile` names the attention's line, the two products and the softmax that stand in for
+one call, and the mask that only capture brings in.
 """
 
 import torch
@@ -17,17 +18,17 @@ class MaskedAttention(nn.Module):
         self.heads = heads
         self.qkv, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
-    def forward(self, x, keep):
+    def forward(self, x, reach):
         batch, time, width = x.shape
         q, k, v = self.qkv(x).view(batch, time, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        if not torch.compiler.is_compiling() and bool(keep.all()):
+        if not torch.compiler.is_compiling() and bool(reach.all()):
             mask = None
         else:
-            mask = keep[:, None, None, :].expand(batch, 1, time, time)
+            mask = torch.zeros_like(reach, dtype=x.dtype).masked_fill(~reach, float("-inf"))
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return self.project(mixed.transpose(1, 2).reshape(batch, time, width))
 
 
 torch.manual_seed(0)
 model = MaskedAttention().eval()
-example_inputs = (torch.randn(4, 256, 128), torch.ones(4, 256, dtype=torch.bool))
+example_inputs = (torch.randn(4, 256, 128), torch.ones(4, 256, 256, dtype=torch.bool))

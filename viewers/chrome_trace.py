@@ -1,12 +1,161 @@
-"""A profiled call as a trace for Perfetto or chrome://tracing."""
+"""A profiled call for Perfetto or chrome://tracing: a round of each side, one track each.
+
+The format is the Trace Event Format's JSON object: complete events (`X`) with times in µs, metadata
+events (`M`) that name processes and threads. Both sides begin at 0, so that they can be compared.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from compiler.trace.records import CallTimeline, CompiledStep, EagerOperation, Location, Moment
+from viewers.labels import kernel_label
+from viewers.places import FileNames
+from viewers.plain import plain
 from viewers.recording import Recording
+from viewers.summary.profile import Profile, profiles_of
+from viewers.summary.profile.causes.words import bare
+from viewers.words import numbers_text
+
+Event = dict[str, Any]
+MICRO = 1e6
 
 
 def chrome_trace(recording: Recording) -> dict[str, Any]:
-    """The object of a JSON trace (Trace Event Format): `json.dumps` of it is the file."""
-    return {"traceEvents": [], "displayTimeUnit": "ns"}
+    """The object of a JSON trace: `json.dumps` of it is the file. No events where no call was
+    profiled."""
+    start = recording.start
+    names = FileNames.for_settings(start.settings if start else None)
+    events: list[Event] = []
+    process = 0
+    for one in profiles_of(recording):
+        for timeline in one.index.timelines:
+            process += 1
+            events += _side(one, timeline, process, names)
+    machine = recording.environment
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ns",
+        "otherData": {
+            "file": plain(start.settings.file) if start else "",
+            "torch": machine.torch if machine else "",
+        },
+    }
+
+
+def _side(one: Profile, timeline: CallTimeline, process: int, names: FileNames) -> Iterable[Event]:
+    side = "eager" if timeline.side == "eager" else one.engine or "compiled"
+    thread = one.head.device if one.head.clock == "device" else "calls"
+    yield _named("process_name", process, side)
+    yield {**_named("process_sort_index", process, ""), "args": {"sort_index": process}}
+    yield _named("thread_name", process, plain(thread))
+    yield {
+        "name": f"call {timeline.call}, {side}",
+        "cat": "call",
+        "ph": "X",
+        "ts": 0.0,
+        "dur": timeline.seconds * MICRO,
+        "pid": process,
+        "tid": 1,
+        "args": {"what": one.head.what},
+    }
+    for moment, seconds in _nesting(timeline):
+        step = one.index.steps.get(moment.of)
+        operation = one.index.operations.get(moment.of)
+        if step is not None:
+            name, kind, args = _of_step(one, step, names)
+        elif operation is not None:
+            name, kind, args = _of_operation(one, operation, names)
+        else:
+            continue
+        yield {
+            "name": plain(name),
+            "cat": kind,
+            "ph": "X",
+            "ts": moment.start * MICRO,
+            "dur": seconds * MICRO,
+            "pid": process,
+            "tid": 1,
+            "args": {
+                key: _argument(value) for key, value in args.items() if value not in ("", None)
+            },
+        }
+
+
+def _nesting(timeline: CallTimeline) -> Iterable[tuple[Moment, float]]:
+    """Each moment and its seconds, cut where the next one begins before it ends and ends after:
+    viewers drop slices of a track that do not nest."""
+    moments = sorted(timeline.moments, key=lambda one: (one.start, -one.seconds))
+    following = [*moments[1:], None]
+    for one, after in zip(moments, following, strict=True):
+        end = min(one.start + one.seconds, timeline.seconds)
+        if after is not None and one.start < after.start < end < after.start + after.seconds:
+            end = after.start
+        yield one, max(0.0, end - one.start)
+
+
+def _named(what: str, process: int, name: str) -> Event:
+    return {"name": what, "ph": "M", "pid": process, "tid": 1, "args": {"name": name}}
+
+
+def _argument(value: object) -> object:
+    return value if isinstance(value, int | float) else plain(str(value))
+
+
+def _of_step(
+    one: Profile, step: CompiledStep, names: FileNames
+) -> tuple[str, str, dict[str, object]]:
+    kernel = one.index.kernel_of(step)
+    region = one.region_of(step.id)
+    words = kernel_label(kernel) if kernel else bare(step.name)
+    places = kernel.locations if kernel else region.locations if region else ()
+    return (
+        f"{_lines(places, names)} {words}".strip(),
+        step.kind,
+        {
+            "kernel": step.kernel,
+            "name": step.name,
+            "graph": step.graph,
+            "phase": step.phase,
+            "region": region.label if region else "",
+            "read_bytes": step.read_bytes,
+            "write_bytes": step.write_bytes,
+            "flops": step.flops,
+            "launches": step.launches,
+            "on the device": ", ".join(step.kernels),
+        },
+    )
+
+
+def _of_operation(
+    one: Profile, operation: EagerOperation, names: FileNames
+) -> tuple[str, str, dict[str, object]]:
+    region = one.region_of(operation.id)
+    places = (operation.location,) if operation.location else ()
+    return (
+        f"{_lines(places, names)} {bare(operation.operation)}".strip(),
+        "aten",
+        {
+            "operation": operation.operation,
+            "arguments": operation.arguments,
+            "module": operation.module,
+            "phase": operation.phase,
+            "region": region.label if region else "",
+            "read_bytes": operation.read_bytes,
+            "write_bytes": operation.write_bytes,
+            "flops": operation.flops,
+            "launches": operation.launches,
+            "on the device": ", ".join(operation.kernels),
+        },
+    )
+
+
+def _lines(places: Iterable[Location], names: FileNames) -> str:
+    """`model.py:18`, `model.py:18–20`: of the first file."""
+    found = list(places)
+    if not found:
+        return ""
+    first = found[0].file
+    numbers = numbers_text(one.line for one in found if one.file == first)
+    return f"{names.short(first)}:{numbers}"

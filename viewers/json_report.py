@@ -1,4 +1,4 @@
-"""The object of `tcw explain --json`: what other programs rely on (docs/json.md).
+"""The object of `--json`, of any verb: what other programs rely on (docs/json.md).
 
 `VERSION` is raised when a key is taken away or changes its meaning; new keys do not raise it. A
 number that was not measured is null, and so is one that JSON cannot carry (nan, infinity).
@@ -11,6 +11,14 @@ from typing import Any, Literal
 import msgspec
 
 from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
+from viewers.json_profile import (
+    ModeItem,
+    ProfileItem,
+    TrialItem,
+    mode_items,
+    profile_items,
+    trial_items,
+)
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
@@ -201,6 +209,10 @@ class Report(Item):
     """Of a recording of both engines; the rest is then that of the first, but for the kernels,
     which are of both."""
     comparison: ComparisonItem | None
+    profiles: list[ProfileItem]
+    """Of `tcw profile`: one of each engine that was profiled."""
+    modes: list[ModeItem]
+    trials: list[TrialItem]
 
 
 def report(recording: Recording) -> Report:
@@ -241,6 +253,9 @@ def report(recording: Recording) -> Report:
         )
         if speed
         else None,
+        profiles=profile_items(recording),
+        modes=mode_items(recording),
+        trials=trial_items(recording),
     )
     return whole
 
@@ -293,6 +308,9 @@ def _report(recording: Recording) -> Report:
         numerics=_numerics(summary.numerics) if summary.numerics else None,
         engines=[],
         comparison=None,
+        profiles=profile_items(recording),
+        modes=mode_items(recording),
+        trials=trial_items(recording),
     )
 
 
@@ -328,7 +346,7 @@ def schema() -> dict[str, Any]:
     found = msgspec.json.schema(Report)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"tcw explain --json, version {VERSION}",
+        "title": f"tcw --json, version {VERSION}",
         **found,
     }
 

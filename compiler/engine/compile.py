@@ -143,8 +143,8 @@ def _compiled(
     except Unsupported as reason:
         records.refused(str(reason))
         return _left_to_aten(module, graph)
-    return watched(graph, outcome.compiled)
+    return watched(graph, outcome.compiled, module)
 
 
 def _left_to_aten(module: fx.GraphModule, graph: str) -> Compiled:
-    return watched(graph, as_it_is(module))
+    return watched(graph, as_it_is(module), module)

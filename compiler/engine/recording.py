@@ -40,9 +40,10 @@ def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
         _stack.pop()
 
 
-Watch = Callable[[str, Any], Callable[..., Any]]
-"""Given a graph's id and its `Compiled` (compiler.runtime.compiled), or its `AsItIs`
-(compiler.engine.aten) where it was left to ATen: what AOTAutograd gets."""
+Watch = Callable[[str, Any, Any], Callable[..., Any]]
+"""Given a graph's id, its `Compiled` (compiler.runtime.compiled), or its `AsItIs`
+(compiler.engine.aten) where it was left to ATen, and the lowered graph's module: what AOTAutograd
+gets."""
 
 _watches: list[Watch] = []
 
@@ -57,7 +58,8 @@ def watching(watch: Watch) -> Iterator[None]:
         _watches.remove(watch)
 
 
-def watched(graph: str, compiled: Any) -> Callable[..., Any]:
+def watched(graph: str, compiled: Any, module: Any) -> Callable[..., Any]:
     """The callable of a compiled graph."""
-    call: Callable[..., Any] = _watches[-1](graph, compiled) if _watches else compiled.call
-    return call
+    if not _watches:
+        return compiled.call  # type: ignore[no-any-return]
+    return _watches[-1](graph, compiled, module)

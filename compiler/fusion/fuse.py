@@ -100,7 +100,11 @@ def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Wei
     steps: list[Nest | Call] = []
     for index in schedule(tasks, dying):
         run = runs[index]
-        steps.append(run if isinstance(run, Call) else nest(run, f"nest_{len(steps)}", stored))
+        if isinstance(run, Group):
+            run.nest = f"nest_{len(steps)}"
+            steps.append(nest(run, run.nest, stored))
+        else:
+            steps.append(run)
     return Program(graph, tuple(steps), memory)
 
 

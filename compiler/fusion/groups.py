@@ -41,6 +41,8 @@ class Group:
     """Memory that it would read or write, were all its values stored."""
     changed: int = 0
     """The merge after which it is as it is."""
+    nest: str = ""
+    """Name of the nest that it became."""
 
     @property
     def size(self) -> Size:

@@ -39,9 +39,11 @@ def tensor_meta(value: object) -> TensorMeta | None:
         shape = tuple(size(item) for item in value.shape)
     except Exception:  # a subclass may refuse; then nothing is known of it
         return None
+    stride = None
     try:
-        stride = tuple(size(item) for item in value.stride())
-    except Exception:  # sparse and other layouts have no strides
+        if value.layout is torch.strided:  # a sparse tensor may answer zeros
+            stride = tuple(size(item) for item in value.stride())
+    except Exception:  # nor do other layouts have strides
         stride = None
     return TensorMeta(
         shape=shape,

@@ -19,7 +19,9 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
 from compiler.graphs.provenance import Made, kept_lines, made_in, replaced_names, replaced_node
+from compiler.graphs.realised import keep
 from compiler.inductor.lowerings import Lowering, forget, lowering_of
+from compiler.inductor.realised import realised_graph
 from compiler.trace.records import Graph, Location, Lowered, Node
 
 _MAX_NAMES = 8
@@ -79,6 +81,8 @@ def _run(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Ca
         finally:
             results = _results.pop(id(self))
         safely(_record_lowered, recorder, self, results)
+        if recorder.settings.verify:
+            safely(_keep, recorder, self, results)
         return answer
 
     return run
@@ -185,6 +189,10 @@ def _record_lowered(
                 fallback=fallback_reason(node, own),
             )
         )
+
+
+def _keep(recorder: Recorder, graph: Any, results: dict[fx.Node, tuple[Any, list[Any]]]) -> None:
+    keep(recorder, realised_graph(lowering_of(recorder, graph).id, graph, results))
 
 
 def ir_name(value: Any) -> str:

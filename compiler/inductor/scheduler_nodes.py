@@ -119,6 +119,7 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
     body = getattr(node, "_body", None)
     reads_writes = node.read_writes
     kind = kind_of(node)
+    read, written = _touched(node, reads=True), _touched(node, reads=False)
     return SchedulerNode(
         graph=lowering.id,
         name=name,
@@ -128,8 +129,9 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
         domain=domain_of(node),
         reads=tuple(dict.fromkeys(dependency.name for dependency in reads_writes.reads)),
         writes=tuple(dict.fromkeys(dependency.name for dependency in reads_writes.writes)),
-        read_bytes=_bytes(node, reads=True),
-        write_bytes=_bytes(node, reads=False),
+        read_bytes=None if read is None else sum(read.values()),
+        write_bytes=None if written is None else sum(written.values()),
+        touched={**(read or {}), **(written or {})},
         loops=recorder.text(loop_text(body)) if hasattr(body, "root_block") else "",
         device=str(node.get_device() or "cpu"),
     )
@@ -149,14 +151,14 @@ def sorted_nodes(nodes: list[Any], lowering: Lowering) -> list[Any]:
     return sorted((node for node in nodes if node in positions), key=positions.__getitem__)
 
 
-def _bytes(node: Any, *, reads: bool) -> int | None:
-    """Inductor's own count of the bytes moved; None where it counts by a size hint only."""
+def _touched(node: Any, *, reads: bool) -> dict[str, int] | None:
+    """Inductor's own count of the bytes moved of each buffer; None where it counts by a size hint
+    only."""
     if any(isinstance(size, str) for size in domain_of(node)):
         return None
     try:
-        return int(
-            node.get_read_write_buffers_sizes_impl(include_reads=reads, include_writes=not reads)
-        )
+        found = node.get_read_write_buffer_accesses(include_reads=reads, include_writes=not reads)
+        return {str(name): int(count) for name, count in found.items()}
     except Exception:  # torch refuses for some calls into libraries; then it is unknown
         return None
 
@@ -182,7 +184,7 @@ HOOK = Hook(
     needs=(
         f"{_SCHEDULER}.fuse_nodes",
         f"{_NODE}.get_nodes",
-        f"{_NODE}.get_read_write_buffers_sizes_impl(include_reads, include_writes)",
+        f"{_NODE}.get_read_write_buffer_accesses(include_reads, include_writes)",
     ),
     install=install,
     stage="lowering",

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
 SAME = {
     "linear": "addmm mm bmm add linear baddbmm",
     "matmul": "mm bmm mv dot matmul addmm",
@@ -49,7 +55,7 @@ SAME = {
 }
 """Word of a captured target -> words of the ATen operations that it may run as."""
 
-MAY_COPY = frozenset("reshape contiguous flatten to float half bfloat16 type_as clone".split())
+MAY_COPY = words("reshape contiguous flatten to float half bfloat16 type_as clone")
 """Captured calls of which eager may run nothing that touches memory."""
 
 COPIES = frozenset(("clone", "to_copy", "copy"))

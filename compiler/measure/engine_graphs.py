@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import fx
 
 from compiler.engine.recording import watching
 from compiler.measure.arguments import copied
@@ -100,9 +101,13 @@ class _Call:
 class EngineGraph(Redirected):
     """One graph, as the engine compiled it."""
 
-    def __init__(self, graph: str, compiled: Compiled, keep_arguments: bool = True) -> None:
+    def __init__(
+        self, graph: str, compiled: Compiled, module: fx.GraphModule, keep_arguments: bool = True
+    ) -> None:
         self.graph = graph
         self.compiled = compiled
+        self.module = module
+        """The graph as it was lowered; its nodes are those of the `/lowered` graph's record."""
         self.arguments: list[Any] | None = None
         super().__init__(self._first_call if keep_arguments else compiled.call)
         self._texts: dict[str, str] | None = None
@@ -286,9 +291,9 @@ def engine_graphs(
     """
     found: list[EngineGraph] = []
 
-    def watch(graph: str, compiled: Any) -> Callable[..., Any]:
+    def watch(graph: str, compiled: Any, module: Any) -> Callable[..., Any]:
         if isinstance(compiled, Compiled):
-            made = EngineGraph(graph, compiled, keep_arguments)
+            made = EngineGraph(graph, compiled, module, keep_arguments)
             found.append(made)
             return made.boxed()
         if left_to_aten is None:

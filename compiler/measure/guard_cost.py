@@ -24,11 +24,14 @@ NEEDS = (
 )
 TRIED_ON = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
 
-_BATCHES = 7
 _SECONDS = 0.02
-"""For all batches of one frame's guards."""
-_MOST = 50
-"""Checks of a batch."""
+"""For all measurements of one frame's guards."""
+_WARM = 10
+"""Checks that torch makes before it measures."""
+_CHECKS = 3
+"""Checks of one measurement: so few that most are over before another program gets the processor."""
+_LEAST, _MOST = 5, 60
+"""Measurements."""
 
 
 @dataclass
@@ -73,10 +76,9 @@ def guard_costs() -> Iterator[GuardCosts]:
 
 
 def _measured(profile: Any, root: Any, scope: Any, first_us: float) -> Timed:
-    """Seconds of one check: the median of several batches."""
-    checks = max(1, min(_MOST, int(_SECONDS / _BATCHES / max(first_us * 1e-6, 1e-7))))
-    batches = [float(profile(root, scope, checks)) * 1e-6 for _ in range(_BATCHES)]
-    middle = median(batches)
-    return Timed(
-        median=middle, spread=max(3 * spread(batches), 0.01 * middle), runs=checks * _BATCHES
-    )
+    """Seconds of one check: the median of several measurements."""
+    one = max(first_us * 1e-6, 1e-7) * (_WARM + _CHECKS)
+    count = max(_LEAST, min(_MOST, int(_SECONDS / one)))
+    found = [float(profile(root, scope, _CHECKS)) * 1e-6 for _ in range(count)]
+    middle = median(found)
+    return Timed(median=middle, spread=max(3 * spread(found), 0.01 * middle), runs=count)

@@ -17,6 +17,7 @@ import torch
 from compiler.control.hooks import patch
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
+from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.shadows import Shadows
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
@@ -30,21 +31,30 @@ NEEDS = ("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",)
 class InductorGraph:
     """One module of generated code."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, keep_arguments: bool = True) -> None:
         self.module = module
         self.arguments: list[Any] | None = None
-        self._call = module.call
+        self.call: Callable[[list[Any]], Any] = module.call
+        """The wrapper as Inductor generated it."""
+        self.instead: Callable[[list[Any]], Any] | None = None
+        """What a probe runs in its place."""
+        self._keep_arguments = keep_arguments
         with open(module.__file__, encoding="utf-8") as stream:
-            text = stream.read()
-        self._languages = dict(_KERNEL.findall(text))
-        self._texts: dict[str, str] = dict(_TEXT.findall(text))
-        module.call = self._first_call
+            self.source = stream.read()
+        self._languages = dict(_KERNEL.findall(self.source))
+        self._texts: dict[str, str] = dict(_TEXT.findall(self.source))
+        module.call = self._called
 
-    def _first_call(self, arguments: list[Any]) -> Any:
-        """Stands in for `call` until Inductor has asked for it: keeps the first arguments."""
-        if self.arguments is None:
+    def _called(self, arguments: list[Any]) -> Any:
+        """Stands in for `call` when Inductor asks for it: keeps the first arguments."""
+        if self._keep_arguments:
             self.arguments = copied(arguments)
-        return self._call(arguments)
+            self._keep_arguments = False
+        return (self.instead or self.call)(arguments)
+
+    def probe(self, graph: str) -> InductorProbe:
+        """What looks into it, under the id that a recording has for it."""
+        return InductorProbe(graph, self)
 
     @property
     def kernels(self) -> Collection[str]:
@@ -55,7 +65,7 @@ class InductorGraph:
         return text
 
     def run(self, arguments: list[Any]) -> Any:
-        return self._call(arguments)
+        return self.call(arguments)
 
     def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
         if self.arguments is None:
@@ -94,8 +104,12 @@ class InductorGraph:
 
 
 @contextmanager
-def inductor_graphs() -> Iterator[list[InductorGraph]]:
-    """The graphs that Inductor compiles, or loads from its cache, inside the block."""
+def inductor_graphs(keep_arguments: bool = True) -> Iterator[list[InductorGraph]]:
+    """The graphs that Inductor compiles, or loads from its cache, inside the block.
+
+    `keep_arguments`: each keeps a copy of its first arguments, so that it can be called alone; that
+    takes the memory of all parameters once more.
+    """
     from torch._inductor.codecache import PyCodeCache
 
     found: list[InductorGraph] = []
@@ -104,7 +118,7 @@ def inductor_graphs() -> Iterator[list[InductorGraph]]:
     def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
         module = original(*args, **kwargs)
         if callable(getattr(module, "call", None)):
-            found.append(InductorGraph(module))
+            found.append(InductorGraph(module, keep_arguments))
         return module
 
     undo = patch(PyCodeCache, "load_by_key_path", staticmethod(load_by_key_path))

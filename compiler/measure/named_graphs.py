@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from compiler.measure.kernels import CompiledGraph
-from compiler.trace.matching import base_graph
+from compiler.measure.probes.naming import root_graph
 from compiler.trace.records import Kernel
 from compiler.trace.writer import text_hash
 
@@ -30,7 +30,7 @@ def named_graphs(found: Sequence[G], kernels: Iterable[Kernel]) -> Named[G]:
     texts: dict[str, dict[str, str]] = {}
     for kernel in kernels:
         if not kernel.predicted:
-            own = texts.setdefault(base_graph(kernel.graph), {})
+            own = texts.setdefault(root_graph(kernel.graph)[0], {})
             if kernel.language != "aten":
                 own[kernel.name] = kernel.text
     free = list(found)

@@ -8,10 +8,14 @@ computed again belongs to the step that came first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from compiler.measure.alignment import words
+from compiler.measure.probes.graph_probe import GraphStep
+from compiler.measure.probes.naming import kernel_of_steps
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Graph, Kernel, Location, Node, Record, SchedulerNode
 
@@ -21,17 +25,17 @@ NodeRef = tuple[str, str]
 Site = tuple[str, str, int]
 """(path of the module, file, line)."""
 
-VIEWS = frozenset(
+VIEWS = words(
     """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
     expand_as flatten getitem getattr lift_fresh movedim narrow numel permute real reshape select
     size slice split split_with_sizes squeeze swapaxes swapdims t transpose unbind unflatten unfold
-    unsafe_chunk unsafe_split unsqueeze view view_as view_as_complex view_as_real""".split()
+    unsafe_chunk unsafe_split unsqueeze view view_as view_as_complex view_as_real"""
 )
 """Operations that touch no memory, or whose copy is an operation of its own once lowered."""
 
-CREATIONS = frozenset(
+CREATIONS = words(
     """arange empty empty_like empty_strided full full_like iota lift_fresh_copy linspace
-    new_empty new_full new_ones new_zeros ones ones_like scalar_tensor zeros zeros_like""".split()
+    new_empty new_full new_ones new_zeros ones ones_like scalar_tensor zeros zeros_like"""
 )
 """Operations that read no tensor's data: a constant that two steps share joins nothing."""
 
@@ -49,14 +53,15 @@ def site_of(module: str, location: Location | None) -> Site | None:
     return None if location is None else (module, location.file, location.line)
 
 
-@dataclass
-class Step:
-    """One call in a graph's code, as `GraphStep` has it."""
+@dataclass(frozen=True)
+class Call:
+    """One call of a kernel."""
 
-    graph: str
-    """`0/0/forward`."""
-    name: str
-    occurrence: int = 0
+    kernel: Kernel
+    number: int = 0
+    """Which of its calls, from 0 …"""
+    count: int = 1
+    """… of how many."""
 
 
 @dataclass
@@ -99,41 +104,33 @@ class Origins:
             if isinstance(one, SchedulerNode)
         }
 
-    @cached_property
-    def _calls(self) -> dict[tuple[str, str], list[tuple[Kernel, int, int]]]:
-        """(graph, name of the function) -> for each of its calls in order: the kernel, which call
-        of that kernel it is, and of how many."""
-        placed: dict[tuple[str, str], list[tuple[int, int, Kernel, int, int]]] = {}
-        kernels = [one for one in self.records if isinstance(one, Kernel) and not one.predicted]
-        for number, kernel in enumerate(kernels):
-            places = kernel.steps or (kernel.step if kernel.step is not None else number,)
-            calls = placed.setdefault((base_graph(kernel.graph), kernel.name), [])
-            calls += [(p, number, kernel, i, len(places)) for i, p in enumerate(places)]
-        return {
-            key: [(kernel, i, count) for _, _, kernel, i, count in sorted(calls, key=_place)]
-            for key, calls in placed.items()
-        }
+    def calls(self, graph: str, steps: Sequence[GraphStep]) -> dict[int, Call]:
+        """Index of each step of a graph -> what it calls, where that was recorded."""
+        kernels = [
+            one
+            for one in self.records
+            if isinstance(one, Kernel) and not one.predicted and base_graph(one.graph) == graph
+        ]
+        by_id = {one.id: one for one in kernels}
+        found = kernel_of_steps(steps, kernels)
+        counts = Counter(found.values())
+        seen: Counter[str] = Counter()
+        calls: dict[int, Call] = {}
+        for step in steps:
+            id = found.get(step.index)
+            if id is not None:
+                calls[step.index] = Call(by_id[id], seen[id], counts[id])
+                seen[id] += 1
+        return calls
 
-    def kernel(self, step: Step) -> Kernel | None:
-        """The kernel that this step calls; None where no record of it is known."""
-        found = self._call(step)
-        return found[0] if found is not None else None
-
-    def _call(self, step: Step) -> tuple[Kernel, int, int] | None:
-        calls = self._calls.get((base_graph(step.graph), step.name), [])
-        return calls[step.occurrence] if step.occurrence < len(calls) else None
-
-    def computed(self, steps: Iterable[Step]) -> list[Computes]:
+    def computed(self, calls: Iterable[Call | None]) -> list[Computes]:
         """What each step computes; the steps in the order in which they run."""
         taken: set[NodeRef] = set()
-        return [self._computes(step, taken) for step in steps]
+        return [Computes() if call is None else self._computes(call, taken) for call in calls]
 
-    def _computes(self, step: Step, taken: set[NodeRef]) -> Computes:
-        call = self._call(step)
-        if call is None:
-            return Computes()
-        kernel, number, count = call
-        names = self._lowered_names(kernel, number, count)
+    def _computes(self, call: Call, taken: set[NodeRef]) -> Computes:
+        kernel = call.kernel
+        names = self._lowered_names(kernel, call.number, call.count)
         refs = [(kernel.graph, name) for name in names]
         known = [ref for ref in refs if ref in self.nodes]
         working = [ref for ref in known if word(self.nodes[ref].target) not in VIEWS]
@@ -200,12 +197,3 @@ class Origins:
 def computes(node: Node) -> bool:
     """Whether a node is a call: no input, no output."""
     return node.op in ("call_function", "call_method", "call_module")
-
-
-def _place(call: tuple[int, int, Kernel, int, int]) -> tuple[int, int]:
-    return call[0], call[1]
-
-
-def targets(origins: Mapping[NodeRef, Node], refs: Iterable[NodeRef]) -> list[str]:
-    """The words of these nodes' targets."""
-    return [word(origins[ref].target) for ref in refs if ref in origins]

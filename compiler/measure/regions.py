@@ -13,20 +13,24 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from compiler.measure.alignment import aligned, plain_word
+from compiler.measure.alignment import MAY_COPY, aligned, plain_word, words
 from compiler.measure.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
 from compiler.trace.records import Location
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
-Unit = Hashable
+Unit = tuple[Hashable, ...]
+"""Begins with (phase, call)."""
 
-PRODUCTS = frozenset(
+_Where = tuple[str, Hashable]
+"""(phase, call)."""
+
+PRODUCTS = words(
     """mm addmm bmm baddbmm mv addmv dot convolution convolution_backward embedding
     embedding_dense_backward scaled_dot_product_flash_attention_for_cpu
     scaled_dot_product_flash_attention scaled_dot_product_efficient_attention
     scaled_dot_product_flash_attention_for_cpu_backward scaled_dot_product_flash_attention_backward
     scaled_dot_product_efficient_attention_backward scaled_dot_product_cudnn_attention
-    scaled_dot_product_cudnn_attention_backward""".split()
+    scaled_dot_product_cudnn_attention_backward"""
 )
 """Operations that neither engine takes apart: of these, equal numbers on both sides are pairs."""
 
@@ -41,6 +45,8 @@ class Placed:
     computes: Computes
     site: Site | None = None
     """Of one that ran in eager, between graphs."""
+    counted: list[NodeRef] = field(default_factory=list)
+    """The captured nodes whose work it does: set by `regions`."""
 
 
 @dataclass
@@ -64,8 +70,19 @@ def regions(
     roots = _Joined()
     of_step = [units.of_step(placed) for placed in steps]
     of_operation = [units.of_operation(one) for one in operations]
-    for found in (*of_step, *of_operation):
+    working = [
+        found for one, found in zip(operations, of_operation, strict=True) if not is_view(one)
+    ]
+    first: dict[Unit, Unit] = {}
+    for found in (*of_step, *working):
         roots.join(found)
+        for unit in found:
+            first.setdefault(unit[:2], unit)
+    # a view belongs where its call's work is; where that does none, it is by itself
+    of_operation = [
+        {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(one) else found
+        for one, found in zip(operations, of_operation, strict=True)
+    ]
     groups: dict[Unit, Grouped] = {}
     for one, found in zip(operations, of_operation, strict=True):
         _into(groups, roots, found).operations.append(one)
@@ -114,16 +131,16 @@ class _Units:
     ) -> None:
         self.origins = origins
         self.operations = operations
-        self._calls: dict[NodeRef, Unit] = {}
+        self._calls: dict[NodeRef, Hashable] = {}
         """Captured node -> its call."""
-        self._runs: dict[str, Unit] = {}
+        self._runs: dict[str, Hashable] = {}
         """Id of an eager operation -> its call."""
-        self._at: dict[Site, list[Unit]] = defaultdict(list)
+        self._at: dict[Site, list[Hashable]] = defaultdict(list)
         """All calls of a line."""
-        self._paired: dict[tuple[str, Unit, object], Unit] = {}
+        self._paired: dict[tuple[str, Hashable, Hashable], Unit] = {}
         """(phase, call, lowered node or eager operation) -> its own unit; None for one that joins
         nothing."""
-        self._settled: set[tuple[str, Unit]] = set()
+        self._settled: set[tuple[str, Hashable]] = set()
         """Calls all of whose eager operations are paired: further lowered nodes that torch counts
         to them (gradients that are added up) are no work of theirs."""
         self._line_up(list(compile_ids))
@@ -148,13 +165,13 @@ class _Units:
     def _line_up_site(
         self, site: Site, refs: list[NodeRef], operations: list[EagerOperation]
     ) -> None:
-        words = [plain_word(word(self.origins.nodes[ref].target)) for ref in refs]
-        calls = [i for i, name in enumerate(words) if name not in VIEWS or name == "reshape"]
+        names = [plain_word(word(self.origins.nodes[ref].target)) for ref in refs]
+        calls = [i for i, name in enumerate(names) if name not in VIEWS or name in MAY_COPY]
         runs = [one for one in operations if not is_view(one)]
         found = aligned(
-            [words[i] for i in calls], [plain_word(word(one.operation)) for one in runs]
+            [names[i] for i in calls], [plain_word(word(one.operation)) for one in runs]
         )
-        whole: Unit = ("line", site)
+        whole: Hashable = ("line", site)
         if found is None or len(calls) < 2:
             self._calls |= dict.fromkeys(refs, whole)
             self._runs |= {one.id: whole for one in operations}
@@ -176,7 +193,7 @@ class _Units:
 
     def pair(self, steps: Sequence[Placed]) -> None:
         """Tell apart what both sides run as the same ATen operations."""
-        lowered: dict[tuple[str, Unit], dict[object, str]] = defaultdict(dict)
+        lowered: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         for placed in steps:
             for ref in placed.computes.lowered:
                 name = plain_word(word(self.origins.nodes[ref].target))
@@ -184,9 +201,9 @@ class _Units:
                     lowered[placed.step.phase, call][ref] = name
             if placed.step.kind == "eager":
                 for call in self._at.get(placed.site, []) if placed.site else []:
-                    key: object = placed.step.id
+                    key: Hashable = placed.step.id
                     lowered[placed.step.phase, call][key] = plain_word(word(placed.step.name))
-        eager: dict[tuple[str, Unit], dict[object, str]] = defaultdict(dict)
+        eager: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         for one in self.operations:
             if not is_view(one):
                 for call in self._calls_run_by(one):
@@ -195,7 +212,7 @@ class _Units:
             self._pair(where, lowered[where], eager[where])
 
     def _pair(
-        self, where: tuple[str, Unit], lowered: dict[object, str], eager: dict[object, str]
+        self, where: _Where, lowered: dict[Hashable, str], eager: dict[Hashable, str]
     ) -> None:
         ours, theirs = _by_name(lowered), _by_name(eager)
         equal = {name for name, found in theirs.items() if len(ours.get(name, ())) == len(found)}
@@ -208,12 +225,12 @@ class _Units:
                 for key in keys:
                     self._paired[*where, key] = (*where, name, place)
 
-    def _calls_of(self, ref: NodeRef) -> list[Unit]:
+    def _calls_of(self, ref: NodeRef) -> list[Hashable]:
         """The calls that a lowered node is work of."""
         found = self.origins.captured(ref)
         return list(dict.fromkeys(self._calls[one] for one in sorted(found) if one in self._calls))
 
-    def _calls_run_by(self, one: EagerOperation) -> list[Unit]:
+    def _calls_run_by(self, one: EagerOperation) -> list[Hashable]:
         """The call that an eager operation is work of; all of its line where it is not known
         which; in a backward, that of the forward operation."""
         known = self._runs.get(one.of or one.id)
@@ -228,20 +245,22 @@ class _Units:
             self._paired.get((one.phase, call, one.id), (one.phase, call))
             for call in self._calls_run_by(one)
         }
-        if is_view(one) and found:
-            return {min(found, key=repr)}
         name = plain_word(word(one.operation))
-        return found or {("nowhere", one.phase, one.part, name)}
+        return found or {(one.phase, ("nowhere", one.part, name))}
 
     def of_step(self, placed: Placed) -> set[Unit]:
         """Its units; never empty."""
         phase, step = placed.step.phase, placed.step
         found: set[Unit] = set()
         for ref in placed.computes.lowered:
-            for call in self._calls_of(ref):
+            for captured in sorted(self.origins.captured(ref)):
+                call = self._calls.get(captured)
                 unit = self._paired.get((phase, call, ref))
-                if unit is not None or (phase, call) not in self._settled:
-                    found.add(unit if unit is not None else (phase, call))
+                if call is None or (unit is None and (phase, call) in self._settled):
+                    continue
+                found.add(unit if unit is not None else (phase, call))
+                if captured not in placed.counted:
+                    placed.counted.append(captured)
         if step.kind == "eager" and placed.site is not None:
             for call in self._at.get(placed.site, []):
                 found.add(self._paired.get((phase, call, step.id), (phase, call)))
@@ -250,12 +269,12 @@ class _Units:
         for site in sorted(placed.computes.sites):
             found |= {(phase, call) for call in self._at.get(site, [])}
         if step.kind == "eager" and not found:
-            return {("nowhere", phase, step.part, plain_word(word(step.name)))}
-        return found or {("step", step.id)}
+            return {(phase, ("nowhere", step.part, plain_word(word(step.name))))}
+        return found or {(phase, ("step", step.id))}
 
 
-def _by_name(found: dict[object, str]) -> dict[str, list[object]]:
-    names: dict[str, list[object]] = defaultdict(list)
+def _by_name(found: dict[Hashable, str]) -> dict[str, list[Hashable]]:
+    names: dict[str, list[Hashable]] = defaultdict(list)
     for key, name in found.items():
         names[name].append(key)
     return names
@@ -263,29 +282,27 @@ def _by_name(found: dict[object, str]) -> dict[str, list[object]]:
 
 def label(origins: Origins, group: Grouped) -> str:
     """A region in words: the calls of the user's program that are in it."""
-    refs = dict.fromkeys(ref for placed in group.steps for ref in sorted(placed.computes.captured))
     order = {ref: place for place, ref in enumerate(origins.nodes)}
-    words = [
-        (order[ref], plain_word(word(origins.nodes[ref].target)))
-        for ref in refs
-        if ref in origins.nodes
+    refs = {ref for placed in group.steps for ref in placed.counted}
+    names = [
+        plain_word(word(origins.nodes[ref].target)) for ref in sorted(refs, key=lambda r: order[r])
     ]
-    names = [name for _, name in sorted(words)]
     backward = any(placed.step.phase == "backward" for placed in group.steps)
     if not names:
-        names = [plain_word(word(one.operation)) for one in group.operations]
         backward = False
-    if not names:
-        names = [
+        names = [plain_word(word(one.operation)) for one in group.operations]
+        names = names or [
             placed.computes.kernel.label if placed.computes.kernel else placed.step.name
             for placed in group.steps
         ]
-        backward = False
     distinct = list(dict.fromkeys(names))
     working = [name for name in distinct if name not in VIEWS] or distinct
     text = " + ".join(_spoken(name) for name in working[:_LABEL_WORDS])
     if len(working) > _LABEL_WORDS:
         text += f" + {len(working) - _LABEL_WORDS} more"
+    parts = {one.part for one in group.operations} | {p.step.part for p in group.steps}
+    if len(parts) == 1 and "model" not in parts:
+        text = f"{parts.pop()}: {text}"
     return f"{text} backward" if backward else text
 
 

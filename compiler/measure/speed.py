@@ -139,11 +139,14 @@ def summarise(
     first_calls: Sequence[tuple[float, int]],
     cpu_seconds: float | None,
     what: str,
+    device: str = "",
+    peaks: tuple[int | None, int | None] = (None, None),
 ) -> Speed:
     """The record. A round's time is the mean over its input sets, so times are per call.
 
     `first_calls` holds, for each recorded call, its wall seconds and the index of the contender
     that stands for it; `cpu_seconds` are the CPU seconds that these calls took beyond running.
+    `peaks`: bytes of eager and compiled.
     """
     count = len(contenders)
     eager = [sum(round_) / count for round_ in zip(*(found.eager for found in times), strict=True)]
@@ -177,6 +180,9 @@ def summarise(
         ),
         threads=torch.get_num_threads(),
         what=what,
+        device=device,
+        eager_peak_bytes=peaks[0],
+        compiled_peak_bytes=peaks[1],
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch._dynamo.utils import counters
@@ -17,13 +17,16 @@ from torch._dynamo.utils import counters
 from compiler.control.recorder import Recorder
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.guard_cost import GuardCosts, guard_costs
+from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
 from compiler.measure.kernels import NotAlone
+from compiler.measure.named_graphs import named_graphs
 from compiler.measure.origins import Origins
 from compiler.measure.probes.clock import HostClock, own_cost
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import EngineProbe
 from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.trace.records import Engine, Progress, Record, Warned
+from compiler.measure.probes.inductor_probe import InductorProbe
+from compiler.trace.records import Engine, Kernel, Progress, Record, Warned
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
@@ -36,6 +39,7 @@ from workbench.worker.runs import Model, RandomState, Twin, grad_mode, prepare
 class Collected:
     """What one engine compiled while it was recorded."""
 
+    of_inductor: list[InductorGraph] = field(default_factory=list)
     of_engine: list[EngineGraph] = field(default_factory=list)
     guards: GuardCosts = field(default_factory=GuardCosts)
 
@@ -45,6 +49,7 @@ def collecting() -> Iterator[Collected]:
     """Keeps what is compiled inside the block."""
     with ExitStack() as stack:
         yield Collected(
+            of_inductor=stack.enter_context(inductor_graphs(keep_arguments=False)),
             of_engine=stack.enter_context(engine_graphs(keep_arguments=False)),
             guards=stack.enter_context(guard_costs()),
         )
@@ -95,6 +100,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
     on_device = device.type == "cuda"
     probes, missing = _probes(one)
     eager = EagerProbe(one.eager.model, call, first=0)
+    again = EagerProbe(one.eager.model, call)
     bases = _bases(probes)
     cost, eager_cost = own_cost(), call_cost()
 
@@ -103,6 +109,13 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         clock = HostClock(eager_cost)
         with eager.timing(clock):
             yield Looked(clock)
+
+    @contextmanager
+    def probe_eager_twice() -> Iterator[Looked]:
+        inner, outer = HostClock(eager_cost), HostClock(eager_cost)
+        # the mode that is entered last is called first
+        with eager.timing(inner), again.timing(outer):
+            yield Looked(inner, outer)
 
     def probe_compiled() -> AbstractContextManager[Looked]:
         clock = HostClock(cost)
@@ -117,10 +130,14 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
     mode = settings.grad
     sides = {
         "eager": Contender(
-            lambda: prepare(one.eager.model, inputs, mode), lambda run: run.pieces(), probe_eager
+            lambda: prepare(one.eager.model, inputs, mode),
+            lambda run: run.pieces(),
+            {"probed": probe_eager, "twice": probe_eager_twice},
         ),
         "compiled": Contender(
-            lambda: prepare(one.model, inputs, mode), lambda run: run.pieces(), probe_compiled
+            lambda: prepare(one.model, inputs, mode),
+            lambda run: run.pieces(),
+            {"probed": probe_compiled},
         ),
     }
     state = RandomState.now()
@@ -129,10 +146,11 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         run = prepare(one.eager.model, inputs, mode)
         with grad_mode(mode), eager.describing():
             timed(run.pieces(), during=eager.during)
+        again.functions = eager.functions
         rounds.warm_up()
         before = counters["stats"]["unique_graphs"]
         rounds.run(settings.rounds, told=told)
-        again = counters["stats"]["unique_graphs"] - before
+        compiled_again = counters["stats"]["unique_graphs"] - before
     finally:
         state.restore()
     return Measured(
@@ -145,22 +163,25 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         operations=eager.operations,
         laps=rounds.laps,
         guards=one.collected.guards,
-        compiled_again=again,
+        compiled_again=compiled_again,
         unmeasured="; ".join(filter(None, (missing, eager.differs))),
     )
 
 
 def _probes(one: Compiled) -> tuple[list[GraphProbe], str]:
     """Of all graphs, and why some have none."""
+    kernels = [record for record in one.records if isinstance(record, Kernel)]
+    named = named_graphs(one.collected.of_inductor, kernels)
+    made: list[GraphProbe] = [InductorProbe(id, graph) for id, graph in named.graphs.items()]
+    made += [cast(GraphProbe, EngineProbe(graph)) for graph in one.collected.of_engine]
     probes: list[GraphProbe] = []
     reasons: dict[str, None] = {}
-    for graph in one.collected.of_engine:
-        probe = EngineProbe(graph)
+    for probe in made:
         try:
             with probe.timing(HostClock(), 0):
                 pass
         except NotAlone as error:
-            reasons[f"{graph.graph}: {error}"] = None
+            reasons[f"{probe.graph}: {error}"] = None
         else:
             probes.append(probe)
     return probes, "; ".join(reasons)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from compiler.measure import regions
 from compiler.measure.account import account, difference, less, line, summed, timed
 from compiler.measure.guard_cost import GuardCosts
-from compiler.measure.origins import Computes, Origins, Step
+from compiler.measure.origins import Call, Origins
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.regions import Grouped, Placed
@@ -29,7 +29,7 @@ from compiler.trace.records.profile import (
     Moment,
     Region,
 )
-from workbench.worker.profiling_rounds import Laps, Side
+from workbench.worker.profiling_rounds import Laps, Side, Way, quiet_laps, quiet_rounds
 
 BACKWARD = "/backward"
 
@@ -58,11 +58,8 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
-    eager_pair: float = 0.0
-    """Seconds that probing one eager operation adds to the call."""
     compiled_again: int = 0
     unmeasured: str = ""
-    launches: dict[str, int] = field(default_factory=dict)
 
 
 class _Side:
@@ -70,43 +67,56 @@ class _Side:
 
     def __init__(self, laps: Laps) -> None:
         self.laps = laps
-        self.rounds = len(laps.probed)
-        self.seconds: dict[int, list[float]] = {}
+        self.rounds = len(laps["probed"])
+        self.seconds = _by_key(lap.readings for lap in laps["probed"])
+        """Key -> seconds of each round."""
         self.runs: dict[int, int] = {}
         self.first: dict[int, int] = {}
         """When it first started, in the first round: what runs first comes first."""
-        for number, lap in enumerate(laps.probed):
-            for reading in lap.readings:
-                kept = self.seconds.setdefault(reading.key, [0.0] * self.rounds)
-                kept[number] += reading.ns / 1e9
-                if number == 0:
-                    self.runs[reading.key] = self.runs.get(reading.key, 0) + 1
-                    self.first.setdefault(reading.key, reading.start)
+        for reading in laps["probed"][0].readings:
+            self.runs[reading.key] = self.runs.get(reading.key, 0) + 1
+            self.first.setdefault(reading.key, reading.start)
 
-    def phase(self, phase: CallPhase, probed: bool) -> list[float]:
+    @property
+    def phases(self) -> list[CallPhase]:
+        """In order; one ("") outside of training."""
+        return list(self.laps["plain"][0].phases)
+
+    def phase(self, phase: CallPhase, way: Way) -> list[float]:
         """Seconds of a phase, or of the whole call ("")."""
-        laps = self.laps.probed if probed else self.laps.plain
-        return [lap.phases[phase] if phase in lap.phases else lap.seconds for lap in laps]
+        return [lap.phases.get(phase, lap.seconds) for lap in self.laps[way]]
 
     def typical(self) -> int:
         """The round whose time is the median."""
-        order = sorted(range(self.rounds), key=lambda i: self.laps.probed[i].seconds)
+        order = sorted(range(self.rounds), key=lambda i: self.laps["probed"][i].seconds)
         return order[len(order) // 2]
+
+
+def _by_key(rounds: Iterable[Sequence[Reading]]) -> dict[int, list[float]]:
+    """Seconds of each round by key; 0 where a round has none."""
+    found: dict[int, list[float]] = {}
+    every = list(rounds)
+    for number, readings in enumerate(every):
+        for one in readings:
+            found.setdefault(one.key, [0.0] * len(every))[number] += one.ns / 1e9
+    return found
 
 
 def records(measured: Measured, numbers: Numbers) -> Iterator[Record]:
     """Operations, steps, regions, accounts, timelines and then the head."""
-    eager, compiled = (_Side(measured.laps[side]) for side in ("eager", "compiled"))
+    rounds = quiet_rounds(measured.laps)
+    eager, compiled = _Side(rounds["eager"]), _Side(rounds["compiled"])
     operations = _operations(measured, eager, numbers)
     yield from operations.values()
     steps = _steps(measured, compiled, numbers)
     yield from (placed.step for placed in steps.values())
     yield from _regions(measured, eager, compiled, operations, steps, numbers)
-    phases = eager.laps.phases()
-    for phase in dict.fromkeys(("", *phases)):
-        name: CallPhase = phase  # type: ignore[assignment]
-        yield _eager_account(measured, eager, operations, name)
-        yield _compiled_account(measured, compiled, steps, name)
+    phases = eager.phases
+    alone, other = (_Side(quiet_laps(measured.laps[side])) for side in ("eager", "compiled"))
+    whole: tuple[CallPhase, ...] = ("",)
+    for phase in dict.fromkeys((*whole, *phases)):
+        yield _eager_account(measured, alone, operations, phase)
+        yield _compiled_account(measured, other, steps, phase)
     yield _timeline(measured.call, "eager", eager, {k: o.id for k, o in operations.items()})
     yield _timeline(measured.call, "compiled", compiled, {k: p.step.id for k, p in steps.items()})
     yield _head(measured, eager, compiled, phases)
@@ -130,9 +140,10 @@ def _operations(measured: Measured, side: _Side, numbers: Numbers) -> dict[int, 
 
 def _steps(measured: Measured, side: _Side, numbers: Numbers) -> dict[int, Placed]:
     """By key, in the order in which they ran; those that did not run in this call left out."""
-    training = "backward" in side.laps.phases()
-    found: list[tuple[int, str, CompiledStep]] = []
+    training = "backward" in side.phases
+    found: list[tuple[int, CompiledStep, Call | None]] = []
     for probe, base in zip(measured.probes, measured.bases, strict=True):
+        calls = measured.origins.calls(probe.graph, probe.steps)
         for one in probe.steps:
             key = base + 1 + one.index
             if key not in side.seconds:
@@ -151,14 +162,11 @@ def _steps(measured: Measured, side: _Side, numbers: Numbers) -> dict[int, Place
                 launches=side.runs[key],
                 time=timed(side.seconds[key]),
             )
-            found.append((key, one.occurrence, step))  # type: ignore[arg-type]
+            found.append((key, step, calls.get(one.index)))
     found.sort(key=lambda one: side.first.get(one[0], 0))
-    computed = measured.origins.computed(
-        Step(step.graph, step.name, occurrence)  # type: ignore[arg-type]
-        for _, occurrence, step in found
-    )
+    computed = measured.origins.computed(call for _, _, call in found)
     placed: dict[int, Placed] = {}
-    for (key, _, step), computes in zip(found, computed, strict=True):
+    for (key, step, _), computes in zip(found, computed, strict=True):
         kernel = computes.kernel.id if computes.kernel is not None else ""
         named = msgspec.structs.replace(step, id=f"s{numbers.steps}", kernel=kernel)
         numbers.steps += 1
@@ -211,7 +219,7 @@ def _phase(group: Grouped) -> CallPhase:
 def _modules(origins: Origins, group: Grouped) -> tuple[str, ...]:
     found = dict.fromkeys(one.module for one in group.operations)
     for placed in group.steps:
-        for ref in sorted(placed.computes.captured):
+        for ref in placed.counted:
             found[origins.nodes[ref].module] = None
     return tuple(sorted(name for name in found if name))
 
@@ -221,14 +229,22 @@ def _eager_account(
 ) -> Account:
     wanted = {key: one for key, one in operations.items() if phase in ("", one.phase)}
     running = summed((side.seconds.get(key, []) for key in wanted), side.rounds)
-    probing = [len(wanted) * measured.eager_pair] * side.rounds
-    rest = less(side.phase(phase, probed=True), running, probing)
+    # what is around the operations, from runs with two probes: the outer reads what one costs
+    twice = side.laps["twice"]
+    inner, outer = (
+        _by_key(one) for one in ([lap.readings for lap in twice], [lap.outer for lap in twice])
+    )
+    ours, theirs = (
+        summed((found.get(key, []) for key in wanted), len(twice)) for found in (inner, outer)
+    )
+    probing = [2 * max(0.0, b - a) for a, b in zip(ours, theirs, strict=True)]
+    rest = less(side.phase(phase, "twice"), ours, probing)
     launches = sum(one.launches > 0 for one in wanted.values())
     lines = [
         line("operations", running, f"{launches} operations, {len(wanted) - launches} views"),
         line("dispatch", rest, "Python, modules, autograd"),
     ]
-    return account("eager", measured.call, phase, side.phase(phase, probed=False), lines)
+    return account("eager", measured.call, phase, side.phase(phase, "plain"), lines)
 
 
 def _compiled_account(
@@ -250,7 +266,7 @@ def _compiled_account(
     wrapper = less(whole, *sums.values())
     guards, checked = _guards(measured, side, phase)
     guarding = [guards] * side.rounds
-    rest = less(side.phase(phase, probed=True), whole, guarding)
+    rest = less(side.phase(phase, "probed"), whole, guarding)
     lines: list[AccountLine] = [
         line("kernels", sums["kernel"], _count(counts["kernel"], "kernel")),
         line("aten", sums["aten"], _count(counts["aten"], "call")),
@@ -258,7 +274,7 @@ def _compiled_account(
         line("guards", guarding, checked),
         line("dispatch", rest, "Dynamo's and AOTAutograd's wrappers, autograd"),
     ]
-    return account("compiled", measured.call, phase, side.phase(phase, probed=False), lines)
+    return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
 
 
 def _guards(measured: Measured, side: _Side, phase: CallPhase) -> tuple[float, str]:
@@ -286,7 +302,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def _timeline(call: int, side: Side, found: _Side, names: dict[int, str]) -> CallTimeline:
-    lap = found.laps.probed[found.typical()]
+    lap = found.laps["probed"][found.typical()]
     return CallTimeline(
         call=call,
         side=side,
@@ -302,7 +318,7 @@ def _moment(name: str, reading: Reading, start: int) -> Moment:
 def _head(
     measured: Measured, eager: _Side, compiled: _Side, phases: Sequence[CallPhase]
 ) -> CallProfile:
-    before, after = eager.phase("", probed=False), compiled.phase("", probed=False)
+    before, after = eager.phase("", "plain"), compiled.phase("", "plain")
     ratios = [a / b for a, b in zip(before, after, strict=True)]
     speedup = median(ratios)
     return CallProfile(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
+from resource import RUSAGE_SELF, getrusage
 from typing import Any, Literal
 
 import torch
@@ -24,6 +25,9 @@ PATIENCE = 60.0
 """… unless they take longer than this; then at least three."""
 
 Side = Literal["eager", "compiled"]
+Way = Literal["plain", "probed", "twice"]
+"""`plain`: nothing of ours is in it. `twice`: under two probes, of which one shows what the other
+costs."""
 During = Callable[[CallPhase, Any], AbstractContextManager[None]]
 
 
@@ -37,34 +41,30 @@ class Lap:
     """Nanoseconds, on the clock of `time.perf_counter_ns`."""
     readings: list[Reading] = field(default_factory=list)
     """What a probe's clock read in it."""
+    outer: list[Reading] = field(default_factory=list)
+    """What the outer of two probes read."""
+    preempted: int = 0
+    """How often the system took a processor from one of our threads."""
 
     @property
     def seconds(self) -> float:
         return sum(self.phases.values())
 
 
-@dataclass
-class Laps:
-    """Of each round one, both plain and probed."""
-
-    plain: list[Lap] = field(default_factory=list)
-    probed: list[Lap] = field(default_factory=list)
-
-    def phases(self) -> list[CallPhase]:
-        """In order; one ("") outside of training."""
-        return list(self.plain[0].phases) if self.plain else []
+Laps = dict[Way, list[Lap]]
+"""Of each round one."""
 
 
 @dataclass
 class Looked:
-    """How a side is probed in one round."""
+    """How a run is probed."""
 
     clock: Clock
-    during: During | None = None
+    outer: Clock | None = None
 
 
 Probe = Callable[[], AbstractContextManager[Looked]]
-"""Entered around one run; the clock is read after it."""
+"""Entered around one run; the clocks are read after it."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Contender:
 
     prepare: Callable[[], PreparedRun]
     pieces: Callable[[PreparedRun], list[Piece]]
-    probe: Probe
+    probes: dict[Way, Probe]
     rewind: Callable[[], None] = lambda: None
     """Before each run, untimed: puts back what the last one changed."""
 
@@ -85,22 +85,22 @@ class Rounds:
         self.sides = sides
         self.on_device = on_device
         self.generators = RandomState.now()
-        self.laps: dict[Side, Laps] = {side: Laps() for side in sides}
+        self.laps: dict[Side, Laps] = {
+            side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
+        }
 
     def warm_up(self, runs: int = 2) -> None:
         """Plain runs, then one under each probe, which may build what it needs."""
-        for side in self.sides:
-            for _ in range(runs):
-                self._run(side, probed=False)
-            self._run(side, probed=True)
-        for side in self.sides:
-            self._run(side, probed=False)
+        for side, laps in self.laps.items():
+            for way in laps:
+                for _ in range(runs if way == "plain" else 1):
+                    self._run(side, way)
 
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
     ) -> None:
         """All rounds. The order turns from round to round; garbage collection is off."""
-        order = [(side, probed) for probed in (False, True) for side in self.sides]
+        order = [(side, way) for way in _WAYS for side in self.laps if way in self.laps[side]]
         collecting = gc.isenabled()
         gc.collect()
         gc.disable()
@@ -112,56 +112,91 @@ class Rounds:
                     break
                 told(done)
                 turned = order[done % len(order) :] + order[: done % len(order)]
-                for side, probed in reversed(turned) if done % 2 else turned:
-                    laps = self.laps[side]
-                    (laps.probed if probed else laps.plain).append(self._run(side, probed))
+                for side, way in reversed(turned) if done % 2 else turned:
+                    self.laps[side][way].append(self._run(side, way))
         finally:
             if collecting:
                 gc.enable()
 
-    def _run(self, side: Side, probed: bool) -> Lap:
+    def _run(self, side: Side, way: Way) -> Lap:
         contender = self.sides[side]
         contender.rewind()
         run = contender.prepare()
         pieces = contender.pieces(run)
         self.generators.restore()
         with grad_mode(run.mode):
-            if not probed:
+            if way == "plain":
                 return timed(pieces, self.on_device)
             with ExitStack() as stack:
-                looked = stack.enter_context(contender.probe())
-                lap = timed(pieces, self.on_device, looked.during)
-            lap.readings = looked.clock.readings()
-            return lap
+                looked = stack.enter_context(contender.probes[way]())
+                lap = timed(pieces, self.on_device)
+        lap.readings = looked.clock.readings()
+        lap.outer = looked.outer.readings() if looked.outer is not None else []
+        return lap
+
+
+_WAYS: tuple[Way, ...] = ("plain", "probed", "twice")
+
+
+def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
+    """Without the rounds that were disturbed most, for what is compared round by round."""
+    laps = [of_way for side in sides.values() for of_way in side.values()]
+    kept = _least_disturbed(
+        [sum(lap.preempted for lap in round_) for round_ in zip(*laps, strict=True)]
+    )
+    return {
+        side: {way: [of_way[number] for number in kept] for way, of_way in found.items()}
+        for side, found in sides.items()
+    }
+
+
+def quiet_laps(laps: Laps) -> Laps:
+    """Without the runs of each way that were disturbed most, for what is compared as a median."""
+    return {
+        way: [found[number] for number in _least_disturbed([lap.preempted for lap in found])]
+        for way, found in laps.items()
+    }
+
+
+def _least_disturbed(preempted: Sequence[int]) -> list[int]:
+    """Places of at least half of the numbers, and of `LEAST`: the lowest ones.
+
+    The system takes a processor from a thread to give it to another program; it says how often.
+    Runs in which it never did are all kept. What is kept is not chosen by its time.
+    """
+    least = max(min(LEAST, len(preempted)), (len(preempted) + 1) // 2)
+    limit = sorted(preempted)[least - 1]
+    return [number for number, count in enumerate(preempted) if count <= limit]
 
 
 def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | None = None) -> Lap:
-    """Run the pieces and time each phase: by CUDA's events where the work is on a GPU."""
+    """Run the pieces and time each phase: by CUDA's events where the work is on a GPU.
+
+    `during` is entered around each piece; then the times say little.
+    """
     marks: list[Any] = []
     phases: list[CallPhase] = []
-    around = during or _alone
     if on_device:
         torch.cuda.synchronize()
-        start = time.perf_counter_ns()
-        marks.append(_event())
-    else:
-        start = time.perf_counter_ns()
-        marks.append(start)
+    before = getrusage(RUSAGE_SELF).ru_nivcsw
+    start = time.perf_counter_ns()
+    marks.append(_event() if on_device else start)
     for phase, group in groupby(pieces, key=_phase):
         for piece in group:
             if during is None:
                 piece.action()
             else:
-                with around(piece.phase, piece.part):
+                with during(piece.phase, piece.part):
                     piece.action()
         marks.append(_event() if on_device else time.perf_counter_ns())
         phases.append(phase)
     if on_device:
         torch.cuda.synchronize()
-        seconds = [a.elapsed_time(b) / 1e3 for a, b in zip(marks, marks[1:], strict=False)]
+        seconds = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
     else:
-        seconds = [(b - a) / 1e9 for a, b in zip(marks, marks[1:], strict=False)]
-    return Lap(dict(zip(phases, seconds, strict=True)), start)
+        seconds = [(b - a) / 1e9 for a, b in pairwise(marks)]
+    preempted = getrusage(RUSAGE_SELF).ru_nivcsw - before
+    return Lap(dict(zip(phases, seconds, strict=True)), start, preempted=preempted)
 
 
 def _phase(piece: Piece) -> CallPhase:
@@ -172,10 +207,6 @@ def _event() -> Any:
     event = torch.cuda.Event(enable_timing=True)
     event.record()
     return event
-
-
-def _alone(phase: CallPhase, part: Any) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 @contextmanager

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
 from compiler.measure import speed
+from compiler.measure.leaves import leaves
+from compiler.measure.peak import peak_bytes
 from compiler.trace.records import Engine, EnginePart, Progress, Warned
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet, described_arguments
@@ -49,6 +52,8 @@ def time_sides(
     names = " against ".join(side.engine for side in sides) if len(sides) > 1 else "compiled"
     recorder.emit(Progress(stage="run", activity=f"timing eager against {names}"))
     graphs = counters["stats"]["unique_graphs"]
+    device = device_of(eager, sets)
+    peaks: list[int | None] = [None] * (1 + len(sides))
     try:
         with unrecorded(recorder):
             times = speed.measure(contenders)
@@ -56,6 +61,8 @@ def time_sides(
                 [speed.cpu_of(contender.sides()[1 + place]) for contender in contenders]
                 for place in range(len(sides))
             ]
+            if recorder.settings.memory:
+                peaks = [_most(contenders, place, device) for place in range(1 + len(sides))]
     except BaseException as error:  # whatever the user's model raises on a later run
         reason = f"{class_name(error)}: {message_of(error, 300)}"
         recorder.emit(Warned(message=f"speed not measured: a repeated call raised {reason}"))
@@ -68,13 +75,31 @@ def time_sides(
             )
         )
     what = "forward + backward" if mode == "train" else "forward"
-    for side, cpu_of_sets, rival in zip(sides, running, (False, True), strict=False):
+    for place, (side, cpu_of_sets) in enumerate(zip(sides, running, strict=True)):
         if len(sides) > 1:
             recorder.emit(EnginePart(engine=side.engine))
         first = [(wall, index) for (wall, _), index in zip(side.calls, stands_for, strict=False)]
         cpu = sum(spent for _, spent in side.calls)
         cpu -= sum(cpu_of_sets[index] for index in stands_for[: len(side.calls)])
-        found = [one.of_rival() for one in times] if rival else times
-        recorder.emit(speed.summarise(contenders, found, first, max(0.0, cpu), what))
+        found = [one.of_rival() for one in times] if place else times
+        both = peaks[0], peaks[1 + place]
+        recorder.emit(speed.summarise(contenders, found, first, max(0.0, cpu), what, device, both))
     if len(sides) > 1:
         recorder.emit(speed.compare(times, sides[0].engine, sides[1].engine))
+
+
+def device_of(model: Model, sets: Sequence[InputSet]) -> str:
+    """`cuda` where any parameter or input is on a GPU, else `cpu`."""
+    tensors = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    tensors += [value for one in sets for _, value in leaves((one.positional, one.keyword))]
+    on_gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in tensors)
+    return "cuda" if on_gpu else "cpu"
+
+
+def _most(contenders: Sequence[speed.Contender], place: int, device: str) -> int | None:
+    """Of one side's calls the one that takes most; of two tries the lesser."""
+    most: list[int] = []
+    for contender in contenders:
+        tries = [peak_bytes(contender.sides()[place](), device) for _ in range(2)]
+        most += [min(known)] if (known := [one for one in tries if one is not None]) else []
+    return max(most, default=None)

@@ -24,10 +24,11 @@ from compiler.measure.kernels import CompiledGraph, NotAlone, Replay, captured
 from compiler.measure.leaves import leaves
 from compiler.measure.named_graphs import named_graphs
 from compiler.measure.pairs import Paired, all_in_turn, in_turn
+from compiler.measure.probes.naming import root_graph
 from compiler.measure.shadows import TooLarge
 from compiler.runtime.kernels import without_comments
 from compiler.trace import matching
-from compiler.trace.matching import Match, base_graph
+from compiler.trace.matching import Match
 from compiler.trace.records import Kernel, Progress, SchedulerNode, WhatIf
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.finished_run import FinishedRun
@@ -173,7 +174,7 @@ def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
     """Each graph's id, as this run's records have it."""
     kernels = run.all(Kernel)
     named = named_graphs(found, kernels)
-    called = {base_graph(k.graph) for k in kernels if k.language != "aten" and not k.predicted}
+    called = {root_graph(k.graph)[0] for k in kernels if k.language != "aten" and not k.predicted}
     for id in named.lost:
         if id in called:
             raise NotAlone(f"run {run.number} compiled again made other code of {id}")
@@ -200,7 +201,7 @@ def _known(
 
 
 def _code(kernel: Kernel, graphs: Graphs) -> str:
-    graph = graphs.get(base_graph(kernel.graph))
+    graph = graphs.get(root_graph(kernel.graph)[0])
     if kernel.language == "aten" or graph is None:
         return kernel.text or kernel.name
     return _compared(graph.text(kernel.name), kernel.name) or kernel.text

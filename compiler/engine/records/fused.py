@@ -12,27 +12,17 @@ from compiler.engine.records.compiled import Compiled
 from compiler.fusion.fuse import Fusion
 from compiler.fusion.pairs import Pair, Round
 from compiler.loops.graph import Call, Reduce, Scan
-from compiler.loops.nest import Nest, Write
+from compiler.loops.nest import Nest
 from compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound, Record
 
 
 def take_members(compiled: Compiled, fusion: Fusion) -> None:
     """Keep which operations each nest carries out."""
-    groups = {member.name: group for group in fusion.groups for member in group.members}
+    for group in fusion.groups:
+        compiled.members[group.nest] = compiled.operations_of(group.names)
     for step in fusion.program.steps:
         if isinstance(step, Call):
             compiled.members[step.name] = compiled.operations_of([step.name])
-            continue
-        computed = computed_in(step)
-        group = next((groups[name] for name in computed if name in groups), None)
-        names = group.names if group is not None else computed
-        compiled.members[step.name] = compiled.operations_of(names)
-
-
-def computed_in(nest: Nest) -> list[str]:
-    """Nodes of the value graph that a nest computes: statements are named after them."""
-    names = [s.buffer if isinstance(s, Write) else s.name for s in nest.statements]
-    return list(dict.fromkeys(names))
 
 
 class FusionRecords:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from torch import fx
 
 from compiler.engine.records.compiled import Compiled, Operation
 from compiler.engine.records.loops_text import loop_text
+from compiler.engine.records.touched import touched
 from compiler.graphs.labels import copy_label, node_label
 from compiler.graphs.nodes import COMPUTING, describe_graph, target_name
 from compiler.graphs.provenance import copied_origins, kept_lines
-from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Op, walk
 from compiler.loops.graph import (
     Buffer,
@@ -24,7 +24,6 @@ from compiler.loops.graph import (
     Result,
     Scan,
     Store,
-    extent,
     reads,
 )
 from compiler.loops.sizes import Size
@@ -95,6 +94,7 @@ def _scheduler_node(
     label = node_label(compiled.nodes[origin] for origin in origins)
     sources = sources_of(operation)
     targets = targets_of(operation)
+    bytes_of = touched(operation, values)
     domain: tuple[Size, ...] = ()
     if not isinstance(operation, Call):
         domain = operation.domain
@@ -112,8 +112,9 @@ def _scheduler_node(
         domain=tuple(record_size(size) for size in domain),
         reads=sources,
         writes=targets,
-        read_bytes=_bytes(values, sources, operation),
-        write_bytes=_bytes(values, targets, operation),
+        read_bytes=_sum(bytes_of, sources),
+        write_bytes=_sum(bytes_of, targets),
+        touched=bytes_of,
         loops="" if isinstance(operation, Call) else compiled.recorder.text(loop_text(operation)),
     )
 
@@ -150,15 +151,5 @@ def targets_of(operation: Operation) -> tuple[str, ...]:
     return (operation.buffer,) if isinstance(operation, Store) else (operation.name,)
 
 
-def _bytes(values: dict[str, Value], names: tuple[str, ...], operation: Operation) -> int | None:
-    """Bytes of these values; of a view no more than the operation has elements to read."""
-    total = 0
-    for name in names:
-        value = values.get(name)
-        if value is None or value.dtype not in BYTES:
-            return None
-        count = extent(value)
-        if not isinstance(count, int):
-            return None
-        total += count * BYTES[value.dtype]
-    return total
+def _sum(bytes_of: Mapping[str, int], names: tuple[str, ...]) -> int | None:
+    return sum(bytes_of[name] for name in names) if bytes_of.keys() >= set(names) else None

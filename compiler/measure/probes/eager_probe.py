@@ -24,11 +24,12 @@ way takes for an operation that does nothing is `call_cost()`: a clock is given 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from statistics import median
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import torch
@@ -37,7 +38,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from compiler.graphs.tensors import tensor_meta
 from compiler.graphs.text import short_type
 from compiler.measure.probes.clock import Clock, Reading
-from compiler.measure.probes.sites import ModulePaths, caller, user_stack
+from compiler.measure.probes.sites import ModulePaths, caller, stack_above
 from compiler.measure.speed import spread
 from compiler.measure.work import work_of
 from compiler.trace.records import Location, TensorMeta, Timed
@@ -71,13 +72,14 @@ class EagerProbe:
 
     @contextmanager
     def during(self, phase: CallPhase, part: OperationPart = "model") -> Iterator[None]:
-        """What runs inside is that phase; inside of `describing` or `timing`."""
-        before = self.phase, self.part
-        self.phase, self.part = phase, part
+        """What runs inside is that phase; inside of `describing` or `timing`. Who enters it is no
+        user."""
+        before = self.phase, self.part, self.outside
+        self.phase, self.part, self.outside = phase, part, caller(2)
         try:
             yield
         finally:
-            self.phase, self.part = before
+            self.phase, self.part, self.outside = before
 
     @contextmanager
     def describing(self) -> Iterator[None]:
@@ -102,11 +104,25 @@ class EagerProbe:
             self.differs = mode.difference()
 
 
-class _Describing(TorchDispatchMode):  # type: ignore[misc]
+class _Mode(TorchDispatchMode):  # type: ignore[misc]
+    """Sees higher-order operators as one operation each; what the model compiles itself
+    (`flex_attention`) is compiled as ever, and runs unseen."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+
+class _Describing(_Mode):
     def __init__(self, probe: EagerProbe) -> None:
         super().__init__()
         self._probe = probe
         self._of_node: dict[int, EagerOperation] = {}
+        """By autograd's sequence number: the operation that made the node."""
+        self._modules_of: dict[tuple[Location, Any], dict[str, None]] = {}
+        """Of a line's operations in the forward."""
         self._number = _next_number()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -116,51 +132,86 @@ class _Describing(TorchDispatchMode):  # type: ignore[misc]
                 return func.decompose(*args, **kwargs)
         probe = self._probe
         described = Described()
+        # before the call: it may resize or move what it is given
         given, named = described(args), described(kwargs)
-        inputs = described.tensors()
         arguments = format_call(args, kwargs)
         result = func(*args, **kwargs)
-        frame = caller()
-        stack = user_stack(frame, probe.outside)
-        node = torch._C._current_autograd_node()
-        places: tuple[Location, ...] = stack.places
-        module, part = probe.paths.path, probe.part
-        if node is not None:
-            forward = self._of_node.get(node._sequence_nr())
-            if "AccumulateGrad" in node.name():
-                places, module, part = (), "", "gradients"
-            elif forward is not None and not places:
-                places = forward.stack or ((forward.location,) if forward.location else ())
-                module, part = forward.module, forward.part
-        outputs = tuple(_metas(result))
-        work = work_of(func, given, named, outputs)
+        results = _results(result)
+        outputs = tuple(meta for meta in results if meta is not None)
+        work = work_of(func, given, named, results)
+        place = self._place(func, stack_above(caller(), probe.outside))
         operation = EagerOperation(
             id=f"e{probe.first + len(probe.operations)}",
             call=probe.call,
             operation=str(func),
             phase=probe.phase,
             arguments=arguments,
-            inputs=inputs,
+            inputs=described.tensors(),
             outputs=outputs,
             launches=1 if work.touches_memory else 0,
             read_bytes=work.read_bytes,
             write_bytes=work.write_bytes,
             flops=work.flops,
-            location=places[-1] if places else None,
-            stack=places if len(places) > 1 else (),
-            module=module,
-            part=part,
+            location=place.stack[-1] if place.stack else None,
+            stack=place.stack if len(place.stack) > 1 else (),
+            module=place.module,
+            part=place.part,
+            of=place.of,
         )
         number = _next_number()
-        if number != self._number:
+        if number != self._number:  # its node took the number before
             self._number = number
             self._of_node[number - 1] = operation
         probe.operations.append(operation)
         probe.functions.append(func)
         return result
 
+    def _place(self, func: Any, stack: tuple[Location, ...]) -> _Place:
+        """Where the operation that runs now belongs."""
+        probe = self._probe
+        module = probe.paths.path
+        node = torch._C._current_autograd_node()
+        if node is None:
+            if stack:
+                self._modules_of.setdefault((stack[-1], func), {})[module] = None
+            elif probe.phase == "backward" and probe.part == "model":
+                return _Place(part="loss")  # the gradient that the backward starts from
+            return _Place(stack, module, probe.part)
+        if "AccumulateGrad" in node.name():
+            return _Place(part="gradients")
+        forward = self._of_node.get(node._sequence_nr())
+        if forward is None:
+            return _Place(stack, module, probe.part)
+        if not stack:
+            stack = forward.stack or ((forward.location,) if forward.location else ())
+            return _Place(stack, forward.module, forward.part, forward.id)
+        there = self._modules_of.get((stack[-1], func))
+        if there is None:  # the backward of a custom function
+            return _Place(stack, module or forward.module, forward.part, forward.id)
+        # a checkpointed function is computed again
+        return _Place(stack, module or nearest(forward.module, there), forward.part)
 
-class _Timing(TorchDispatchMode):  # type: ignore[misc]
+
+class _Place(NamedTuple):
+    stack: tuple[Location, ...] = ()
+    module: str = ""
+    part: OperationPart = "model"
+    of: str = ""
+
+
+def nearest(path: str, others: Iterable[str]) -> str:
+    """Of some modules, the one that has most in common with a path."""
+    parts = path.split(".")
+
+    def common(other: str) -> tuple[int, int]:
+        names = other.split(".") if other else []
+        pairs = zip(parts, names, strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), -len(names)
+
+    return max(others, key=common)
+
+
+class _Timing(_Mode):
     """As little as can be: the sequence is compared, and the clock started and stopped."""
 
     def __init__(self, expected: Sequence[Any], clock: Clock) -> None:
@@ -217,6 +268,8 @@ def composite(func: Any) -> bool:
 
 
 def _is_composite(func: Any) -> bool:
+    if not isinstance(func, torch._ops.OpOverload):  # a higher-order operator: one operation
+        return False
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     name = func.name()
     return bool(
@@ -249,18 +302,11 @@ class Described:
         return tuple(meta for meta in self._known.values() if meta is not None)
 
 
-def _metas(value: Any) -> Iterator[TensorMeta]:
-    """Of the tensors in arguments or results, in order."""
-    if isinstance(value, torch.Tensor):
-        meta = tensor_meta(value)
-        if meta is not None:
-            yield meta
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _metas(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _metas(item)
+def _results(value: Any) -> list[TensorMeta | None]:
+    """What an operation returned, lists of tensors taken apart; None for what is no tensor."""
+    if isinstance(value, (list, tuple)):
+        return [meta for item in value for meta in _results(item)]
+    return [tensor_meta(value)]
 
 
 def format_value(value: Any) -> str:

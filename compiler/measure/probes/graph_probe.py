@@ -20,9 +20,11 @@ class GraphStep:
     name: str
     """The generated function, or the call as its `Kernel` record names it."""
     occurrence: int = 0
-    """How many steps before it have this name."""
+    """How many steps before it have this name, of those `within` the same function."""
     text: str = ""
     """The line of the wrapper that makes the call."""
+    within: str = ""
+    """The function of a subgraph that makes it (`true_graph_0`); "" of the graph's own code."""
 
 
 See = Callable[[GraphStep, Mapping[str, Any]], None]

@@ -46,30 +46,22 @@ def users(file: str) -> bool:
     return outside_torch(file) and not file.startswith(_OURS)
 
 
-class Stack(NamedTuple):
-    """Python frames of the user above one operation."""
+def stack_above(frame: FrameType | None, until: FrameType | None) -> tuple[Location, ...]:
+    """The user's frames from `frame` outwards, outermost first.
 
-    places: tuple[Location, ...]
-    """Outermost first."""
-    in_backward: bool
-    """Autograd's engine called them: a custom backward, or a forward that is computed again."""
-
-
-def user_stack(frame: FrameType | None, until: FrameType | None) -> Stack:
-    """The user's frames from `frame` outwards. It ends at `until`, which is left out, and where
-    autograd's engine begins: what is above that called the backward, and made no operation."""
+    It ends at `until`, which is left out, and where autograd's engine begins: what is above that
+    called the backward, and made no operation.
+    """
     found: list[Location] = []
-    in_backward = False
     while frame is not None and frame is not until:
         code = frame.f_code
         file = code.co_filename
         if users(file):
             found.append(Location(file=file, line=frame.f_lineno or 0, function=code.co_name))
         elif code.co_name == "_engine_run_backward" and file.endswith(_ENGINE):
-            in_backward = True
             break
         frame = frame.f_back
-    return Stack(tuple(reversed(found)), in_backward)
+    return tuple(reversed(found))
 
 
 class ModulePaths:

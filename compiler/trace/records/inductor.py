@@ -58,6 +58,9 @@ class SchedulerNode(Record):
     writes: tuple[str, ...] = ()
     read_bytes: int | None = None
     write_bytes: int | None = None
+    touched: dict[str, int] = {}
+    """Bytes of each buffer of `reads` and `writes` that it touches: of a view what that shows.
+    Without those that are not known."""
     loops: TextHash = ""
     """The loop body as Inductor prints it."""
     device: str = "cpu"

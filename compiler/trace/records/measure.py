@@ -43,6 +43,11 @@ class Speed(Record):
     threads: int = 1
     what: str = "forward"
     """`forward`, or `forward + backward` in training."""
+    device: str = ""
+    """`cpu`, `cuda`: where the model and its inputs are; "" in recordings that do not say."""
+    eager_peak_bytes: int | None = None
+    """The most that one call takes, where that was asked for (`Settings.memory`)."""
+    compiled_peak_bytes: int | None = None
 
 
 class EngineSpeed(Record):

@@ -209,6 +209,10 @@ class OutputPrecision(Part):
     """What eager's own operations err by on the same inputs."""
     bound: float
     """What is let pass; an error above it is wrong."""
+    lean: float = 0.0
+    """How far all of it is off to one side, relative to it: rounding errs to both. 0 where the
+    bound is so close that the error alone tells."""
+    lean_bound: float = 0.0
     note: str = ""
     """`nan in compiled only`, …"""
 
@@ -248,6 +252,8 @@ class ModeRow(Record):
     peak_bytes: int | None = None
     pays_after: int | None = None
     """Calls after which compiling has paid for itself; None: never, or inside the noise."""
+    note: str = ""
+    """What else there is to know: that the code is the default mode's."""
     reason: str = ""
     """Why there are no figures."""
 

@@ -48,6 +48,8 @@ class Settings(Part):
     """Which call, from 1."""
     rounds: int = 30
     """Rounds of a profile, at most."""
+    memory: bool = False
+    """Measure the most memory that one call takes, compiled and eager."""
     timeout: float | None = None
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()

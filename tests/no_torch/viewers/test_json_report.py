@@ -37,6 +37,9 @@ KEYS = {
     "numerics": {"max_abs", "max_rel", "note"},
     "engines": None,
     "comparison": None,
+    "profiles": None,
+    "modes": None,
+    "trials": None,
 }
 
 VALIDATOR = jsonschema.Draft202012Validator(json_report.schema())

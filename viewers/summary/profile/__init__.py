@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from compiler.trace import refs
 from compiler.trace.records import (
     Account,
     CallProfile,
@@ -74,6 +75,15 @@ class Profile:
     def costs(self) -> dict[str, Cost]:
         """Ref of a source line, a node, a kernel or a line of one -> its time."""
         return dict(costs_by_ref(self.index))
+
+    @cached_property
+    def line_costs(self) -> dict[tuple[str, int], Cost]:
+        """(file, line) -> its time: the source lines of `costs`."""
+        return {
+            refs.split_source(ref): cost
+            for ref, cost in self.costs.items()
+            if refs.kind(ref) == "src"
+        }
 
     def waterfall(self, sort: Sort = "difference") -> Waterfall:
         return waterfall_of(self.head, self.rows, sort)

@@ -30,7 +30,7 @@ def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     eager, compiled = seconds_text(head.eager.median), seconds_text(head.compiled.median)
     noise = f"±{percent(head.noise)} ({head.rounds} rounds)"
     tone: Tone = "neutral"
-    if abs(head.speedup - 1) <= head.noise:
+    if abs(head.speedup - 1) <= head.noise * max(1.0, head.speedup):
         headline = f"No difference that {head.rounds} rounds can show"
     elif head.speedup > 1:
         headline, tone = f"{ratio_text(head.speedup)} faster than eager", "won"

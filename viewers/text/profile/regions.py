@@ -26,7 +26,8 @@ def regions_table(
     fall = profile.waterfall(sort)
     shown = fall.rows if top is None else fall.rows[:top]
     wide = width >= WIDE
-    cells = [_row(row, names, unit, wide) for row in shown]
+    files = {one.file for row in shown for one in row.locations[:1]}
+    cells = [_row(row, names, unit, wide, len(files) > 1) for row in shown]
     left_out = fall.rows[len(shown) :]
     tails = _tails(fall, left_out, unit, wide)
     whole = _sums("sum", fall.total, unit, wide)
@@ -62,7 +63,7 @@ def regions_table(
         "dim" if fall.total.in_noise else "strong",
         "dim",
     ]
-    verdict = "no difference" if fall.total.in_noise else ""
+    verdict = "in noise" if fall.total.in_noise else ""
     lines.append(_line(whole, sizes, [*roles, "dim", "dim"], f"  {verdict}", "dim"))
     return lines
 
@@ -79,17 +80,21 @@ def _tails(
             noise=sum(row.noise for row in left_out),
         )
         tails.append(_sums(f"… {len(left_out)} more", sums, unit, wide))
-    if fall.quiet:
+    if len(fall.quiet) == 1:
+        tails.append(
+            _sums(plain(f"▸ {fall.quiet[0].label}, in noise"), fall.quiet_sums, unit, wide)
+        )
+    elif fall.quiet:
         tails.append(_sums(f"▸ {len(fall.quiet)} in noise", fall.quiet_sums, unit, wide))
     tails.append(_sums("  host and rest", fall.rest, unit, wide))
     return tails
 
 
-def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool) -> list[str]:
+def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -> list[str]:
     times = f" ×{row.count}" if row.count > 1 else ""
     phase = f"{row.phase}: " if row.phase in ("backward", "step") else ""
     texts = [
-        lines_of(row, names, wide),
+        lines_of(row, names, file and wide),
         plain(f"{phase}{row.label}") + times,
         unit.text(row.eager.median if row.eager else None),
         unit.text(row.compiled.median if row.compiled else None),

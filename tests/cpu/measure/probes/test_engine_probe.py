@@ -1,25 +1,36 @@
-"""Graphs of our own engine, timed step by step in the user's call."""
+"""Graphs of our own engine, looked into step by step in the user's call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import fx, nn
 
+import compiler.engine.compile as stages
+from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
-from compiler.measure.engine_graphs import engine_graphs
+from compiler.engine.recording import listening
+from compiler.lowering.registry import Unsupported
+from compiler.measure.engine_graphs import EngineGraph, engine_graphs
+from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
 from compiler.measure.probes.clock import HostClock, Reading
-from compiler.measure.probes.engine_probe import EngineProbe
+from compiler.measure.probes.engine_probe import EngineProbe, engine_probe
+from compiler.runtime.launcher import launcher
+from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler
+from compiler.trace.records import Kernel
+from tests.cpu.recorded import record
 
 pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
 )
+Call = Callable[[Callable[..., Any]], Any]
+"""Calls a model; answers tensors."""
 
 
 @pytest.fixture(autouse=True)
@@ -30,41 +41,116 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     monkeypatch.setenv("TCW_STRICT", "1")
     monkeypatch.setenv("TCW_CACHE_DIR", str(folder))
     torch._dynamo.reset()
+    torch.manual_seed(0)
     yield
     torch._dynamo.reset()
 
 
-@dataclass
 class Probed:
-    """A compiled model and the probes of its graphs."""
+    """A model compiled by our engine, called once, with the probes of its graphs."""
 
-    model: Callable[..., Any]
-    probes: list[EngineProbe]
+    def __init__(self, model: Callable[..., Any], call: Call, **options: Any) -> None:
+        left: list[AtenGraph] = []
+        self.call = call
+        with engine_graphs(left_to_aten=left) as graphs:
+            self.model = torch.compile(model, backend=backend, **options)
+            call(self.model)
+        self.graphs: list[EngineGraph] = graphs
+        self.probes = [engine_probe(graph) for graph in (*graphs, *left)]
 
-    def readings(self, call: Callable[[], Any]) -> tuple[Any, dict[str, dict[int, Reading]]]:
-        """What a call answers under probes; each graph's readings, -1 the whole graph."""
+    def run(self) -> Any:
+        return self.call(self.model)
+
+    def timed(self) -> tuple[Any, dict[str, dict[int, Reading]]]:
+        """What a call under probes answers; each graph's readings by step, -1 the whole graph."""
         clocks = [HostClock() for _ in self.probes]
-        entered = [p.timing(c, 100) for p, c in zip(self.probes, clocks, strict=True)]
-        for one in entered:
-            one.__enter__()
-        answer = call()
-        for one in entered:
-            one.__exit__(None, None, None)
+        with ExitStack() as entered:
+            for probe, clock in zip(self.probes, clocks, strict=True):
+                entered.enter_context(probe.timing(clock, 100))
+            answer = self.run()
         return answer, {
             probe.graph: {one.key - 101: one for one in clock.readings()}
             for probe, clock in zip(self.probes, clocks, strict=True)
         }
 
+    def check(self) -> None:
+        """Every step is read once, inside its graph, in order; the answers are those of before
+        and after, bit for bit; and each node that lies in a buffer has the value that ATen gives
+        it."""
+        plain = self.run()
+        timed, readings = self.timed()
+        observed = self.compared()
+        for other in (timed, observed, self.run()):
+            for one, same in zip(plain, other, strict=True):
+                assert torch.equal(one, same)
+        for probe in self.probes:
+            own = readings[probe.graph]
+            assert sorted(own) == list(range(-1, len(probe.steps)))
+            starts = [own[step.index].start for step in probe.steps]
+            assert starts == sorted(starts)
+            assert all(start >= own[-1].start for start in starts)
+            assert all(one.ns >= 0 for one in own.values())
+        for graph in self.graphs:
+            assert graph.call == graph.compiled.call
 
-def probed(model: Callable[..., Any], call: Callable[[Callable[..., Any]], Any], **options: Any):
-    with engine_graphs(keep_arguments=False) as graphs:
-        compiled = torch.compile(model, backend=backend, **options)
-        call(compiled)
-    return Probed(compiled, [EngineProbe(graph) for graph in graphs])
+    def compared(self) -> Any:
+        """A call that is observed. What was seen of each graph: see `check`."""
+        self.seen: dict[str, set[str]] = {}
+        with ExitStack() as entered:
+            for probe in self.probes:
+                if isinstance(probe, EngineProbe):
+                    entered.enter_context(self._observing(probe))
+            return self.run()
+
+    def _observing(self, probe: EngineProbe) -> Any:
+        graph = next(one for one in self.graphs if one.graph == probe.graph)
+        expected: dict[str, torch.Tensor] = {}
+        seen = self.seen.setdefault(probe.graph, set())
+        order: list[tuple[str, int]] = []
+
+        def compare(tensors: dict[str, torch.Tensor]) -> None:
+            for name, tensor in probe.memory.nodes(tensors).items():
+                torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-4)
+                seen.add(name)
+
+        def before(step: Any, tensors: Any) -> None:
+            if not order:
+                arguments = list(graph.arguments or [])
+                expected.update(values_of(graph.module, arguments))
+            order.append(("before", step.index))
+            compare(tensors)
+
+        def see(step: Any, tensors: Any) -> None:
+            order.append(("after", step.index))
+            done = probe.memory.complete(step.index)
+            compare({name: one for name, one in tensors.items() if name in done})
+            if step.index == probe.steps[-1].index:
+                assert order == [(when, s.index) for s in probe.steps for when in BOTH]
+
+        return probe.observing(see, before)
+
+
+BOTH = ("before", "after")
+
+
+def values_of(module: fx.GraphModule, arguments: list[Any]) -> dict[str, torch.Tensor]:
+    """Each node that is a tensor, by ATen."""
+    found: dict[str, torch.Tensor] = {}
+
+    class Kept(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> Any:
+            value = super().run_node(n)
+            if isinstance(value, torch.Tensor):
+                found[n.name] = value.clone()
+            return value
+
+    with torch.no_grad():
+        Kept(module).run(*[a.clone() if isinstance(a, torch.Tensor) else a for a in arguments])
+    return found
 
 
 class Mixed(nn.Module):
-    """Loops, products, loops that write over what they read."""
+    """Loops, products, and loops that write over what they read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,28 +160,208 @@ class Mixed(nn.Module):
         return torch.softmax(self.second(torch.relu(self.first(x * 2))), -1) + 1
 
 
-def whole_and_inside(readings: dict[int, Reading], steps: int) -> None:
-    """Every step was read once, inside the whole graph, in order."""
-    assert sorted(readings) == list(range(-1, steps))
-    whole = readings[-1]
-    starts = [readings[index].start for index in range(steps)]
-    assert starts == sorted(starts)
-    assert all(start >= whole.start for start in starts)
-    assert all(one.ns >= 0 for one in readings.values())
+def inference(*inputs: Any) -> Call:
+    def call(model: Callable[..., Any]) -> Any:
+        with torch.no_grad():
+            answer = model(*inputs)
+        return answer if isinstance(answer, tuple) else (answer,)
+
+    return call
 
 
-def test_each_step_of_an_inference_is_read_inside_the_whole_graph() -> None:
-    torch.manual_seed(0)
-    x = torch.randn(4, 16)
-    with torch.no_grad():
-        found = probed(Mixed(), lambda model: model(x))
-        plain = found.model(x)
-        answer, readings = found.readings(lambda: found.model(x))
+def test_loops_between_products() -> None:
+    found = Probed(Mixed(), inference(torch.randn(4, 16)))
     (probe,) = found.probes
     kinds = [step.kind for step in probe.steps]
     assert (kinds.count("aten"), kinds.count("kernel")) == (2, 3)
     assert [step.index for step in probe.steps] == [0, 1, 2, 3, 4]
-    whole_and_inside(readings[probe.graph], 5)
-    assert torch.equal(plain, answer)
-    with torch.no_grad():
-        assert torch.equal(plain, found.model(x))
+    found.check()
+    assert {"mul", "addmm", "relu", "addmm_1", "add"} <= found.seen[probe.graph]
+
+
+def test_a_graph_of_loops_alone_is_one_function() -> None:
+    found = Probed(lambda x: torch.softmax(x, -1).sum(), inference(torch.randn(8, 8)))
+    assert {step.kind for step in found.probes[0].steps} == {"kernel"}
+    assert found.graphs[0].compiled.artifact.entry
+    found.check()
+
+
+def test_a_graph_of_products_alone_has_no_unit() -> None:
+    found = Probed(lambda x: x @ x, inference(torch.randn(8, 8)))
+    assert [(step.kind, step.name) for step in found.probes[0].steps] == [
+        ("aten", "aten.mm.default")
+    ]
+    assert not found.graphs[0].compiled.artifact.unit
+    found.check()
+
+
+def test_forward_and_backward() -> None:
+    model, x = Mixed(), torch.randn(4, 16)
+
+    def call(compiled: Callable[..., Any]) -> Any:
+        model.zero_grad()
+        answer = compiled(x)
+        answer.square().sum().backward()
+        return (answer.detach(), *(one.grad.clone() for one in model.parameters()))
+
+    found = Probed(model, call)
+    assert [probe.graph for probe in found.probes] == ["0/0/forward", "0/0/backward"]
+    found.check()
+
+
+def test_sizes_that_are_not_known() -> None:
+    inputs = [torch.randn(6, 16)]
+    found = Probed(Mixed(), lambda model: inference(*inputs)(model), dynamic=True)
+    found.check()
+    named = set(found.seen[found.probes[0].graph])
+    assert {"mul", "relu", "addmm_1"} <= named
+    inputs[0] = torch.randn(11, 16)
+    found.graphs[0].arguments = None
+    assert torch.equal(found.run()[0], found.timed()[0][0])
+    shapes: dict[str, tuple[int, ...]] = {}
+    (probe,) = found.probes
+    assert isinstance(probe, EngineProbe)
+
+    def see(step: Any, tensors: Any) -> None:
+        shapes.update((n, tuple(one.shape)) for n, one in probe.memory.nodes(tensors).items())
+
+    with probe.observing(see):
+        found.run()
+    assert [shapes[name] for name in ("mul", "relu", "addmm_1")] == [(11, 16), (11, 32), (11, 16)]
+
+
+def test_an_argument_that_is_written_in_place_is_written_once() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count.add_(1)
+            return x * self.count
+
+    model = Counting()
+    found = Probed(model, inference(torch.ones(8)))
+    with found.probes[0].observing(lambda step, tensors: None):
+        observed = found.run()[0]
+    assert observed.tolist() == [2.0] * 8
+    assert found.timed()[0][0].tolist() == [3.0] * 8
+    assert found.run()[0].tolist() == [4.0] * 8
+
+
+def test_what_a_step_overwrites_is_seen_before_it() -> None:
+    found = Probed(Mixed(), inference(torch.randn(4, 16)))
+    (probe,) = found.probes
+    assert isinstance(probe, EngineProbe)
+    lost: dict[str, tuple[str, ...]] = {}
+
+    def see(step: Any, tensors: Any) -> None:
+        about = probe.memory.steps[step.index]
+        lost[step.name] = about.ends
+        assert set(tensors) == {*about.reads, *about.writes} - {*about.ends} | {*about.writes}
+
+    with probe.observing(see):
+        found.run()
+    assert "addmm" in lost["nest_relu"]
+
+
+def test_a_warm_start_is_looked_into_like_a_cold_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, call = Mixed(), inference(torch.randn(4, 16))
+    cold = Probed(model, call)
+    torch._dynamo.reset()
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("it was lowered again")
+
+    monkeypatch.setattr(stages, "lower", never)
+    warm = Probed(model, call)
+    assert warm.graphs[0].compiled.hit
+    assert warm.probes[0].steps == cold.probes[0].steps
+    warm.check()
+
+
+def test_steps_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path))
+    with record([]) as recorded, listening(recorded.recorder, Gate()):
+        found = Probed(Mixed(), inference(torch.randn(4, 16)))
+    kernels = [one for one in recorded.all(Kernel) if one.graph == "0/0/inference/lowered"]
+    (probe,) = found.probes
+    assert [step.name for step in probe.steps] == [one.name for one in kernels]
+    assert [step.index for step in probe.steps] == [one.step for one in kernels]
+
+
+def test_a_graph_that_was_left_to_aten(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise Unsupported("for a test")
+
+    monkeypatch.setattr(stages, "lower", refuse)
+    found = Probed(Mixed(), inference(torch.randn(4, 17)[:, :16]))
+    (probe,) = found.probes
+    assert isinstance(probe, AtenProbe)
+    assert [step.name for step in probe.steps][:2] == ["aten.mul.Tensor", "aten.t.default"] or [
+        step.kind for step in probe.steps
+    ] == ["aten"] * len(probe.steps)
+    seen: list[str] = []
+    with probe.observing(lambda step, tensors: seen.append(probe.nodes[step.index])):
+        found.run()
+    assert seen == probe.nodes
+    found.check()
+
+
+def test_without_a_compiler_only_calls_into_aten_are_timed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    x = torch.randn(4, 16)
+    found, loops = Probed(Mixed(), inference(x)), Probed(lambda x: x * 3, inference(x))
+    monkeypatch.setenv("CXX", str(tmp_path / "none"))
+    answer, readings = found.timed()
+    assert torch.equal(answer[0], found.run()[0])
+    (probe,) = found.probes
+    aten = [step.index for step in probe.steps if step.kind == "aten"]
+    assert sorted(readings[probe.graph]) == [-1, *aten]
+    assert "CXX names" in probe.unmeasured
+    (only,) = loops.timed()[1].values()
+    assert sorted(only) == [-1]
+    seen: list[int] = []
+    with probe.observing(lambda step, tensors: seen.append(step.index)):
+        found.run()
+    assert seen == aten
+
+
+def test_what_an_observer_raises_is_raised_when_the_graph_has_run() -> None:
+    found = Probed(Mixed(), inference(torch.randn(4, 16)))
+    plain = found.run()[0]
+    seen: list[int] = []
+
+    def see(step: Any, tensors: Any) -> None:
+        seen.append(step.index)
+        if step.index == 2:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"), found.probes[0].observing(see):
+        found.run()
+    assert seen == [0, 1, 2]
+    assert torch.equal(found.run()[0], plain)
+
+
+def test_memory_is_taken_and_given_back_as_always() -> None:
+    """The pool of the launcher is asked as often, and has the same to give."""
+
+    def large(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu((x * 2) @ x) + 1
+
+    found = Probed(large, inference(torch.randn(600, 600)))
+    found.run()
+    made = launcher(find_compiler(), usable_store()[0])
+
+    def asked(call: Callable[[], Any]) -> tuple[int, int, int]:
+        before = made.pool()
+        call()
+        after = made.pool()
+        return after.hits - before.hits, after.misses - before.misses, after.kept_bytes
+
+    plain = asked(found.run)
+    found.timed()
+    assert asked(lambda: found.timed()) == plain
+    assert asked(found.run) == plain
+    assert plain[0] + plain[1] > 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec import structs
+
 from compiler.measure.probes.graph_probe import GraphStep
-from compiler.measure.probes.naming import kernel_of_steps
+from compiler.measure.probes.naming import kernel_of_steps, root_graph
 from compiler.trace.records import Kernel
 
 
@@ -61,3 +64,30 @@ def test_a_call_of_another_name_is_found_by_its_place_where_all_others_are_at_th
     assert kernel_of_steps(steps("f", "aten.copy_", "g"), records) == {0: "k1", 1: "k2", 2: "k3"}
     moved = [kernel("k1", "f", 1), kernel("k2", "Devicecopy", 0), kernel("k3", "g", 2)]
     assert kernel_of_steps(steps("f", "aten.copy_", "g"), moved) == {0: "k1", 2: "k3"}
+
+
+def test_subgraphs_have_kernels_of_their_own() -> None:
+    both = [
+        GraphStep(0, "aten", "extern_kernels.mm", within="true_graph_0"),
+        GraphStep(1, "aten", "extern_kernels.mm", within="false_graph_0"),
+    ]
+    records = [
+        structs.replace(
+            kernel(f"k{n}", "extern_kernels.mm", 0), graph=f"0/0/forward/{name}/lowered"
+        )
+        for n, name in enumerate(("false_graph_0", "true_graph_0"))
+    ]
+    assert kernel_of_steps(both, records) == {0: "k1", 1: "k0"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "parts"),
+    [
+        ("0/0/forward/lowered", ("0/0/forward", "")),
+        ("0/0/forward/lowered.2", ("0/0/forward/lowered.2", "")),
+        ("1/0_1/inference/true_graph_0/lowered", ("1/0_1/inference", "true_graph_0")),
+        ("0/0/backward", ("0/0/backward", "")),
+    ],
+)
+def test_a_subgraph_belongs_to_the_graph_before_it(graph: str, parts: tuple[str, str]) -> None:
+    assert root_graph(graph) == parts

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
-from viewers.summary.place import place_of
+from viewers.summary.place import Place, place_of
 from viewers.summary.profile.causes.cause import Cause, Suggestion
 from viewers.summary.profile.causes.words import (
     bare,
@@ -62,6 +62,7 @@ def _cause(
     mask = _mask_of(index, row)
     fixes: list[Advice] = []
     regions = [region.id for region in row.regions]
+    place = place_of(index.recording, fused[0].location) or row.place
     seconds, noise = row.difference, row.noise
     if mask is not None and not any(map(_has_mask, fused)):
         title += f", for {_what(mask)} that only capture brings in"
@@ -72,7 +73,7 @@ def _cause(
                 notes.append(f"making the mask takes {took} more: eager does not run that line")
                 regions += [region.id for region in other.regions]
                 seconds, noise = seconds + other.difference, noise + other.noise
-        fixes = _fixes(mask, index)
+        fixes = _fixes(mask, place, index)
     start = index.recording.start
     other_engine = start is not None and start.settings.engine == "inductor"
     tries = (Suggestion(id="engine tcw", words="our engine", options=("--engine", "tcw")),)
@@ -82,7 +83,7 @@ def _cause(
         seconds=seconds,
         noise=noise,
         regions=tuple(regions),
-        place=row.place,
+        place=place,
         notes=tuple(notes),
         fixes=tuple(fixes),
         suggestions=tries if other_engine and index.head.clock == "host" else (),
@@ -101,7 +102,7 @@ def _mask_words(index: Index, mask: Mask) -> str:
     return f"the graph's attention has attn_mask={mask.node.name}{value}{where}; eager's has none"
 
 
-def _fixes(mask: Mask, index: Index) -> list[Advice]:
+def _fixes(mask: Mask, place: Place | None, index: Index) -> list[Advice]:
     source = " and ".join(mask.inputs[:2]) or "the mask"
     fixes = [
         Advice(
@@ -114,14 +115,16 @@ def _fixes(mask: Mask, index: Index) -> list[Advice]:
         fixes.append(
             Advice(
                 text="the fused attention of the CPU takes masks of 2 or 4 dimensions",
-                code=f"{_argument(mask)}[None]",
+                code=f"attn_mask={_argument(mask, place)}[None]",
             )
         )
     return fixes
 
 
-def _argument(mask: Mask) -> str:
-    return "attn_mask" if not mask.inputs else mask.inputs[0]
+def _argument(mask: Mask, place: Place | None) -> str:
+    """What the mask is called where the attention is: the graph keeps the names of variables."""
+    match = re.search(r"attn_mask\s*=\s*([A-Za-z_]\w*)", place.text) if place else None
+    return match[1] if match else mask.node.name
 
 
 def _on(row: RegionRow, lines: Sequence[Location]) -> bool:

@@ -1,8 +1,9 @@
 """A graph break: what it splits, what crosses, and what the second graph costs.
 
-Its time is worked out: tensors that cross are written and read once more, at the bandwidth that
-was measured for their size; and each graph that resumes pays its part of guards, wrapper and
-dispatch. What the lost fusion costs besides cannot be known without compiling it whole.
+Its time is worked out, and at least this: tensors that cross are read once more, at the bandwidth
+that was measured for their size; and each graph that resumes pays its part of guards, wrapper and
+dispatch. Which of them had to be written for it, and what the lost fusion costs besides, cannot be
+known without compiling it whole.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _cause(
     index: Index, rows: Sequence[RegionRow], site: BreakSite, extra: int, graphs: int
 ) -> Cause:
     crossings = site.crossings
-    traffic = 2 * crossings.bytes if crossings.bytes is not None else 0
+    traffic = crossings.bytes or 0
     rate = bandwidth_at(index.ceilings, traffic) if index.ceilings and traffic else None
     moved = traffic / rate if rate else 0.0
     host = _host(index) * extra / graphs
@@ -50,7 +51,7 @@ def _cause(
         names = listed(crossings.names)
         size = bytes_text(crossings.bytes)
         took = f", {seconds_text(moved)} at the measured bandwidth" if moved else ""
-        notes.append(f"{names} cross: {size} written and read again{took}")
+        notes.append(f"{names} cross: {size} in memory, to be read again{took}")
     if site.host_waits:
         notes.append("the host waits for the data")
     if extra:

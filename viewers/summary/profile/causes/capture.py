@@ -82,9 +82,10 @@ def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     """What compiling does without."""
     for row in rows:
-        if row.steps or row.standing != "won":
+        count = sum(one.launches for one in row.operations)
+        if row.steps or row.standing != "won" or not count:
             continue
-        launches = plural(sum(one.launches for one in row.operations), "launch")
+        launches = plural(count, "launch")
         yield Cause(
             kind="removed",
             title=f"{row.label} is not in the compiled code",

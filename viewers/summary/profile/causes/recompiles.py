@@ -14,32 +14,13 @@ from viewers.words import plural, seconds_text
 
 
 def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    causes = recompile_causes(index.recording)
     calls = len({start.call for start in index.recording.all(CallStart)})
-    for cause in causes:
-        seconds = cause.seconds
-        if seconds is None:
-            continue
-        run = index.head.compiled.median
-        notes = [f"{plural(len(cause.calls), 'call')} of {calls} compiled again"]
-        if run > 0:
-            each = seconds / max(1, len(cause.calls))
-            notes.append(f"{seconds_text(each)} each, as long as {each / run:,.0f} calls take")
-        guard = cause.frames[0].why
-        if guard is not None:
-            notes.append(f"the guard that fails: {guard.guard}")
-        yield Cause(
-            kind="recompile",
-            title=_title(cause, calls),
-            seconds=seconds,
-            once=True,
-            place=cause.place,
-            notes=tuple(notes),
-            fixes=cause.advice,
-            suggestions=_suggestions(cause),
-            refs=(cause.place.ref,) if cause.place else (),
-        )
-    if index.head.compiled_again and not causes:
+    groups = _by_value(recompile_causes(index.recording))
+    for causes in groups:
+        known = [one.seconds for one in causes if one.seconds is not None]
+        if known:
+            yield _cause(index, causes, sum(known), calls)
+    if index.head.compiled_again and not groups:
         again = plural(index.head.compiled_again, "graph")
         yield Cause(
             kind="recompile",
@@ -49,12 +30,50 @@ def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         )
 
 
-def _title(cause: RecompileCause, calls: int) -> str:
-    """`each call with another temperature compiles again: 1.0 → 1.25 → 1.5`."""
-    if len(cause.calls) < 2 or len(cause.calls) < calls - 1:
-        return recompile_title(cause)
-    shown = cause.values if len(cause.values) <= 4 else (*cause.values[:3], "…")
-    return f"each call recompiles for another {cause.change.name}: {' → '.join(shown)}"
+def _by_value(causes: Iterable[RecompileCause]) -> list[list[RecompileCause]]:
+    """Causes that are about one value, first call first: which line made torch depend on it may
+    be known of one of them only, or be another one each time."""
+    groups: dict[tuple[str, tuple[str, ...]], list[RecompileCause]] = {}
+    for cause in sorted(causes, key=lambda one: one.calls):
+        groups.setdefault((cause.change.name, cause.functions), []).append(cause)
+    return list(groups.values())
+
+
+def _cause(index: Index, causes: list[RecompileCause], seconds: float, calls: int) -> Cause:
+    first = causes[0]
+    again = dict.fromkeys(call for cause in causes for call in cause.calls)
+    notes = [f"{len(again)} of {plural(calls, 'call')} compiled again"]
+    run = index.head.compiled.median
+    if run > 0:
+        each = seconds / max(1, len(again))
+        as_long = f"as long as {each / run:,.0f} calls take"
+        notes.append(f"{seconds_text(each)} each time, {as_long}")
+    guard = first.frames[0].why
+    if guard is not None:
+        notes.append(f"the guard that fails: {guard.guard}")
+    place = next((one.place for one in causes if one.place), None)
+    return Cause(
+        kind="recompile",
+        title=_title(causes, len(again), calls),
+        seconds=seconds,
+        once=True,
+        place=place,
+        notes=tuple(notes),
+        fixes=causes[-1].advice,
+        suggestions=_suggestions(first),
+        refs=(place.ref,) if place else (),
+    )
+
+
+def _title(causes: list[RecompileCause], again: int, calls: int) -> str:
+    """`each call recompiles for another temperature: 1.0 → 1.25 → 1.5`."""
+    if again < 2 or again < calls - 1:
+        return recompile_title(causes[0])
+    values: list[str] = []
+    for cause in causes:
+        values += cause.values[1:] if values[-1:] == list(cause.values[:1]) else cause.values
+    shown = values if len(values) <= 4 else [*values[:3], "…"]
+    return f"each call recompiles for another {causes[0].change.name}: {' → '.join(shown)}"
 
 
 def _suggestions(cause: RecompileCause) -> tuple[Suggestion, ...]:

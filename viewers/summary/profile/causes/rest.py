@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.causes.words import is_product, named, operations_text
+from viewers.summary.profile.causes.words import bare, is_product, named, operations_text
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.words import bytes_text, percent, plural
@@ -59,7 +59,8 @@ def _sides(row: RegionRow) -> str:
         )
     )
     if launched and all(is_product(one.operation) for one in launched) and not made:
-        return "the same product in both"
+        theirs, ours = {bare(one.operation) for one in launched}, {bare(s.name) for s in row.steps}
+        return "the same product" if theirs == ours else "the product of another library"
     return f"{plural(len(launched), 'eager operation')} became {became or 'nothing'}"
 
 

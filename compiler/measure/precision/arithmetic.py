@@ -1,0 +1,267 @@
+"""One ATen operation at a time: in its own dtypes, in float64, or in float64 with noise.
+
+The noise stands for what rounding may do in any order of operations. Each result of an operation
+that rounds is changed by up to the unit of its dtype, and what it reads by the unit of the dtype
+that it is computed in (float32 for narrower ones), more where many terms are added up.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from compiler.measure.precision import operations
+
+_WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
+_NARROW = (torch.float16, torch.bfloat16)
+_LANES = 16
+"""Partial sums that even a plain loop keeps."""
+_SIGNS = 65521
+"""Signs that are drawn, and used over and over: a prime, so that no row gets those of another."""
+_COMPUTED = 2.0
+"""Units of float32 (or float64) that one operation may be off by: functions such as exp and tanh
+are approximations good to a few units."""
+
+
+class NotComparable(Exception):
+    """These operations cannot be carried out in float64; the message says why."""
+
+
+class Arithmetic(Protocol):
+    """How values are taken in and operations carried out."""
+
+    def taken(self, node: fx.Node, value: Any) -> Any:
+        """A value that the kernel read."""
+        ...
+
+    def run(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any: ...
+
+
+class Own:
+    """As eager does it."""
+
+    def taken(self, node: fx.Node, value: Any) -> Any:
+        return value
+
+    def run(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return call(node, args, kwargs)
+
+
+class Double:
+    """Every float as float64. Tensors made of no other tensor keep the value of their dtype."""
+
+    def __init__(self) -> None:
+        self.jumping: dict[fx.Node, Any] = {}
+        """What was answered by operations that jump."""
+
+    def taken(self, node: fx.Node, value: Any) -> Any:
+        return pytree.tree_map(widened, value)
+
+    def run(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        result = double(node, args, kwargs)
+        if is_jump(node, result):
+            self.jumping[node] = result
+        return result
+
+
+class Noisy:
+    """float64 with noise. `held`: what jumps answers as it did there, so that the result stays
+    smooth; without it a comparison may turn out otherwise."""
+
+    def __init__(
+        self, seed: int, strength: float = 1.0, held: dict[fx.Node, Any] | None = None
+    ) -> None:
+        self.seed = seed
+        self.strength = strength
+        self.held = held
+        self._signs: dict[torch.device, torch.Tensor] = {}
+        self._drawn = 0
+
+    def taken(self, node: fx.Node, value: Any) -> Any:
+        return pytree.tree_map(widened, value)
+
+    def recomputed(self, node: fx.Node, value: Any) -> Any:
+        """A value that the kernel may have computed itself, and never rounded."""
+        return self._changed(node, self.taken(node, value), own_units(node))
+
+    def run(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if self.held is not None and node in self.held:
+            return self.held[node]
+        if operations.is_exact(node.target):
+            return double(node, args, kwargs)
+        given = _tensors(args) + _tensors(kwargs)
+        if not given:
+            return self._made(node, args, kwargs)
+        if not is_conversion(node):
+            values = _tensors(node.meta.get("val"))
+            count = operations.terms(node, given, values or given)
+            amount = computed_unit(node) * max(1.0, math.sqrt(count) / math.sqrt(_LANES))
+
+            def changed(value: Any) -> Any:
+                return self._noise(value, amount) if isinstance(value, torch.Tensor) else value
+
+            args = pytree.tree_map(changed, list(args))
+            kwargs = pytree.tree_map(changed, kwargs)
+        return self._changed(node, double(node, args, kwargs), own_units(node))
+
+    def _made(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A constant: rounded to its dtype, or not."""
+        rounded, exact = double(node, args, kwargs), _wide_call(node, args, kwargs)
+        if not isinstance(rounded, torch.Tensor) or not rounded.is_floating_point():
+            return rounded
+        share = self.seed % 2
+        return torch.where(torch.isfinite(exact), rounded + share * (exact - rounded), rounded)
+
+    def _changed(self, node: fx.Node, result: Any, units: Sequence[float]) -> Any:
+        flat, spec = pytree.tree_flatten(result)
+        several = len(units) == len(flat)
+        changed = [
+            self._noise(one, units[place] if several else max(units, default=0.0))
+            for place, one in enumerate(flat)
+        ]
+        return pytree.tree_unflatten(changed, spec)
+
+    def _noise(self, value: Any, amount: float) -> Any:
+        if not isinstance(value, torch.Tensor) or not _is_real(value.dtype) or not amount:
+            return value
+        signs = self._signs.get(value.device)
+        if signs is None:
+            generator = torch.Generator(value.device).manual_seed(self.seed)
+            drawn = torch.randint(0, 2, (_SIGNS,), generator=generator, device=value.device)
+            signs = self._signs[value.device] = 2.0 * drawn.to(torch.float64) - 1.0
+        self._drawn += 7919
+        start = self._drawn % _SIGNS
+        count = value.numel()
+        factors = 1.0 + signs * (amount * self.strength)
+        factors = torch.cat((factors[start:], factors[:start]))
+        if count > _SIGNS:
+            factors = factors.repeat(-(-count // _SIGNS))
+        return value * factors[:count].reshape(value.shape)
+
+
+def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The node's operation on these values; one in place gets a copy of what it writes."""
+    target = node.target
+    if not callable(target):
+        raise NotComparable(f"{target} is no operation")
+    if operations.is_operation(target):
+        if operations.reads_bits(target):
+            raise NotComparable(f"{target} reads the bits of a number as another dtype")
+        if target is torch.ops.aten.view.default:
+            # A kernel may lay its results out in another order than eager.
+            return torch.ops.aten.reshape.default(*args, **kwargs)
+        args = list(args)
+        for place, argument in enumerate(target._schema.arguments):
+            written = argument.alias_info is not None and argument.alias_info.is_write
+            if written and place < len(args) and isinstance(args[place], torch.Tensor):
+                args[place] = args[place].clone()
+    elif isinstance(target, torch._ops.HigherOrderOperator):
+        raise NotComparable(f"{target.name()} is a higher-order operation")
+    return target(*args, **kwargs)
+
+
+def double(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The node's operation, its floats as float64."""
+    if not _tensors(args) and not _tensors(kwargs):
+        return pytree.tree_map(widened, call(node, args, kwargs))
+    return _wide_call(node, args, kwargs)
+
+
+def _wide_call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    replaced = _REPLACED.get(operations.base_name(node.target))
+    if replaced is not None:
+        return replaced(*args, **kwargs)
+    args, kwargs = pytree.tree_map(_wide_dtype, (list(args), kwargs))
+    return pytree.tree_map(widened, call(node, args, kwargs))
+
+
+def _linear_pointwise(
+    x: Any, weight: Any, bias: Any, attr: str = "none", *rest: Any, **more: Any
+) -> Any:
+    """oneDNN's product, which has no float64 (torch/_inductor/fx_passes/mkldnn_fusion.py)."""
+    if attr != "none":
+        raise NotComparable(f"mkldnn._linear_pointwise with {attr}")
+    return torch.nn.functional.linear(x, weight, bias)
+
+
+_REPLACED: dict[str, Callable[..., Any]] = {"linear_pointwise": _linear_pointwise}
+
+
+def widened(value: Any) -> Any:
+    """A tensor of floats as float64, of complex numbers as complex128."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    wide = _wide_dtype(value.dtype)
+    return value if wide is value.dtype else value.to(wide)
+
+
+def _wide_dtype(value: Any) -> Any:
+    if not isinstance(value, torch.dtype):
+        return value
+    return torch.float64 if value.is_floating_point else _WIDE.get(value, value)
+
+
+def is_jump(node: fx.Node, result: Any) -> bool:
+    """Whether its result may change by much where an argument changes little."""
+    if operations.jumps(node.target):
+        return True
+    if node.target is operator.getitem:
+        return False
+    if not any(_is_float(one) for source in node.all_input_nodes for one in _of(source)):
+        return False
+    return any(not _is_real(one.dtype) for one in _tensors(result))
+
+
+def is_conversion(node: fx.Node) -> bool:
+    """Whether it only takes its argument to another dtype."""
+    return operations.base_name(node.target) in ("convert_element_type", "to_copy", "to")
+
+
+def own_units(node: fx.Node) -> list[float]:
+    """The share by which rounding to the node's dtype may change each of its results; 0 where a
+    conversion only widens."""
+    results = _of(node)
+    if is_conversion(node) and results:
+        source = [one for given in node.all_input_nodes for one in _of(given)]
+        if source and _is_real(source[0].dtype) and _is_real(results[0].dtype):
+            before, after = (torch.finfo(one.dtype).eps for one in (source[0], results[0]))
+            if after <= before:
+                return [0.0]
+    return [unit_of(one.dtype) for one in results]
+
+
+def unit_of(dtype: torch.dtype) -> float:
+    """What one operation with a result of this dtype may be off by, relative to the result."""
+    if not _is_real(dtype):
+        return 0.0
+    eps = float(torch.finfo(dtype).eps)
+    return eps / 2 if torch.finfo(dtype).bits <= 16 else _COMPUTED * eps
+
+
+def computed_unit(node: fx.Node) -> float:
+    """The unit of the dtype that it is computed in."""
+    dtypes = [one.dtype for given in (node, *node.all_input_nodes) for one in _of(given)]
+    wide = dtypes and all(dtype is torch.float64 for dtype in dtypes if _is_real(dtype))
+    return _COMPUTED * float(torch.finfo(torch.float64 if wide else torch.float32).eps)
+
+
+def _of(node: fx.Node) -> list[Any]:
+    return _tensors(node.meta.get("val"))
+
+
+def _tensors(value: Any) -> list[Any]:
+    return [one for one in pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
+
+
+def _is_float(tensor: Any) -> bool:
+    return _is_real(tensor.dtype)
+
+
+def _is_real(dtype: torch.dtype) -> bool:
+    return bool(dtype.is_floating_point or dtype.is_complex)

@@ -1,0 +1,287 @@
+"""What is known of ATen operations when they are carried out in another precision.
+
+An operation may round (most do), only move or select what is there (exact), answer something that
+jumps (comparisons, indices, rounding to integers), or draw random numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import flop_counter
+
+_EXACT = frozenset(
+    [
+        "abs",
+        "abs_",
+        "alias",
+        "amax",
+        "amin",
+        "argmax",
+        "argmin",
+        "argsort",
+        "as_strided",
+        "bitwise_and",
+        "bitwise_not",
+        "bitwise_or",
+        "bitwise_xor",
+        "broadcast_in_dim",
+        "cat",
+        "chunk",
+        "clamp",
+        "clamp_max",
+        "clamp_min",
+        "clone",
+        "constant_pad_nd",
+        "contiguous",
+        "copy",
+        "copy_",
+        "cummax",
+        "cummin",
+        "detach",
+        "diagonal",
+        "diagonal_copy",
+        "embedding",
+        "eq",
+        "expand",
+        "expand_copy",
+        "fill",
+        "flip",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "sign",
+        "gather",
+        "ge",
+        "getitem",
+        "gt",
+        "hardtanh",
+        "index",
+        "index_select",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "item",
+        "kthvalue",
+        "le",
+        "leaky_relu",
+        "lift",
+        "lift_fresh",
+        "lift_fresh_copy",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "lt",
+        "masked_fill",
+        "masked_select",
+        "max",
+        "max_pool2d_with_indices",
+        "max_pool3d_with_indices",
+        "maximum",
+        "median",
+        "min",
+        "minimum",
+        "mode",
+        "narrow",
+        "ne",
+        "neg",
+        "nonzero",
+        "permute",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "reflection_pad1d",
+        "reflection_pad2d",
+        "relu",
+        "repeat",
+        "replication_pad1d",
+        "replication_pad2d",
+        "reshape",
+        "resize",
+        "roll",
+        "scatter",
+        "searchsorted",
+        "select",
+        "select_scatter",
+        "signbit",
+        "slice",
+        "slice_scatter",
+        "sort",
+        "split",
+        "split_with_sizes",
+        "squeeze",
+        "stack",
+        "t",
+        "threshold",
+        "threshold_backward",
+        "to",
+        "topk",
+        "transpose",
+        "tril",
+        "triu",
+        "unbind",
+        "unfold",
+        "unsqueeze",
+        "unsafe_index",
+        "unsafe_split",
+        "unsafe_view",
+        "upsample_nearest1d",
+        "upsample_nearest2d",
+        "upsample_nearest3d",
+        "view",
+        "where",
+        "low_memory_max_pool_with_offsets",
+        "low_memory_max_pool_offsets_to_indices",
+        "masked_index",
+        "unsafe_masked_index",
+        "zeros_like",
+        "ones_like",
+        "_reshape_alias",
+        "view_copy",
+    ]
+)
+"""By name, without leading underscores: each element of the result is one of an argument's (or its
+negative, or a choice among such), whatever the precision."""
+_JUMPS = frozenset(
+    [
+        "ceil",
+        "floor",
+        "floor_divide",
+        "round",
+        "trunc",
+        "fix",
+        "sign",
+        "sgn",
+        "frac",
+        "fmod",
+        "remainder",
+    ]
+)
+"""Answer floats and jump where their argument does not."""
+_ALONG_A_DIMENSION = frozenset(
+    [
+        "batch_norm_with_update",
+        "cummax",
+        "cumprod",
+        "cumsum",
+        "logcumsumexp",
+        "log_softmax",
+        "log_softmax_backward_data",
+        "native_batch_norm",
+        "native_batch_norm_backward",
+        "native_group_norm",
+        "native_group_norm_backward",
+        "native_layer_norm",
+        "native_layer_norm_backward",
+        "softmax",
+        "softmax_backward_data",
+        "prepare_softmax_online",
+        "index_put",
+        "index_add",
+        "scatter_add",
+        "scatter_reduce",
+        "native_batch_norm_legit",
+        "native_batch_norm_legit_functional",
+        "native_batch_norm_legit_no_training",
+        "fused_rms_norm",
+    ]
+)
+"""Sum over a part of the tensor, though the result is as large."""
+
+
+def base_name(target: object) -> str:
+    """`softmax` of `aten._softmax.default`."""
+    if target is operator.getitem:
+        return "getitem"
+    packet = getattr(target, "_opname", None) or getattr(target, "__name__", "")
+    return str(packet).strip("_")
+
+
+def is_operation(target: object) -> bool:
+    return isinstance(target, torch._ops.OpOverload)
+
+
+def is_exact(target: object) -> bool:
+    """Whether it rounds nothing."""
+    return base_name(target) in _EXACT or not is_operation(target)
+
+
+def jumps(target: object) -> bool:
+    """Whether a small change of an argument may change its float result by much."""
+    return base_name(target) in _JUMPS
+
+
+def draws(node: fx.Node) -> bool:
+    """Whether its result depends on random numbers."""
+    target = node.target
+    name = base_name(target)
+    if name in ("inductor_random", "inductor_randint", "inductor_seed", "inductor_seeds"):
+        return True
+    if not is_operation(target) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    return "attention" not in name or _dropout(node) != 0.0
+
+
+def _dropout(node: fx.Node) -> float:
+    """The dropout of an attention; 1 where that is not known."""
+    schema = node.target._schema.arguments
+    for place, argument in enumerate(schema):
+        if argument.name == "dropout_p":
+            value = (
+                node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", 0.0)
+            )
+            return float(value) if isinstance(value, (int, float)) else 1.0
+    return 0.0
+
+
+def is_uninitialised(target: object) -> bool:
+    """Whether the result holds whatever was in memory."""
+    return base_name(target) in (
+        "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"
+    )  # fmt: skip
+
+
+def reads_bits(target: object) -> bool:
+    """Whether it reads a tensor's bits as another dtype."""
+    overload = getattr(target, "_overloadname", "")
+    return base_name(target) in ("view", "view_copy") and overload == "dtype"
+
+
+def terms(node: fx.Node, arguments: list[torch.Tensor], results: list[torch.Tensor]) -> float:
+    """How many terms are added up for one element of the result, about; 1 where none are."""
+    out = max((one.numel() for one in results), default=0)
+    if not arguments or not out:
+        return 1.0
+    packet = getattr(node.target, "overloadpacket", None)
+    count = flop_counter.flop_registry.get(packet)
+    if count is not None:
+        with_flops = _flops(count, node, results)
+        if with_flops:
+            return max(1.0, with_flops / (2 * out))
+        sizes = sorted((one.numel() for one in arguments), reverse=True)[:2]
+        return max(1.0, math.sqrt(math.prod(sizes) / out))
+    largest = max(one.numel() for one in arguments)
+    if base_name(node.target) in _ALONG_A_DIMENSION:
+        return float(max(max(one.shape, default=1) for one in arguments))
+    return max(1.0, float(largest) / out)
+
+
+def _flops(count: Any, node: fx.Node, results: list[torch.Tensor]) -> int:
+    try:
+        given = fx.map_arg((node.args, node.kwargs), lambda one: one.meta.get("val"))
+        return int(count(*given[0], **given[1], out_val=node.meta.get("val")))
+    except Exception:  # a formula for other arguments, or symbolic sizes
+        return 0
+
+
+def is_view(target: object) -> bool:
+    """Whether its result is on its argument's memory."""
+    if not is_operation(target):
+        return False
+    returns = target._schema.returns  # type: ignore[attr-defined]
+    return any(one.alias_info is not None and not one.alias_info.is_write for one in returns)

@@ -1,0 +1,247 @@
+"""The kernels of one compiled graph, compared one by one while the graph runs.
+
+Before each step the values that it reads are copied; after it, those that it wrote are compared
+with the nodes of the lowered graph that lie there, computed from what was read: an error of an
+earlier kernel is none of a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import fx
+
+from compiler.measure.precision import operations
+from compiler.measure.precision.arithmetic import Double, Noisy, NotComparable, Own, unit_of
+from compiler.measure.precision.compare import JUMPING, Compared, judge
+from compiler.measure.precision.evaluate import Evaluator
+from compiler.measure.probes.graph_probe import GraphStep
+from compiler.trace.records import OutputPrecision
+
+_SMOOTH = 2
+_JUMPS = 4
+"""How often the noise is drawn anew."""
+
+
+class Memory(Protocol):
+    """What lies in the buffers of a graph's code."""
+
+    def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """Nodes of the lowered graph by name, with their tensors, that lie in these buffers."""
+        ...
+
+    def complete(self, step: int) -> Collection[str]:
+        """Buffers that a step writes and no later one writes to."""
+        ...
+
+
+@dataclass
+class Cut:
+    """What one kernel computes, cut out of its graph."""
+
+    order: list[fx.Node]
+    """Nodes to compute, in order."""
+    inputs: dict[fx.Node, Any]
+    """What they read: the values that the kernel had."""
+    results: dict[fx.Node, Any]
+    """What the kernel made of it."""
+
+
+@dataclass
+class Verdict:
+    """On one step."""
+
+    step: GraphStep
+    outputs: list[OutputPrecision] = field(default_factory=list)
+    within: bool | None = None
+    reason: str = ""
+    cut: Cut | None = None
+    """Of a step that is outside of its bound, or was asked for."""
+
+
+class GraphVerifier:
+    """Of one run of one compiled graph."""
+
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        memory: Memory,
+        wanted: Collection[int] = (),
+        report: Callable[[Verdict], None] = lambda verdict: None,
+    ) -> None:
+        """`wanted`: steps whose cut is kept whatever comes out."""
+        self.memory = memory
+        self.wanted = wanted
+        self.report = report
+        self.verdicts: list[Verdict] = []
+        self._evaluator = Evaluator(module)
+        self._nodes = {node.name: node for node in module.graph.nodes}
+        self._known: dict[fx.Node, Any] = {}
+        self._read: dict[fx.Node, Any] = {}
+
+    def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        """A step is about to run."""
+        self._read = {
+            node: _copied(value) for node, value in self._in(tensors).items() if _plain(value)
+        }
+        self._known.update(self._read)
+        for name, value in tensors.items():
+            node = self._nodes.get(name)
+            if node is not None and isinstance(value, int):
+                self._known[node] = value
+
+    def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        """It has run."""
+        made = set(self.memory.complete(step.index))
+        written = self._in({name: value for name, value in tensors.items() if name in made})
+        results = {node: _copied(value) for node, value in written.items() if _plain(value)}
+        verdict = Verdict(step)
+        compared = _not_views_of_each_other(results)
+        if not compared:
+            verdict.reason = "what it writes is no value of the lowered graph"
+        elif self._compare(verdict, compared):
+            verdict.within = True
+        self._known.update(results)
+        self._read = {}
+        self.verdicts.append(verdict)
+        self.report(verdict)
+
+    def _in(self, tensors: Mapping[str, Any]) -> dict[fx.Node, Any]:
+        found = self.memory.nodes(tensors)
+        return {self._nodes[name]: value for name, value in found.items() if name in self._nodes}
+
+    def _compare(self, verdict: Verdict, results: dict[fx.Node, Any]) -> bool:
+        """Whether all of what a step wrote is within its bound; if not, the verdict says why."""
+        reasons: list[str] = []
+        # What draws random numbers is taken as it is, for what is computed from it.
+        available = dict(self._known)
+        for node in results:
+            available.pop(node, None)
+        targets: list[fx.Node] = []
+        for node in sorted(results, key=self._evaluator.place.__getitem__):
+            try:
+                self._evaluator.needed([node], available)
+                targets.append(node)
+            except NotComparable as reason:
+                reasons.append(str(reason))
+                available[node] = results[node]
+        if targets:
+            try:
+                self._judge(verdict, targets, available, results)
+            except NotComparable as reason:
+                reasons.append(str(reason))
+                verdict.outputs.clear()
+                verdict.within = None
+            except (RuntimeError, MemoryError) as error:
+                reasons.append(f"{type(error).__name__}: {str(error)[:200]}")
+                verdict.within = None
+        verdict.reason = verdict.reason or "; ".join(dict.fromkeys(reasons))
+        return bool(verdict.outputs) and verdict.within is None and not verdict.reason
+
+    def _judge(
+        self,
+        verdict: Verdict,
+        targets: list[fx.Node],
+        available: dict[fx.Node, Any],
+        results: dict[fx.Node, Any],
+    ) -> None:
+        order, read = self._evaluator.needed(targets, available)
+        inputs = {node: available[node] for node in read}
+        unread = {node for node in read if node not in self._read}
+        found = values_of(self._evaluator, order, inputs, targets, unread)
+        undecided: list[str] = []
+        for node in targets:
+            value = found.compared(node, results[node])
+            output, within, reason = judge(node.name, value)
+            verdict.outputs.append(output)
+            if within is False:
+                verdict.within = False
+            if reason:
+                undecided.append(reason)
+        if undecided and verdict.within is None:
+            verdict.reason = "; ".join(dict.fromkeys(undecided))
+        if verdict.within is False or verdict.step.index in self.wanted:
+            verdict.cut = Cut(order, inputs, {node: results[node] for node in targets})
+
+
+@dataclass
+class Values:
+    """Nodes in all arithmetics."""
+
+    order: list[fx.Node]
+    exact: dict[fx.Node, Any]
+    eager: dict[fx.Node, Any]
+    noisy: list[dict[fx.Node, Any]]
+    jumping: list[dict[fx.Node, Any]]
+    narrowest: torch.dtype
+
+    def compared(self, node: fx.Node, observed: Any) -> Compared:
+        return Compared(
+            observed,
+            self.exact[node],
+            self.eager[node],
+            [one[node] for one in self.noisy],
+            [one[node] for one in self.jumping],
+            self.narrowest,
+        )
+
+
+def values_of(
+    evaluator: Evaluator,
+    order: list[fx.Node],
+    inputs: Mapping[fx.Node, Any],
+    targets: Collection[fx.Node],
+    unread: Collection[fx.Node] = (),
+) -> Values:
+    """What the targets are in float64, by eager, and with noise. Raises `NotComparable`."""
+
+    def some(arithmetic: Any) -> dict[fx.Node, Any]:
+        found = evaluator.values(order, inputs, arithmetic, unread)
+        return {node: found[node] for node in targets}
+
+    with torch.no_grad():
+        plain = Double()
+        exact = some(plain)
+        return Values(
+            order=order,
+            exact=exact,
+            eager=some(Own()),
+            noisy=[some(Noisy(seed, held=plain.jumping)) for seed in range(_SMOOTH)],
+            jumping=[some(Noisy(100 + seed, JUMPING)) for seed in range(_JUMPS)]
+            if plain.jumping
+            else [],
+            narrowest=_narrowest([*order, *inputs]),
+        )
+
+
+def _narrowest(nodes: list[fx.Node]) -> torch.dtype:
+    dtypes = [
+        value.dtype
+        for node in nodes
+        if isinstance(value := node.meta.get("val"), torch.Tensor) and value.dtype.is_floating_point
+    ]
+    return max(dtypes, key=unit_of, default=torch.float64)
+
+
+def _not_views_of_each_other(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
+    """Without nodes that only show another of them."""
+    return {
+        node: value
+        for node, value in results.items()
+        if node.op != "placeholder"
+        and not (
+            operations.is_view(node.target)
+            and any(source in results for source in node.all_input_nodes)
+        )
+    }
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone()

@@ -1,0 +1,194 @@
+"""The ways to run a model, each recorded in a process of its own: what it costs, when it pays."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import structs
+
+from compiler.trace.records import (
+    AnyRecord,
+    End,
+    Engine,
+    Failure,
+    Kernel,
+    ModeRow,
+    Settings,
+    Speed,
+    Timed,
+    Warned,
+)
+from viewers.recording import Recording
+
+OnRecord = Callable[[AnyRecord], None]
+
+
+class Record(Protocol):
+    """`workbench.worker.client.record`."""
+
+    def __call__(
+        self,
+        settings: Settings,
+        *,
+        trace: Path | None,
+        on_record: OnRecord,
+        stop: threading.Event | None = None,
+    ) -> End: ...
+
+
+@dataclass(frozen=True)
+class Way:
+    """An engine and a mode of torch.compile."""
+
+    engine: Engine
+    mode: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.engine} {self.mode}".strip()
+
+
+WAYS = (
+    Way("inductor"),
+    Way("inductor", "reduce-overhead"),
+    Way("inductor", "max-autotune"),
+    Way("tcw"),
+)
+"""In the order of the table; the first is recorded first, and the others are seen against it."""
+
+
+def modes(
+    settings: Settings,
+    *,
+    see: OnRecord = lambda _: None,
+    stop: threading.Event | None = None,
+    ways: Iterable[Way] = WAYS,
+    record: Record | None = None,
+) -> Iterator[ModeRow]:
+    """A row for eager and for each way, as soon as it is measured: eager from the rounds of the
+    first way that has figures.
+
+    Each way is recorded from empty caches with the other settings as given. `see` gets all records
+    of all workers, for their progress. It ends where `stop` is set or the user interrupts.
+    """
+    make: Record = record or _record()
+    base: Recording | None = None
+    with_eager = False
+    for way in ways:
+        device = _device(base)
+        if way.mode == "reduce-overhead" and device == "cpu":
+            reason = "CUDA graphs are all that it adds, and the model runs on the CPU"
+            yield ModeRow(name=way.name, engine=way.engine, mode=way.mode, reason=reason)
+            continue
+        recording = Recording()
+
+        def take(one: AnyRecord, recording: Recording = recording) -> None:
+            recording.feed([one])
+            see(one)
+
+        end = make(_settings(settings, way), trace=None, on_record=take, stop=stop)
+        if end.status == "interrupted":
+            return
+        row = row_of(way, recording, end, base)
+        if row.eager is not None and not with_eager:
+            with_eager = True
+            yield _eager(recording, row.eager)
+        yield row
+        base = base or recording
+
+
+def _record() -> Record:
+    from workbench.worker.client import record
+
+    return record
+
+
+def _settings(settings: Settings, way: Way) -> Settings:
+    return structs.replace(
+        settings,
+        engine=way.engine,
+        mode=way.mode,
+        until="run",
+        record="default",
+        cached=False,
+        profile=False,
+        verify=False,
+        memory=True,
+    )
+
+
+def row_of(way: Way, recording: Recording, end: End, base: Recording | None = None) -> ModeRow:
+    """What one recording says; `base` is that of the default mode."""
+    speed = recording.last(Speed)
+    again = next(
+        (one.message for one in recording.all(Warned) if "again while it was timed" in one.message),
+        "",
+    )
+    own = next((one for one in recording.all(Warned) if "its own options" in one.message), None)
+    if speed is None or again or (way.mode and own is not None):
+        said = again or (own.message if own is not None and speed is not None else "")
+        reason = said or why_not(recording, end)
+        return ModeRow(name=way.name, engine=way.engine, mode=way.mode, reason=reason)
+    tuned = way.mode.startswith("max-autotune")
+    same = tuned and base is not None and _code(recording) == _code(base)
+    return ModeRow(
+        name=way.name,
+        engine=way.engine,
+        mode=way.mode,
+        eager=_timed(speed.eager_ms, speed.eager_mad_ms, speed.pairs),
+        time=_timed(speed.compiled_ms, speed.compiled_mad_ms, speed.pairs),
+        speedup=speed.speedup,
+        noise=speed.noise,
+        compile_seconds=speed.compile_seconds,
+        compile_cpu_seconds=speed.compile_cpu_seconds,
+        peak_bytes=speed.compiled_peak_bytes,
+        pays_after=pays_after(speed),
+        note="no template was chosen: its code is that of the default mode" if same else "",
+    )
+
+
+def pays_after(speed: Speed) -> int | None:
+    """Calls after which the compile time is won back; None where no call wins any of it."""
+    won = (speed.eager_ms - speed.compiled_ms) / 1e3
+    if speed.in_noise or speed.speedup <= 1 or won <= 0:
+        return None
+    return max(1, math.ceil(speed.compile_seconds / won))
+
+
+def why_not(recording: Recording, end: End) -> str:
+    """Why a recording has no speed, in one line."""
+    failure: Failure | None = recording.failure
+    if failure is not None:
+        return f"{failure.doing}: {failure.type}: {failure.message}".splitlines()[0][:300]
+    for warned in recording.all(Warned):
+        if warned.message.startswith("speed not measured"):
+            return warned.message
+    if end.status != "ok":
+        return " ".join(filter(None, (end.status, end.reason)))
+    return "it was not timed: a script runs as it is"
+
+
+def _eager(recording: Recording, time: Timed) -> ModeRow:
+    speed = recording.last(Speed)
+    peak = speed.eager_peak_bytes if speed is not None else None
+    return ModeRow(name="eager", eager=time, time=time, peak_bytes=peak)
+
+
+def _timed(median_ms: float, mad_ms: float, runs: int) -> Timed:
+    spread = max(3 * mad_ms, 0.01 * median_ms)
+    return Timed(median=median_ms / 1e3, spread=spread / 1e3, runs=runs)
+
+
+def _device(recording: Recording | None) -> str:
+    speed = recording.last(Speed) if recording is not None else None
+    return speed.device if speed is not None else ""
+
+
+def _code(recording: Recording) -> list[tuple[str, str]]:
+    """Each kernel's graph and text, in order."""
+    return [(kernel.graph, kernel.text) for kernel in recording.all(Kernel)]
