@@ -28,6 +28,7 @@ from viewers.panes.why import trial_words
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile
+from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
 NAME, FIGURE = 14, 11
@@ -55,11 +56,11 @@ def content(view: View, width: int) -> Content:
     if not rows:
         rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
     rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
-    right: Line = ((f"{unit}, median of {plural(head.rounds, 'round')}", "dim"),)
+    right: Line = ((f"{unit.name}, median of {plural(head.rounds, 'round')}", "dim"),)
     return Content("account", plain(head.what), right, rows)
 
 
-def _account(sides: Mapping[Side, Account], phase: str, unit: str, width: int) -> list[Row]:
+def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) -> list[Row]:
     both = [sides.get(side) for side in SIDES]
     names = dict.fromkeys(line.name for one in both if one for line in one.lines)
     names = dict.fromkeys(sorted(names, key=lambda n: ORDER.index(n) if n in ORDER else 99))
@@ -100,7 +101,7 @@ def _line(
     name: str,
     values: list[float | None],
     what: str,
-    unit: str,
+    unit: Unit,
     most: float,
     bars: int,
     width: int,
@@ -142,10 +143,9 @@ def _ceilings(found: Ceilings | None, width: int) -> list[Row]:
     head = f"{found.device}{threads}: ceilings{kept}"
     rows = [Row(body=((f" {line}", "dim"),)) for line in wrap(head, width - 2)]
     sizes = [
-        f"{profiled.rate_text(one.per_second)} of {bytes_text(one.bytes)}"
-        for one in found.bandwidth
+        f"{rate_text(one.per_second, 'B/s')} of {bytes_text(one.bytes)}" for one in found.bandwidth
     ]
-    rates = [f"{plain(name)} {profiled.flops_text(rate)}" for name, rate in found.rates.items()]
+    rates = [f"{plain(name)} {rate_text(rate, 'FLOP/s')}" for name, rate in found.rates.items()]
     for words in ("  ·  ".join(sizes), "  ·  ".join(rates)):
         rows += [Row(body=((f" {line}", "faint"),)) for line in wrap(words, width - 2)]
     return rows
@@ -189,7 +189,9 @@ def _modes(profile: Profile, width: int) -> list[Row]:
             break
         fitting[head] = cells
     shown = [(head, fitting[head]) for head in _STANDS if head in fitting]
-    heads = [(pad_left(f"{unit} {h}" if h == "a call" else h, cells), "dim") for h, cells in shown]
+    heads = [
+        (pad_left(f"{unit.name} {h}" if h == "a call" else h, cells), "dim") for h, cells in shown
+    ]
     rows = [Row(body=((" " + pad("", name), "dim"), *heads))]  # type: ignore[arg-type]
     best = max((m.speedup for m in profile.modes if m.time and m.name != "eager"), default=0.0)
     for one in profile.modes:
@@ -199,7 +201,7 @@ def _modes(profile: Profile, width: int) -> list[Row]:
 
 
 def _mode(
-    one: ModeRow, name: int, shown: Sequence[tuple[str, int]], unit: str, loud: bool, width: int
+    one: ModeRow, name: int, shown: Sequence[tuple[str, int]], unit: Unit, loud: bool, width: int
 ) -> Row:
     start: Span = (" " + pad(cut(plain(one.name), name - 1), name), "strong" if loud else "text")
     if one.time is None:

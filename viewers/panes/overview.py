@@ -7,7 +7,7 @@ import re
 from rich.cells import cell_len
 
 from compiler.trace.records import Progress, Waiting
-from viewers.panes import engines, profiled
+from viewers.panes import engines
 from viewers.panes import why as profile_why
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
@@ -59,7 +59,7 @@ def _profile(view: View, width: int) -> list[Row]:
     profile = view.facts.profile
     if profile is None:
         return []
-    key, unit = "profile", profiled.unit_of(profile.head)
+    key = "profile"
     if not profile.causes:
         words = f"profile: {profile.verdict.headline[:1].lower()}{profile.verdict.headline[1:]}"
         return [
@@ -67,7 +67,7 @@ def _profile(view: View, width: int) -> list[Row]:
         ]
     first = profile.causes[0]
     glyph, role = profile_why.glyph_of(first)
-    cost = profile_why.cost_of(first, unit)
+    cost = profile_why.cost_of(first)
     place = ""
     if first.place is not None:
         place = f"   {view.facts.names.place(first.place.file, first.place.line)}"

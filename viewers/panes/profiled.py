@@ -15,6 +15,7 @@ from viewers.panes.rows import Role
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
+from viewers.text.profile.numbers import Unit, unit_for
 
 PHASES = ("forward", "backward", "step")
 ORDERS: dict[str, Sort] = {"": "difference", "line": "line", "time": "time"}
@@ -170,43 +171,26 @@ def not_measured(view: View) -> tuple[str, str]:
 # Figures
 
 
-def unit_of(head: CallProfile) -> str:
+def unit_of(head: CallProfile) -> Unit:
     """The one unit of a table."""
-    return "ms" if max(head.eager.median, head.compiled.median) >= 1 else "µs"
+    return unit_for(max(head.eager.median, head.compiled.median))
 
 
-def figure(seconds: float | None, unit: str, sign: bool = False) -> str:
+def figure(seconds: float | None, unit: Unit, sign: bool = False) -> str:
     """`1,453.3`, `+78.4`; `–` for what does not exist."""
-    if seconds is None:
-        return "–"
-    value = seconds * (1e6 if unit == "µs" else 1e3)
-    digits = 1 if unit == "µs" else 2
-    value = round(value, digits) or 0.0
-    return f"{value:+,.{digits}f}" if sign and value else f"{value:,.{digits}f}"
+    if seconds is None or not sign:
+        return unit.text(seconds)
+    words = unit.signed(seconds)
+    return words if words.strip("+-0.") else words[1:]
 
 
-def short_figure(microseconds: float) -> str:
+def short_figure(seconds: float, unit: Unit) -> str:
     """In a column of seven: `1,076`, `45.2`, `0.31`."""
-    if microseconds >= 99.95:
-        return f"{microseconds:,.0f}"
-    return f"{microseconds:.1f}" if microseconds >= 0.95 else f"{microseconds:.2f}"
-
-
-def rate_text(per_second: float | None) -> str:
-    """`14.2 GB/s`: decimal, as memories are sold."""
-    if per_second is None:
-        return "–"
-    value = per_second / 1e9
-    return f"{value:,.0f} GB/s" if value >= 99.5 else f"{value:.1f} GB/s"
-
-
-def flops_text(per_second: float | None) -> str:
-    """`1.9 TF/s`, `310 GF/s`; "" where nothing is computed."""
-    if per_second is None:
-        return ""
-    if per_second >= 1e12:
-        return f"{per_second / 1e12:,.1f} TF/s"
-    return f"{per_second / 1e9:,.1f} GF/s"
+    value = abs(seconds) * unit.per_second
+    sign = "-" if seconds < 0 else ""
+    if value >= 99.95:
+        return f"{sign}{value:,.0f}"
+    return f"{sign}{value:.1f}" if value >= 0.95 or unit.digits == 1 else f"{sign}{value:.2f}"
 
 
 def role_of(difference: float, in_noise: bool) -> Role:

@@ -17,6 +17,7 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Work, work_of
+from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, percent, plural
 
 TIME, LAUNCHES, BYTES, RATE, SHARE = 9, 6, 9, 12, 6
@@ -98,8 +99,8 @@ def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
     return list(found.values())
 
 
-def _head(columns: _Columns, what: str, unit: str) -> Row:
-    spans = [" " + pad(what, columns.name), pad_left(unit, TIME)]
+def _head(columns: _Columns, what: str, unit: Unit) -> Row:
+    spans = [" " + pad(what, columns.name), pad_left(unit.name, TIME)]
     if columns.launches:
         spans.append(pad_left("runs", LAUNCHES))
     if columns.bytes:
@@ -110,7 +111,7 @@ def _head(columns: _Columns, what: str, unit: str) -> Row:
     return Row(body=tuple((one, "dim") for one in spans))
 
 
-def _figures(work: Work, columns: _Columns, unit: str, role: Role) -> list[Span]:
+def _figures(work: Work, columns: _Columns, unit: Unit, role: Role) -> list[Span]:
     spans: list[Span] = [(pad_left(figure(work.seconds, unit), TIME), role)]
     if columns.launches:
         spans.append((pad_left(str(work.launches), LAUNCHES), "dim"))
@@ -118,8 +119,8 @@ def _figures(work: Work, columns: _Columns, unit: str, role: Role) -> list[Span]
         size = "–" if work.bytes is None else bytes_text(work.bytes)
         spans.append((pad_left(size, BYTES), "dim"))
     if columns.rate:
-        reached = profiled.flops_text(work.rate) if work.limit == "rate" else ""
-        words = reached or profiled.rate_text(work.bandwidth)
+        reached = rate_text(work.rate, "FLOP/s") if work.limit == "rate" else ""
+        words = reached or rate_text(work.bandwidth, "B/s")
         spans.append((pad_left(words, RATE), "dim"))
     share = "–" if work.share is None else percent(work.share)
     spans.append((pad_left(share, SHARE), role if work.share is not None else "faint"))
@@ -127,7 +128,7 @@ def _figures(work: Work, columns: _Columns, unit: str, role: Role) -> list[Span]
 
 
 def _operation(
-    view: View, profile: Profile, group: list[EagerOperation], columns: _Columns, unit: str
+    view: View, profile: Profile, group: list[EagerOperation], columns: _Columns, unit: Unit
 ) -> Row:
     first = group[0]
     place = first.location
@@ -151,7 +152,7 @@ def _operation(
 
 
 def _step(
-    view: View, profile: Profile, group: list[CompiledStep], columns: _Columns, unit: str
+    view: View, profile: Profile, group: list[CompiledStep], columns: _Columns, unit: Unit
 ) -> Row:
     first = group[0]
     kernel = profile.index.kernel_of(first)
@@ -188,7 +189,7 @@ def _precision(found: KernelPrecision | None, width: int) -> list[Row]:
     return [Row(body=(("      ", "text"), mark, text(cut(said, width - 9), role)))]
 
 
-def _sum(work: Work, columns: _Columns, unit: str) -> list[Row]:
+def _sum(work: Work, columns: _Columns, unit: Unit) -> list[Row]:
     rows = [
         Row(body=(("─" * (columns.name + TIME + SHARE), "faint"),)),
         Row(
@@ -199,5 +200,7 @@ def _sum(work: Work, columns: _Columns, unit: str) -> list[Row]:
         ),
     ]
     if work.host is not None:
-        rows.append(Row(body=((f" {figure(work.host, unit)} {unit} of the host beside", "dim"),)))
+        rows.append(
+            Row(body=((f" {figure(work.host, unit)} {unit.name} of the host beside", "dim"),))
+        )
     return [*rows, BLANK]

@@ -12,6 +12,7 @@ from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, tex
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
+from viewers.text.profile.numbers import Unit, change_text
 from viewers.words import plural, seconds_text
 
 INDENT = 3
@@ -58,20 +59,19 @@ def glyph_of(cause: Cause) -> Span:
     return ("✗", "bad") if cause.lost else ("✓", "good")
 
 
-def cost_of(cause: Cause, unit: str) -> str:
-    """`+604.2 µs`, `≈+12.0 µs`, `1.9 s each`."""
+def cost_of(cause: Cause) -> str:
+    """`+604 µs`, `≈12.0 µs`, `1.9 s each`."""
     if cause.kind == "precision":
         return "wrong"
     if cause.once:
         return f"{seconds_text(cause.seconds)} each"
-    mark = "≈" if cause.estimated else ""
-    return f"{mark}{figure(cause.seconds, unit, sign=True)} {unit}"
+    return change_text(cause.seconds, cause.estimated)
 
 
 def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
     key = f"reason:{number}"
     glyph, role = glyph_of(cause)
-    cost = cost_of(cause, profiled.unit_of(profile.head))
+    cost = cost_of(cause)
     fix = next((one.code for one in cause.fixes if one.code), "")
     lines = wrap(cause.title, width - INDENT - cell_len(cost) - 3)
     rows = [
@@ -141,12 +141,12 @@ def _tried(profile: Profile, cause: Cause, width: int) -> list[Row]:
     return rows
 
 
-def trial_words(trial: Trial, unit: str) -> tuple[str, Role]:
+def trial_words(trial: Trial, unit: Unit) -> tuple[str, Role]:
     """`-334.0 µs ±30.0, kept`."""
     if trial.before is None or trial.after is None:
         return f"not tried: {plain(trial.reason)}" if trial.reason else "not tried", "dim"
     change = figure(trial.difference, unit, sign=True)
-    words = f"{change} {unit} ±{figure(trial.noise, unit)}"
+    words = f"{change} {unit.name} ±{figure(trial.noise, unit)}"
     if trial.equal is False:
         words += ", other results"
     if trial.kept:
