@@ -18,6 +18,8 @@ from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, w
 from viewers.text.profile.numbers import Unit, unit_for
 
 PHASES = ("forward", "backward", "step")
+KINDS = {"kernel": "generated", "aten": "library call", "eager": "between graphs"}
+"""Kind of a step -> the words by which its region can be filtered."""
 ORDERS: dict[str, Sort] = {"": "difference", "line": "line", "time": "time"}
 """`View.order` -> how the regions stand."""
 
@@ -63,6 +65,14 @@ class Table:
             kernels = tuple(ref for ref in row.refs if refs.kind(ref) == "k")
             found[row.key] = kernels or row.refs
         return found
+
+    @cached_property
+    def lines(self) -> dict[str, frozenset[Ref]]:
+        """Key of a row -> its source lines."""
+        return {
+            row.key: frozenset(refs.source(one.file, one.line) for one in row.locations)
+            for row in self.rows
+        }
 
     @cached_property
     def differences(self) -> tuple[float, float]:
@@ -137,7 +147,7 @@ def _said(facts: Facts, profile: Profile, row: RegionRow) -> str:
     said = facts.region_words.get(row.key)
     if said is None:
         places = (facts.names.place(one.file, one.line) for one in row.locations)
-        steps = (f"{one.name} {one.kind} {one.kernel} {one.part}" for one in row.steps)
+        steps = (f"{one.name} {KINDS[one.kind]} {one.kernel} {one.part}" for one in row.steps)
         operations = (f"{one.operation} {one.part}" for one in row.operations)
         modules = (module for region in row.regions for module in region.modules)
         parts = (row.label, row.phase, row.standing, profile.engine)

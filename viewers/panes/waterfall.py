@@ -97,7 +97,8 @@ def _entries(view: View, table: Table) -> list[_Entry]:
     lit, own = view.lit, view.ref
 
     def ref_of(row: RegionRow) -> str:
-        return next((ref for ref in table.refs[row.key] if ref in lit or ref == own), "")
+        found = next((ref for ref in table.refs[row.key] if ref in lit or ref == own), "")
+        return found or (own if own in table.lines[row.key] else "")
 
     for group in table.groups:
         fall = group.waterfall
@@ -335,7 +336,7 @@ class _Chart:
         said = _verdict(self.table)
         right: Line = ()
         if width_of(body) + cell_len(said) + 3 <= self.width:
-            right = ((said, "dim" if role == "dim" else role), (" ", "text"))
+            right = ((" ", "text"), (said, role), (" ", "text"))
         return Row(body=body, right=right, key="sum", opens="view:account")
 
 

@@ -16,6 +16,8 @@ from viewers.text.profile.numbers import Unit, change_text
 from viewers.words import plural, seconds_text
 
 INDENT = 3
+MOST = 30
+"""Causes elsewhere that are listed."""
 NOTES = 6
 """Lines of further facts of a cause."""
 
@@ -37,8 +39,11 @@ def content(view: View, width: int) -> Content:
     if others and row is not None:
         words = "the other causes" if mine else "what was found elsewhere"
         rows.append(Row(body=((f" {words}", "faint"),)))
-    for number, cause in others:
+    for number, cause in others[:MOST]:
         rows += _cause(view, profile, number, cause, width)
+    if len(others) > MOST:
+        words = f"{plural(len(others) - MOST, 'smaller one')}: select a region for its own"
+        rows.append(Row(body=((f" {words}", "faint"),)))
     if not numbered and row is None:
         differ = any(one.standing != "noise" for one in profile.rows)
         why = "for what differs" if differ else "nothing differs by more than noise"
