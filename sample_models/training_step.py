@@ -1,7 +1,7 @@
 """A training step: what the forward keeps for the backward, and what is computed again.
 
-Run with `--train`: `--show autograd` lists every value that crosses, its bytes and why it was saved
-or recomputed; dropout's mask is made again from its seed. `tcw profile` times the optimizer's step.
+Run with `--train`. Look for: `--show autograd` lists every value that crosses, its bytes and why it
+was saved or recomputed (dropout's mask is); `tcw profile` times the optimizer's step apart.
 """
 
 import torch
