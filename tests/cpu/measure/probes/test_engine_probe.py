@@ -12,7 +12,9 @@ import torch
 from torch import fx, nn
 
 import compiler.engine.compile as stages
+import compiler.measure.probes.engine_probe as engine_probe_module
 from compiler.control.decisions import Gate
+from compiler.control.hooks import Missing
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.lowering.registry import Unsupported
@@ -328,6 +330,12 @@ def test_without_a_compiler_only_calls_into_aten_are_timed(
     assert seen == aten
 
 
+def test_where_torch_lacks_what_the_launcher_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Probed(Mixed(), inference(torch.randn(4, 16)))
+    monkeypatch.setattr(engine_probe_module, "launcher", lambda *_: Missing("for a test"))
+    found.check()
+
+
 def test_what_an_observer_raises_is_raised_when_the_graph_has_run() -> None:
     found = Probed(Mixed(), inference(torch.randn(4, 16)))
     plain = found.run()[0]
@@ -362,6 +370,7 @@ def test_memory_is_taken_and_given_back_as_always() -> None:
 
     plain = asked(found.run)
     found.timed()
-    assert asked(lambda: found.timed()) == plain
+    assert asked(found.timed) == plain
+    assert asked(found.compared) == plain
     assert asked(found.run) == plain
     assert plain[0] + plain[1] > 0
