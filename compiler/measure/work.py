@@ -10,7 +10,8 @@ well as of a call. Bytes are those of its tensors, each once, whatever a kernel 
 
 FLOPs of products, convolutions and attention are those of `torch.utils.flop_counter`; else one for
 each element of the result of a pointwise operation or a random one, and of the input of a
-reduction, a normalisation or a softmax; none where data only moves. What no rule knows is None.
+reduction, a normalisation or a softmax; none where data only moves, or nothing is a float. What no
+rule knows is None.
 """
 
 from __future__ import annotations
@@ -324,8 +325,13 @@ def _flops(
         result = next((one for one in outputs if one is not None), None)
         if result is None:
             result = next(_tensors([value for argument, value in arguments if _written(argument)]))
-        return _elements(result)
+        floats = any(_floating(one) for one in (result, *_tensors(inputs)))
+        return _elements(result) if floats else 0
     return None
+
+
+def _floating(meta: TensorMeta) -> bool:
+    return meta.dtype.startswith(("float", "bfloat", "complex"))
 
 
 def _tagged(function: Any, name: str) -> bool:

@@ -38,6 +38,8 @@ class Ceilings(Record):
     """Unix time."""
     kept: bool = False
     """It was measured by an earlier recording on this machine."""
+    note: str = ""
+    """What the figures hold under: `float32 products in precision 'high'`."""
 
 
 class EagerOperation(Record):
