@@ -28,7 +28,7 @@ class GraphMemory:
             self.steps = (_NOTHING,) * steps
         self._last = {name: i for i, step in enumerate(self.steps) for name in step.writes}
         self.numbers: dict[str, int] = {}
-        """Of the symbols that are known in this call."""
+        """Of the symbols and arguments that are known in this call."""
 
     def complete(self, step: int) -> tuple[str, ...]:
         """Buffers that a step writes and no later one writes to."""

@@ -111,7 +111,8 @@ class Probed:
         order: list[tuple[str, int]] = []
 
         def compare(tensors: dict[str, torch.Tensor]) -> None:
-            for name, tensor in probe.memory.nodes(tensors).items():
+            given = {n: one for n, one in tensors.items() if isinstance(one, torch.Tensor)}
+            for name, tensor in probe.memory.nodes(given).items():
                 torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-4)
                 seen.add(name)
 
@@ -227,8 +228,14 @@ def test_sizes_that_are_not_known() -> None:
     def see(step: Any, tensors: Any) -> None:
         shapes.update((n, tuple(one.shape)) for n, one in probe.memory.nodes(tensors).items())
 
-    with probe.observing(see):
+    passed: dict[str, int] = {}
+
+    def before(step: Any, tensors: Any) -> None:
+        passed.update((name, one) for name, one in tensors.items() if isinstance(one, int))
+
+    with probe.observing(see, before):
         found.run()
+    assert list(passed.values()) == [11]
     assert [shapes[name] for name in ("mul", "relu", "addmm_1")] == [(11, 16), (11, 32), (11, 16)]
 
 
