@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from torch import fx, nn
 
 import compiler.engine.compile as stages
@@ -26,6 +29,7 @@ from compiler.runtime.launcher import launcher
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from compiler.trace.records import Kernel
+from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 from tests.cpu.recorded import record
 
 pytestmark = pytest.mark.skipif(
@@ -381,3 +385,27 @@ def test_memory_is_taken_and_given_back_as_always() -> None:
     assert asked(found.compared) == plain
     assert asked(found.run) == plain
     assert plain[0] + plain[1] > 0
+
+
+@settings(
+    max_examples=int(os.environ.get("TCW_RANDOM_GRAPHS", "5")),
+    deadline=None,
+    derandomize="TCW_RANDOM_GRAPHS" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+@given(program=PROGRAMS, shape=SHAPES, seed=st.integers(0, 9))
+def test_any_graph(program: list[Step], shape: list[int], seed: int) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    inputs = (
+        x,
+        x.sum(-1, keepdim=True),
+        x.flip(0).mT if x.dim() > 1 and shape[-1] == shape[-2] else x,
+    )
+
+    def call(model: Callable[..., Any]) -> Any:
+        with torch.no_grad():
+            return model(program, *inputs)
+
+    Probed(run, call, fullgraph=True, dynamic=False).check()
