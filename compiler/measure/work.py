@@ -69,7 +69,7 @@ _ADDING = _names("index_add scatter_add scatter_reduce")
 _MOVING = _GATHERING | _names(
     "copy clone _to_copy cat stack fill zero zeros zeros_like ones ones_like full full_like"
     " new_zeros new_ones new_full arange scalar_tensor eye tril triu slice_scatter select_scatter"
-    " as_strided_scatter constant_pad_nd flip roll repeat slice_backward select_backward"
+    " iota as_strided_scatter constant_pad_nd flip roll repeat slice_backward select_backward"
     " masked_select _local_scalar_dense item nonzero diagonal_scatter unfold_backward"
     " convert_element_type _foreach_copy _foreach_zero"
     " contiguous as_strided_copy view_copy permute_copy transpose_copy expand_copy"
