@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from compiler.trace.records import CompiledStep, GraphBreak
+from compiler.trace.roofline import bandwidth_at
 from viewers.summary.breaks import BreakSite, break_sites
 from viewers.summary.profile.causes.cause import Cause, Suggestion
 from viewers.summary.profile.causes.words import step_word
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
-from viewers.summary.profile.work import bandwidth_at
 from viewers.words import bytes_text, listed, plural, seconds_text
 
 _PER_GRAPH = ("guards", "wrapper", "dispatch")
@@ -45,7 +45,7 @@ def _cause(
 ) -> Cause:
     crossings = site.crossings
     traffic = crossings.bytes or 0
-    rate = bandwidth_at(index.ceilings, traffic) if index.ceilings and traffic else None
+    rate = bandwidth_at(index.ceilings.bandwidth, traffic) if index.ceilings and traffic else None
     moved = traffic / rate if rate else 0.0
     host = _host(index) * extra / graphs
     notes = []
