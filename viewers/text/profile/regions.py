@@ -104,7 +104,8 @@ def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -
     ]
     if wide:
         launches = f"{row.eager_work.launches:,}→{row.compiled_work.launches:,}"
-        shares = "→".join(_share(work.share) for work in (row.eager_work, row.compiled_work))
+        both = (row.eager_work.share, row.compiled_work.share)
+        shares = "→".join(map(_share, both)) if any(one is not None for one in both) else ""
         texts += [launches, shares]
     return texts
 
