@@ -30,6 +30,9 @@ def regions_table(
     cells = [_row(row, names, unit, wide, len(files) > 1) for row in shown]
     left_out = fall.rows[len(shown) :]
     tails = _tails(fall, left_out, unit, wide)
+    if len(fall.quiet) == 1:
+        alone = _row(fall.quiet[0], names, unit, wide, len(files) > 1)
+        tails.insert(-1, [alone[0], f"▸ {alone[1]}", *alone[2:]])
     whole = _sums("sum", fall.total, unit, wide)
     head = ["line", "region", "eager", "compiled", "Δ", "±"]
     head += ["launches", "roofline"] if wide else []
@@ -80,11 +83,7 @@ def _tails(
             noise=sum(row.noise for row in left_out),
         )
         tails.append(_sums(f"… {len(left_out)} more", sums, unit, wide))
-    if len(fall.quiet) == 1:
-        tails.append(
-            _sums(plain(f"▸ {fall.quiet[0].label}, in noise"), fall.quiet_sums, unit, wide)
-        )
-    elif fall.quiet:
+    if len(fall.quiet) > 1:
         what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
         tails.append(_sums(f"▸ {len(fall.quiet)} {what}", fall.quiet_sums, unit, wide))
     tails.append(_sums("  host and rest", fall.rest, unit, wide))
