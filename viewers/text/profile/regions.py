@@ -19,6 +19,8 @@ WIDE = 112
 _LEAST_BAR = 6
 _SMALL = 0.005
 """Share of a call below which a row is not shown unless asked for."""
+_RUNS = 3
+"""Runs of lines that are listed."""
 _FEW, _MANY = 8, 24
 """Rows that are shown at least, and at most."""
 _ROLES: dict[str, Role] = {"lost": "lost", "won": "won", "noise": "dim"}
@@ -146,6 +148,9 @@ def lines_of(row: RegionRow, names: FileNames, file: bool) -> str:
         return ""
     first = row.locations[0].file
     numbers = numbers_text(one.line for one in row.locations if one.file == first)
+    runs = numbers.split(", ")
+    if len(runs) > _RUNS:
+        numbers = f"{runs[0]} … {runs[-1]}"
     more = " …" if any(one.file != first for one in row.locations) else ""
     short = plain(names.short(first)).rpartition("/")[2]
     return (f"{short}:{numbers}" if file else numbers) + more
