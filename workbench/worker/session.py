@@ -19,6 +19,7 @@ from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
+from workbench.worker.optimizer import step_accounts
 from workbench.worker.profiling import Compiled, collecting, profile
 from workbench.worker.profiling_records import Numbers
 from workbench.worker.runs import Model, RandomState, Twin, original_of
@@ -101,6 +102,7 @@ class Session:
         self.recorder = recorder
         self.sets = loaded.sets
         self.given = loaded.model
+        self.optimizer = loaded.optimizer
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
@@ -157,7 +159,12 @@ class Session:
         apart = Compiled(
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
         )
-        profile(recorder, apart, self.sets[settings.profiled_call - 1], self._numbers)
+        inputs = self.sets[settings.profiled_call - 1]
+        if self.optimizer is not None and settings.grad == "train":
+            original = original_of(self.given)
+            for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
+                recorder.emit(record)
+        profile(recorder, apart, inputs, self._numbers)
         return ended
 
     def _copy(self, original: Model) -> Model:
