@@ -548,7 +548,7 @@ def modes() -> list[AnyRecord]:
         ModeRow(
             name="inductor max-autotune", engine="inductor", mode="max-autotune", eager=eager,
             time=timed(2255.0), speedup=1.002, noise=0.03, compile_seconds=31.0,
-            peak_bytes=4 << 20,
+            peak_bytes=4 << 20, note="no template was chosen: its code is that of the default mode",
         ),
         ModeRow(
             name="inductor reduce-overhead", engine="inductor", mode="reduce-overhead",
@@ -569,6 +569,7 @@ def trials() -> list[AnyRecord]:
         Trial(
             id="engine tcw", words="our engine", options=("--engine", "tcw"), before=before,
             after=timed(1790.0), difference=-334e-6, noise=30e-6, kept=True, equal=True,
+            command="tcw profile block.py --engine tcw --train",
         ),
         Trial(
             id="mode max-autotune", words="mode max-autotune", options=("--mode", "max-autotune"),

@@ -30,6 +30,8 @@ from compiler.trace.records import (
     Warned,
     WhatIf,
 )
+from viewers.recording import Recording
+from viewers.summary.profile import profiles_of
 from workbench.cli.options import model_options
 
 OnRecord = Callable[[AnyRecord], None]
@@ -95,15 +97,15 @@ def trials(
     start: Start | None = None,
 ) -> Iterator[Trial]:
     """A trial of each suggestion, as soon as it is measured; last, where several helped, one of
-    those together (`TOGETHER`). What is `kept` there is what to ask for: see `best`.
+    those together (`TOGETHER`); where that is kept, its command asks for all of them.
 
     Kept is what is faster beyond the noise, or compiles less and is not slower, with outputs that
     `assert_close` accepts. `see` gets all records, for their progress. Ctrl-C ends it.
     """
-    base = structs.replace(settings, profile=False, verify=False, until="run")
-    engine = "inductor" if base.engine == "both" else base.engine
-    base = structs.replace(base, engine=engine)
-    bench = Bench(base, see, start or _start)
+    engine = "inductor" if settings.engine == "both" else settings.engine
+    given = structs.replace(settings, engine=engine)
+    base = structs.replace(given, profile=False, verify=False, until="run")
+    bench = Bench(base, given, see, start or _start)
     made: list[tuple[Suggestion, Trial]] = []
     try:
         for suggestion in suggestions:
@@ -119,13 +121,11 @@ def trials(
         bench.close()
 
 
-def best(trials: Sequence[Trial]) -> Trial | None:
-    """What to ask for: what helped together, else what helped most; None where nothing did."""
-    kept = [one for one in trials if one.kept]
-    for one in kept:
-        if one.id == TOGETHER:
-            return one
-    return min(kept, key=lambda one: one.difference, default=None)
+def tried(settings: Settings, recording: Recording, see: OnRecord) -> Iterator[Trial]:
+    """What the profile in a recording suggests, tried; of each engine that was profiled."""
+    for profile in profiles_of(recording):
+        of_engine = structs.replace(settings, engine=profile.engine or settings.engine)
+        yield from trials(of_engine, profile.suggestions, see=see)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,8 @@ def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> 
         equal=found.within,
     )
     reason = _against(found, fewer, ran.refused, least)
-    return structs.replace(measured, kept=not reason, reason=reason)
+    command = "" if reason else command_line(bench.given, suggestion.options)
+    return structs.replace(measured, kept=not reason, reason=reason, command=command)
 
 
 def _against(found: WhatIf, fewer: bool, refused: str, least: float | None) -> str:
@@ -222,8 +223,10 @@ def _against(found: WhatIf, fewer: bool, refused: str, least: float | None) -> s
 class Bench:
     """A driven worker with the base compiled; a new one where the last is gone."""
 
-    def __init__(self, base: Settings, see: OnRecord, start: Start) -> None:
+    def __init__(self, base: Settings, given: Settings, see: OnRecord, start: Start) -> None:
         self.base = base
+        self.given = given
+        """The settings of the profile."""
         self.compiles = 0
         """In the calls of the base."""
         self._see = see

@@ -277,3 +277,5 @@ class Trial(Record):
     """Whether outputs are the same within `assert_close`'s defaults."""
     reason: str = ""
     """Why it was not kept, or not measured."""
+    command: str = ""
+    """The command line that profiles with it, where it was kept."""

@@ -46,7 +46,7 @@ class RegionRow:
     eager_work: Work
     compiled_work: Work
     known: bool = True
-    """False where the compiled side was not measured step by step: then nothing was lost or won."""
+    """False where it cannot be told what this stands against: then nothing was lost or won."""
 
     @property
     def standing(self) -> Standing:
@@ -121,7 +121,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         operations=operations,
         eager_work=work_of(index, operations),
         compiled_work=work_of(index, steps),
-        known=index.compiled_is_known,
+        known=index.compiled_is_known and not (index.unplaced and not (steps and operations)),
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, CallProfile, CompiledStep, Region
+from compiler.trace.records import AnyRecord, CallProfile, CompiledStep, Kernel, Region
 from tests.no_torch import profiles
 from tests.no_torch.viewers.profile.conftest import profiled
 from viewers.recording import Recording
@@ -90,6 +90,15 @@ def test_a_compiled_side_that_was_not_measured_says_nothing() -> None:
     one = profiled(records)
     assert one.waterfall().rows == ()
     assert one.causes == ()
+
+
+def test_steps_of_unknown_kernels_may_be_what_any_region_became() -> None:
+    records = [one for one in profiles.masked_attention() if not isinstance(one, Kernel)]
+    one = profiled(records)
+    assert one.index.unplaced == 11
+    kinds = {cause.kind for cause in one.causes}
+    assert "capture" not in kinds
+    assert "removed" not in kinds
 
 
 def test_nothing_was_profiled() -> None:
