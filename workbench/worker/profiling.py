@@ -125,7 +125,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             on_device,
         )
         if not rounds.warm_up("compiled", "between").eager:
-            rounds.leave_out("compiled", "between")
+            rounds.leave_out("between")
         before = counters["stats"]["unique_graphs"]
         told = _teller(recorder, f"profiling call {call}", settings.rounds)
         rounds.run(settings.rounds, told=told)

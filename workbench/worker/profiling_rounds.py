@@ -114,9 +114,10 @@ class Rounds:
                     found = lap
         return found
 
-    def leave_out(self, side: Side, way: Way) -> None:
+    def leave_out(self, way: Way) -> None:
         """Make no more runs of this kind."""
-        self.laps[side].pop(way, None)
+        for laps in self.laps.values():
+            laps.pop(way, None)
 
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
