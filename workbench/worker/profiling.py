@@ -16,6 +16,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
+from compiler.measure import speed
 from compiler.measure.ceilings import ceilings
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.guard_cost import GuardCosts, guard_costs
@@ -28,7 +29,7 @@ from compiler.measure.probes.engine_probe import EngineProbe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.saved import saved_bytes
-from compiler.trace.records import Engine, Kernel, Progress, Record, Warned
+from compiler.trace.records import Engine, Kernel, Progress, Record, Speed, Warned
 from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
@@ -38,6 +39,7 @@ from workbench.worker.profiling_records import Numbers, records
 from workbench.worker.profiling_rounds import Contender, Rounds, Side
 from workbench.worker.profiling_sides import Measured
 from workbench.worker.runs import Model, Piece, PreparedRun, RandomState, Twin, original_of, prepare
+from workbench.worker.timing import device_of
 
 
 @dataclass
@@ -74,7 +76,9 @@ class Compiled:
     """Wall and CPU seconds of each recorded call, compilation included."""
 
 
-def profile(recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Numbers) -> None:
+def profile(
+    recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Numbers
+) -> Measured | None:
     """Take a call apart and record it; what cannot be measured is said, and ends nothing."""
     settings = recorder.settings
     call = settings.profiled_call
@@ -87,7 +91,7 @@ def profile(recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Number
         recorder.emit(Warned(message=f"call {call} was not profiled: {reason}", asked=True))
         if not isinstance(error, Exception):
             raise
-        return
+        return None
     if not numbers.ceilings:
         numbers.ceilings = True
         _emit_ceilings(recorder, measured.device)
@@ -101,13 +105,33 @@ def profile(recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Number
                 asked=True,
             )
         )
+    return measured
+
+
+def speed_of(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode) -> Speed:
+    """The whole call, eager against compiled, from the rounds of the profile."""
+    sides: dict[Side, Callable[[], PreparedRun]] = {
+        "eager": lambda: prepare(one.eager.model, inputs, mode),
+        "compiled": lambda: prepare(one.model, inputs, mode),
+    }
+    plain = {side: [lap.seconds for lap in measured.laps[side]["plain"]] for side in sides}
+    running = speed.cpu_of(sides["compiled"])
+    return speed.summarise(
+        [speed.Contender(measured.call, sides["eager"], sides["compiled"])],
+        [speed.Times(plain["eager"], plain["compiled"])],
+        [(wall, 0) for wall, _ in one.calls],
+        max(0.0, sum(cpu for _, cpu in one.calls) - running * len(one.calls)),
+        "forward + backward" if mode == "train" else "forward",
+        measured.device,
+        (measured.peaks.get("eager"), measured.peaks.get("compiled")),
+    )
 
 
 def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) -> Measured:
     settings = recorder.settings
     mode = settings.grad
-    device = device_of(one.model, inputs)
-    on_device = device.type == "cuda"
+    device = device_of(one.eager.model, [inputs])
+    on_device = device == "cuda"
     eager = EagerSide(one.eager.model, call, on_device)
     compiled = CompiledSide(_graph_probes(one), on_device, one.collected.of_engine)
 
@@ -132,7 +156,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         measured = Measured(
             call=call,
             engine=one.engine,
-            device=str(device),
+            device=device,
             probes=compiled.graphs,
             bases=compiled.bases,
             end=compiled.end,
@@ -211,14 +235,3 @@ def state_of(model: Model) -> list[Any]:
     if not isinstance(model, torch.nn.Module):
         return []
     return [*model.parameters(), *model.buffers()]
-
-
-def device_of(model: Model, inputs: InputSet) -> torch.device:
-    """Where the call runs: a GPU, where any of its tensors is on one."""
-    tensors: list[Any] = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    tensors += [value for value in inputs.positional if isinstance(value, torch.Tensor)]
-    tensors += [value for value in inputs.keyword.values() if isinstance(value, torch.Tensor)]
-    for tensor in tensors:
-        if tensor.device.type == "cuda":
-            return torch.device(tensor.device)
-    return torch.device("cpu")
