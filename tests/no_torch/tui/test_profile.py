@@ -130,6 +130,9 @@ async def test_times_beside_the_source_are_turned(open_trace: Open, profile_file
 
 async def test_y_copies_the_fix(open_trace: Open, tmp_path: Path) -> None:
     async with open_trace(written(tmp_path, profiles.graph_break())) as reader:
+        await reader.press("y")
+        assert reader.app.clipboard == "h = h.clamp(-8, 8)", "of the region that is looked at"
+        reader.app.copy_to_clipboard("")
         pane = reader.pane("profile-why")
         reader.bench.set_focus(pane)
         broke = next(i for i, row in enumerate(pane.rows) if "graph break" in row.text)
