@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import structs
 
 from compiler.trace import refs
-from compiler.trace.records import CallProfile
+from compiler.trace.records import CallProfile, Run
 from compiler.trace.refs import Ref
 from viewers.panes.rows import Role
 from viewers.panes.view import Facts, View
@@ -190,12 +190,15 @@ def chosen(view: View) -> RegionRow | None:
 
 def not_measured(view: View) -> tuple[str, str]:
     """What a pane says without a profile, and what measures one."""
-    start = view.recording.start
-    if start is not None and start.settings.profile:
+    start, run = view.recording.start, view.recording.last(Run)
+    settings = run.settings if run is not None else start.settings if start else None
+    if settings is not None and settings.profile:
         return (
             "the profile is not measured yet" if view.live else "it ended before it was measured",
             "",
         )
+    if view.driven:
+        return "not measured", "V compiles it again, and takes a call apart"
     file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
     return "not measured", f"tcw profile {file} --trace run.tcw measures it"
 

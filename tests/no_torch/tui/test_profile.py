@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from compiler.control.commands import Rerun
 from compiler.trace import refs
 from compiler.trace.records import AnyRecord
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE
-from tests.no_torch.tui.conftest import Open, Reader, encoded
+from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
 from tests.no_torch.viewers.panes.test_profile import many
 
 
@@ -158,3 +159,17 @@ async def test_five_thousand_regions(open_trace: Open, tmp_path: Path) -> None:
         assert pane.row.key == "region:r0"
         await reader.press("ctrl+u")
         assert pane.visible_row(pane.cursor)
+
+
+async def test_a_driven_compile_is_profiled_on_request(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("c", "V")
+        assert "V compiles it again, and takes a call apart" in driver.text()
+        await driver.press("V")
+        again = driver.sent[-1]
+        assert isinstance(again, Rerun)
+        assert again.settings.profile
+        assert again.because == "profile"
+        await driver.go("settings")
+        await driver.press("w")
+        assert driver.sent[-1] is again, "nothing is overruled: a profile is no setting"
