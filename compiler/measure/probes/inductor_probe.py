@@ -74,8 +74,9 @@ class InductorProbe:
             yield
 
     @contextmanager
-    def observing(self, see: See) -> Iterator[None]:
-        """Raises `NotAlone` where the code cannot be taken apart."""
+    def observing(self, see: See, before: See | None = None) -> Iterator[None]:
+        """`before` is called before each step, with all names of its function. Raises `NotAlone`
+        where the code cannot be taken apart."""
         code = self._instrumented()
         call = self._function(code.observed, wrapper_code.OBSERVED)
         if call is None:
@@ -85,7 +86,13 @@ class InductorProbe:
         def seen(index: int, variables: Mapping[str, Any]) -> None:
             see(steps[index], tensors_of(variables, code.results.get(index, ())))
 
-        vars(self._live.module)[wrapper_code.SEEN] = seen
+        def starts(index: int, variables: Mapping[str, Any]) -> None:
+            if before is not None:
+                before(steps[index], tensors_of(variables))
+
+        names = vars(self._live.module)
+        names[wrapper_code.SEEN] = seen
+        names[wrapper_code.BEFORE] = starts
         with self._instead(call):
             yield
 

@@ -18,9 +18,10 @@ from typing import Literal
 
 from compiler.measure.probes.graph_probe import GraphStep
 
-START, STOP, BASE, SEEN = "_probe_start", "_probe_stop", "_probe_base", "_probe_seen"
+START, STOP, BASE = "_probe_start", "_probe_stop", "_probe_base"
+SEEN, BEFORE = "_probe_seen", "_probe_before"
 """Globals that the instrumented code uses: a clock's functions, the key of the whole graph, and
-`(index of a step, its locals)`."""
+twice a function of `(index of a step, its locals)`."""
 TIMED, OBSERVED = "_timed_", "_observed_"
 """Before the names of the functions in `WrapperCode`."""
 _LIBRARIES = ("extern_kernels.", "aten.", "torch.ops.", "inductor_ops.", "_quantized.", "prims.")
@@ -55,7 +56,7 @@ class WrapperCode:
     timed: CodeType | None = None
     """Defines `_timed_call` and what it needs: START and STOP around each step."""
     observed: CodeType | None = None
-    """Defines `_observed_call`: SEEN after each step."""
+    """Defines `_observed_call`: BEFORE and SEEN around each step."""
     method: bool = False
     """`call` takes `self` first."""
 
@@ -146,20 +147,23 @@ class _Instrumenter(ast.NodeTransformer):
         for statement in body:
             self._called = []
             if isinstance(statement, ast.If | ast.While | ast.For | ast.With | ast.Try):
-                self._compound(statement)
+                called = self._compound(statement)
+                if not isinstance(statement, ast.While):
+                    made += self._seen(called, statement, BEFORE)
                 made.append(statement)
                 continue
             changed = self.visit(statement)
             for index in self._called:
                 self._name_results(index, statement)
+            made += self._seen(self._called, statement, BEFORE)
             made.append(changed)
             if not isinstance(statement, ast.Return):
                 made += self._seen(self._called, statement)
         return made
 
-    def _compound(self, statement: ast.stmt) -> None:
+    def _compound(self, statement: ast.stmt) -> list[int]:
         """The head of a compound statement, then its blocks; what a condition runs is seen where
-        it leads to."""
+        it leads to. Answers the steps of the head."""
         for name, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr):
                 setattr(statement, name, self.visit(value))
@@ -173,6 +177,7 @@ class _Instrumenter(ast.NodeTransformer):
                 setattr(statement, name, seen + self._block(block or []))
         for handler in getattr(statement, "handlers", ()):
             handler.body = self._block(handler.body)
+        return called
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         text = self._text(node)
@@ -224,13 +229,13 @@ class _Instrumenter(ast.NodeTransformer):
             node.func = _then(node.func, START, index)
         return _then(node, STOP, index)
 
-    def _seen(self, steps: Sequence[int], place: ast.stmt) -> list[ast.stmt]:
+    def _seen(self, steps: Sequence[int], place: ast.stmt, function: str = SEEN) -> list[ast.stmt]:
         if self.prefix != OBSERVED:
             return []
         made: list[ast.stmt] = []
         for index in steps:
             variables = ast.Call(ast.Name(_LOCALS, ast.Load()), [], [])
-            call = ast.Call(ast.Name(SEEN, ast.Load()), [ast.Constant(index), variables], [])
+            call = ast.Call(ast.Name(function, ast.Load()), [ast.Constant(index), variables], [])
             made.append(_at(ast.Expr(call), place))
         return made
 
