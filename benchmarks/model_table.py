@@ -267,28 +267,41 @@ def profile_command(row: Row, side: str, tiny: bool) -> list[str]:
 def cause(row: Row, side: str, tiny: bool) -> str:
     """The first finding of `tcw profile`, or why none is known."""
     command = [sys.executable, str(ROOT / "tcw.py"), *profile_command(row, side, tiny)]
-    try:
-        done = subprocess.run(
-            [*command, "--quiet", "--json"],
-            capture_output=True,
-            text=True,
-            timeout=PROFILE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"not known: tcw profile was not done after {PROFILE_SECONDS} s"
-    try:
-        report = json.loads(done.stdout)
-    except ValueError:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        return f"not known: tcw profile: {said[-1][:200]}"
-    return first_finding(report) or "not known: tcw profile found nothing"
+    with tempfile.TemporaryDirectory(prefix="model-table-") as folder:
+        trace = Path(folder) / "run.tcw"
+        try:
+            done = subprocess.run(
+                [*command, "--quiet", "--trace", str(trace)],
+                capture_output=True,
+                text=True,
+                timeout=PROFILE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"not known: tcw profile was not done after {PROFILE_SECONDS} s"
+        found = first_finding(trace) if trace.exists() else ""
+    if found:
+        return found
+    said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+    return f"not known: tcw profile: {said[-1][:200]}"
 
 
-def first_finding(report: dict[str, Any]) -> str:
-    """The words of the first cause in `tcw profile --json`."""
-    found = (report.get("profile") or {}).get("findings") or []
-    return str(found[0].get("words", "")) if found else ""
+def first_finding(trace: Path) -> str:
+    """The first cause of a profile: what, how much of a call, where."""
+    from viewers.recording import Recording
+    from viewers.summary.profile import profile_of
+
+    profile = profile_of(Recording.open(trace))
+    if profile is None:
+        return ""
+    if not profile.causes:
+        return "no region lost more than the noise"
+    first = profile.causes[0]
+    if not first.lost:
+        return "no region lost more than the noise"
+    place = first.place
+    where = f" ({Path(place.file).name}:{place.line})" if place is not None else ""
+    return f"{first.title}{where}: {first.seconds * 1e6:+,.0f} µs a call"
 
 
 def lost(row: Row) -> list[str]:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 
 class MaskedAttention(nn.Module):
-    def __init__(self, width=128, heads=4):
+    def __init__(self, width=256, heads=8):
         super().__init__()
         self.heads = heads
         self.qkv, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
@@ -31,4 +31,4 @@ class MaskedAttention(nn.Module):
 
 torch.manual_seed(0)
 model = MaskedAttention().eval()
-example_inputs = (torch.randn(4, 256, 128), torch.ones(4, 256, 256, dtype=torch.bool))
+example_inputs = (torch.randn(2, 512, 256), torch.ones(8, 512, 512, dtype=torch.bool))

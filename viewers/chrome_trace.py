@@ -84,15 +84,12 @@ def _side(one: Profile, timeline: CallTimeline, process: int, names: FileNames) 
 
 
 def _nesting(timeline: CallTimeline) -> Iterable[tuple[Moment, float]]:
-    """Each moment and its seconds, cut where the next one begins before it ends and ends after:
-    viewers drop slices of a track that do not nest."""
-    moments = sorted(timeline.moments, key=lambda one: (one.start, -one.seconds))
-    following = [*moments[1:], None]
-    for one, after in zip(moments, following, strict=True):
-        end = min(one.start + one.seconds, timeline.seconds)
-        if after is not None and one.start < after.start < end < after.start + after.seconds:
-            end = after.start
-        yield one, max(0.0, end - one.start)
+    """Each moment and its seconds, cut where the next one begins: viewers drop slices of a track
+    that do not nest, and what is measured runs one after the other."""
+    moments = sorted(timeline.moments, key=lambda one: one.start)
+    ends = [*(one.start for one in moments[1:]), timeline.seconds]
+    for one, end in zip(moments, ends, strict=True):
+        yield one, max(0.0, min(one.seconds, end - one.start))
 
 
 def _named(what: str, process: int, name: str) -> Event:

@@ -50,6 +50,8 @@ class Lowering:
     """How many of them an FX node names."""
     places: dict[str, int] = field(default_factory=dict)
     """Place of each of them in their order."""
+    parts: dict[object, int] = field(default_factory=dict)
+    """What is read of a buffer by a scheduler node -> its number."""
 
     def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
         """User lines of these nodes, distinct, in file order; whether all of them are inferred."""

@@ -132,6 +132,7 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
         read_bytes=None if read is None else sum(read.values()),
         write_bytes=None if written is None else sum(written.values()),
         touched={**(read or {}), **(written or {})},
+        parts={} if read is None else _parts(reads_writes.reads, lowering),
         loops=recorder.text(loop_text(body)) if hasattr(body, "root_block") else "",
         device=str(node.get_device() or "cpu"),
     )
@@ -161,6 +162,18 @@ def _touched(node: Any, *, reads: bool) -> dict[str, int] | None:
         return {str(name): int(count) for name, count in found.items()}
     except Exception:  # torch refuses for some calls into libraries; then it is unknown
         return None
+
+
+def _parts(reads: Any, lowering: Lowering) -> dict[str, int]:
+    """A number for what is read of each buffer: of the expressions that it is read at."""
+    places: dict[str, set[Any]] = {}
+    for dependency in reads:
+        if type(dependency).__name__ == "MemoryDep":
+            places.setdefault(dependency.name, set()).add(dependency.index)
+    return {
+        name: lowering.parts.setdefault((name, frozenset(found)), len(lowering.parts) + 1)
+        for name, found in places.items()
+    }
 
 
 def group_of(node: Any, lowering: Lowering) -> FusionGroup:

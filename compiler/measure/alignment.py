@@ -69,6 +69,28 @@ def plain_word(text: str) -> str:
     return {"iadd": "add", "imul": "mul", "isub": "sub", "itruediv": "div"}.get(text, text)
 
 
+KINDS = {
+    "addmm": "mm",
+    "linear": "mm",
+    "linear_pointwise": "mm",
+    "mkl_linear": "mm",
+    "baddbmm": "bmm",
+    "convolution_pointwise": "convolution",
+    "convolution_overrideable": "convolution",
+    "mkldnn_convolution": "convolution",
+    "cudnn_convolution": "convolution",
+    "to_copy": "copy",
+    "clone": "copy",
+    "convert_element_type": "copy",
+}
+"""Operations that do the same work under several names."""
+
+
+def kind(name: str) -> str:
+    """One name for all that do the same work, of a `plain_word`."""
+    return KINDS.get(name, name)
+
+
 def may_run(captured: str, operation: str) -> bool:
     """Whether a captured call may run this ATen operation; both as `plain_word` gives them."""
     if captured == operation:

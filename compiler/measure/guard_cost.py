@@ -29,7 +29,7 @@ _SECONDS = 0.02
 _WARM = 10
 """Checks that torch makes before it measures."""
 _CHECKS = 3
-"""Checks of one measurement: so few that most are over before another program gets the processor."""
+"""Checks of one measurement: so few that most end before another program gets the processor."""
 _LEAST, _MOST = 5, 60
 """Measurements."""
 

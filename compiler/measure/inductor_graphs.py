@@ -18,6 +18,7 @@ from compiler.control.hooks import patch
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
 from compiler.measure.probes.inductor_probe import InductorProbe
+from compiler.measure.redirected import Boxed, Redirected
 from compiler.measure.shadows import Shadows
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
@@ -28,29 +29,26 @@ _TEXT = re.compile(
 NEEDS = ("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",)
 
 
-class InductorGraph:
+class InductorGraph(Redirected):
     """One module of generated code."""
 
     def __init__(self, module: Any, keep_arguments: bool = True) -> None:
         self.module = module
         self.arguments: list[Any] | None = None
-        self.call: Callable[[list[Any]], Any] = module.call
+        self.generated: Boxed = module.call
         """The wrapper as Inductor generated it."""
-        self.instead: Callable[[list[Any]], Any] | None = None
-        """What a probe runs in its place."""
-        self._keep_arguments = keep_arguments
+        super().__init__(self._first_call if keep_arguments else self.generated)
         with open(module.__file__, encoding="utf-8") as stream:
             self.source = stream.read()
         self._languages = dict(_KERNEL.findall(self.source))
         self._texts: dict[str, str] = dict(_TEXT.findall(self.source))
-        module.call = self._called
+        module.call = self.boxed()
 
-    def _called(self, arguments: list[Any]) -> Any:
-        """Stands in for `call` when Inductor asks for it: keeps the first arguments."""
-        if self._keep_arguments:
-            self.arguments = copied(arguments)
-            self._keep_arguments = False
-        return (self.instead or self.call)(arguments)
+    def _first_call(self, arguments: list[Any]) -> Any:
+        """Keeps the first arguments."""
+        self.arguments = copied(arguments)
+        self.call = self.generated
+        return self.generated(arguments)
 
     def probe(self, graph: str) -> InductorProbe:
         """What looks into it, under the id that a recording has for it."""
@@ -65,7 +63,7 @@ class InductorGraph:
         return text
 
     def run(self, arguments: list[Any]) -> Any:
-        return self.call(arguments)
+        return self.generated(arguments)
 
     def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
         if self.arguments is None:

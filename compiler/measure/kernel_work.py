@@ -3,7 +3,8 @@
 Bytes are those of its buffers, each once: what comes from outside of it, as much as its operations
 touch of it, and what leaves it. What stays inside a kernel is in no memory. FLOPs are those of the
 nodes of the lowered graph that it computes, by the rules of `compiler.measure.work`; of a node that
-several kernels compute a part of, each counts the whole.
+several kernels compute a part of, each counts the whole. A kernel that is called several times has
+the operations of all its calls in its record.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Iterable, Sequence
 
 from compiler.measure.work import NOTHING, Work, operation_named, values_of, work_of_node
 from compiler.trace.records import Buffer, Graph, Kernel, MemoryPlan, Node, SchedulerNode
+
+Home = tuple[str, int]
+"""A kernel, and which of its calls."""
 
 
 class GraphWork:
@@ -28,15 +32,15 @@ class GraphWork:
         self._nodes = {node.name: node for node in graph.nodes}
         self._values = values_of(graph.nodes)
         self._operations = {one.name: one for one in operations}
-        self._order = {name: place for place, name in enumerate(self._operations)}
         self._lives: dict[str, Buffer] = {}
         if plan is not None:
             self._lives = {buffer.name: buffer for buffer in plan.buffers}
-        self._homes: dict[str, set[str]] = defaultdict(set)
-        """Operation -> kernels that carry it out."""
+        self._homes: dict[str, set[Home]] = defaultdict(set)
+        """Operation -> who carries it out."""
         for kernel in kernels:
-            for name in kernel.nodes:
-                self._homes[name].add(kernel.id)
+            for place, names in enumerate(_calls(kernel)):
+                for name in names:
+                    self._homes[name].add((kernel.id, place))
         self._readers: dict[str, list[str]] = defaultdict(list)
         self._whole: dict[str, int] = {}
         for one in self._operations.values():
@@ -48,33 +52,42 @@ class GraphWork:
             if life.bytes is not None and not life.alias_of:
                 self._whole[name] = life.bytes
 
-    def of(self, kernel: Kernel) -> Work:
-        """None of what is not known."""
-        members = [
-            self._operations[name]
-            for name in sorted(kernel.nodes, key=lambda name: self._order.get(name, 0))
-            if name in self._operations
-        ]
+    def of(self, kernel: Kernel) -> tuple[Work, ...]:
+        """Of each call of a kernel, in order; None of what is not known."""
+        calls = _calls(kernel)
         if kernel.language == "aten":
-            return self._of_call(kernel, members)
+            work = self._of_library(kernel)
+            return (work,) * len(calls)
         flops = self._flops(kernel.origins)
+        share = None if flops is None else flops // len(calls)
+        return tuple(
+            self._of_loops(kernel, place, names, share) for place, names in enumerate(calls)
+        )
+
+    def _of_loops(
+        self, kernel: Kernel, place: int, names: Sequence[str], flops: int | None
+    ) -> Work:
+        members = [self._operations[name] for name in names if name in self._operations]
         if not members:
             return Work(None, None, flops)
-        read: dict[str, list[int | None]] = defaultdict(list)
+        step = kernel.steps[place] if place < len(kernel.steps) else None
+        read: dict[str, dict[int, list[int | None]]] = defaultdict(dict)
         written: dict[str, list[int | None]] = defaultdict(list)
         made: set[str] = set()
         for one in members:
             for name in one.reads:
                 if name not in made:
-                    read[name].append(one.touched.get(name))
+                    part = read[name].setdefault(one.parts.get(name, 0), [])
+                    part.append(one.touched.get(name))
             for name in one.writes:
-                if self._leaves(name, one, kernel):
+                if self._leaves(name, one, step):
                     written[name].append(one.touched.get(name))
             made.update(one.writes)
-        return Work(self._sum(read), self._sum(written), flops)
+        parts = {name: [_largest(one) for one in parts.values()] for name, parts in read.items()}
+        return Work(self._sum(parts), self._sum(written), flops)
 
     def _sum(self, touched: dict[str, list[int | None]]) -> int | None:
-        """Several operations may touch other parts of a buffer, or the same."""
+        """Of each buffer the parts, but no more than it has."""
         total = 0
         for name, counts in touched.items():
             known = [count for count in counts if count is not None]
@@ -83,11 +96,11 @@ class GraphWork:
             total += min(sum(known), self._whole.get(name, sum(known)))
         return total
 
-    def _leaves(self, name: str, operation: SchedulerNode, kernel: Kernel) -> bool:
-        """Whether what an operation writes is put into memory by this kernel."""
+    def _leaves(self, name: str, operation: SchedulerNode, step: int | None) -> bool:
+        """Whether what an operation writes is put into memory by the kernel of this step."""
         life = self._lives.get(name)
         homes = self._homes[operation.name]
-        if life is not None and len(homes) > 1 and kernel.steps and life.first not in kernel.steps:
+        if life is not None and len(homes) > 1 and step is not None and life.first != step:
             return False  # computed anew: another kernel has put it there
         if life is not None and life.kind != "temporary":
             return True
@@ -96,15 +109,16 @@ class GraphWork:
             return True  # it is written for the caller
         return any(not (self._homes[reader] & homes) for reader in readers)
 
-    def _of_call(self, kernel: Kernel, members: Sequence[SchedulerNode]) -> Work:
+    def _of_library(self, kernel: Kernel) -> Work:
         node = self._called(kernel)
         found = NOTHING if node is None else work_of_node(node, self._values)
-        if node is None or found.read_bytes is None or found.write_bytes is None:
-            flops = self._flops(kernel.origins) if node is None else found.flops
-            read = [one.read_bytes for one in members]
-            written = [one.write_bytes for one in members]
-            return Work(_total(read), _total(written), flops)
-        return found
+        if node is not None and found.read_bytes is not None and found.write_bytes is not None:
+            return found
+        members = [self._operations[name] for name in kernel.nodes if name in self._operations]
+        flops = self._flops(kernel.origins) if node is None else found.flops
+        read = [one.read_bytes for one in members]
+        written = [one.write_bytes for one in members]
+        return Work(_total(read), _total(written), flops)
 
     def _called(self, kernel: Kernel) -> Node | None:
         """The node that a call carries out; None where that is not clear."""
@@ -119,6 +133,21 @@ class GraphWork:
     def _flops(self, origins: Sequence[str]) -> int | None:
         nodes = [self._nodes[name] for name in origins if name in self._nodes]
         return _total([work_of_node(node, self._values).flops for node in nodes])
+
+
+def _calls(kernel: Kernel) -> list[tuple[str, ...]]:
+    """The operations of each call of a kernel. Calls share a kernel because they do the same, so
+    that each has as many."""
+    count = max(1, len(kernel.steps))
+    if kernel.language == "aten" or len(kernel.nodes) % count:
+        return [kernel.nodes] * count
+    size = len(kernel.nodes) // count
+    return [kernel.nodes[size * place : size * (place + 1)] for place in range(count)]
+
+
+def _largest(counts: Sequence[int | None]) -> int | None:
+    known = [one for one in counts if one is not None]
+    return max(known) if len(known) == len(counts) else None
 
 
 def _total(values: Sequence[int | None]) -> int | None:

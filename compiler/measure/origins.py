@@ -12,15 +12,28 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from compiler.measure.alignment import words
+from compiler.measure.kernel_work import GraphWork
 from compiler.measure.probes.graph_probe import GraphStep
 from compiler.measure.probes.naming import kernel_of_steps
+from compiler.measure.work import Work
 from compiler.trace.matching import base_graph
-from compiler.trace.records import Graph, Kernel, Location, Node, Record, SchedulerNode
+from compiler.trace.records import (
+    Graph,
+    Kernel,
+    Location,
+    MemoryPlan,
+    Node,
+    Record,
+    SchedulerNode,
+)
 
 NodeRef = tuple[str, str]
 """(id of a graph, name of a node)."""
+
+R = TypeVar("R", Kernel, SchedulerNode, MemoryPlan)
 
 Site = tuple[str, str, int]
 """(path of the module, file, line)."""
@@ -43,7 +56,7 @@ CREATIONS = words(
 def word(target: str) -> str:
     """`aten.add.Tensor`, `torch.nn.functional.gelu`, `operator.getitem` -> `add`, `gelu`, …"""
     parts = target.split(".")
-    if parts[0] in ("aten", "prims", "mkldnn", "quantized", "inductor", "_c10d_functional"):
+    if parts[0] in ("aten", "prims", "mkldnn", "mkl", "quantized", "inductor", "_c10d_functional"):
         return parts[1] if len(parts) > 1 else parts[0]
     return parts[-1].removesuffix("_") if len(parts[-1]) > 1 else parts[-1]
 
@@ -86,6 +99,7 @@ class Origins:
 
     records: Sequence[Record]
     _captured: dict[NodeRef, frozenset[NodeRef]] = field(default_factory=dict)
+    _work: dict[str, GraphWork | None] = field(default_factory=dict)
 
     @cached_property
     def graphs(self) -> dict[str, Graph]:
@@ -122,6 +136,29 @@ class Origins:
                 calls[step.index] = Call(by_id[id], seen[id], counts[id])
                 seen[id] += 1
         return calls
+
+    def work(self, call: Call) -> Work:
+        """Bytes and FLOPs of one call of a kernel."""
+        graph = call.kernel.graph
+        if graph not in self._work:
+            self._work[graph] = self._graph_work(graph)
+        found = self._work[graph]
+        every = found.of(call.kernel) if found is not None else ()
+        if len(every) == call.count:
+            return every[call.number]
+        return every[0] if len(every) == 1 and call.count == 1 else Work()
+
+    def _graph_work(self, id: str) -> GraphWork | None:
+        graph = self.graphs.get(id)
+        if graph is None:
+            return None
+
+        def of_graph(kind: type[R]) -> list[R]:
+            return [one for one in self.records if isinstance(one, kind) and one.graph == id]
+
+        plans = of_graph(MemoryPlan)
+        kernels = [one for one in of_graph(Kernel) if not one.predicted]
+        return GraphWork(graph, kernels, of_graph(SchedulerNode), plans[-1] if plans else None)
 
     def computed(self, calls: Iterable[Call | None]) -> list[Computes]:
         """What each step computes; the steps in the order in which they run."""

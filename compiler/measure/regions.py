@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from compiler.measure.alignment import MAY_COPY, aligned, plain_word, words
+from compiler.measure.alignment import MAY_COPY, aligned, kind, plain_word, words
 from compiler.measure.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
 from compiler.trace.records import Location
 from compiler.trace.records.profile import CompiledStep, EagerOperation
@@ -25,7 +25,7 @@ _Where = tuple[str, Hashable]
 """(phase, call)."""
 
 PRODUCTS = words(
-    """mm addmm bmm baddbmm mv addmv dot convolution convolution_backward embedding
+    """mm bmm mv addmv dot convolution convolution_backward embedding
     embedding_dense_backward scaled_dot_product_flash_attention_for_cpu
     scaled_dot_product_flash_attention scaled_dot_product_efficient_attention
     scaled_dot_product_flash_attention_for_cpu_backward scaled_dot_product_flash_attention_backward
@@ -196,18 +196,18 @@ class _Units:
         lowered: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         for placed in steps:
             for ref in placed.computes.lowered:
-                name = plain_word(word(self.origins.nodes[ref].target))
+                name = kind(plain_word(word(self.origins.nodes[ref].target)))
                 for call in self._calls_of(ref):
                     lowered[placed.step.phase, call][ref] = name
             if placed.step.kind == "eager":
                 for call in self._at.get(placed.site, []) if placed.site else []:
                     key: Hashable = placed.step.id
-                    lowered[placed.step.phase, call][key] = plain_word(word(placed.step.name))
+                    lowered[placed.step.phase, call][key] = kind(plain_word(word(placed.step.name)))
         eager: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         for one in self.operations:
             if not is_view(one):
                 for call in self._calls_run_by(one):
-                    eager[one.phase, call][one.id] = plain_word(word(one.operation))
+                    eager[one.phase, call][one.id] = kind(plain_word(word(one.operation)))
         for where in lowered.keys() & eager.keys():
             self._pair(where, lowered[where], eager[where])
 
@@ -217,7 +217,6 @@ class _Units:
         ours, theirs = _by_name(lowered), _by_name(eager)
         equal = {name for name, found in theirs.items() if len(ours.get(name, ())) == len(found)}
         every = equal == theirs.keys()
-        # one kind of operation for the whole call, more than once compiled: copies of it
         if every:
             self._settled.add(where)
         for name in sorted(equal if every else equal & PRODUCTS):

@@ -10,7 +10,8 @@ well as of a call. Bytes are those of its tensors, each once, whatever a kernel 
 
 FLOPs of products, convolutions and attention are those of `torch.utils.flop_counter`; else one for
 each element of the result of a pointwise operation or a random one, and of the input of a
-reduction, a normalisation or a softmax; none where data only moves. What no rule knows is None.
+reduction, a normalisation or a softmax; none where data only moves, or nothing is a float. What no
+rule knows is None.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _ADDING = _names("index_add scatter_add scatter_reduce")
 _MOVING = _GATHERING | _names(
     "copy clone _to_copy cat stack fill zero zeros zeros_like ones ones_like full full_like"
     " new_zeros new_ones new_full arange scalar_tensor eye tril triu slice_scatter select_scatter"
-    " as_strided_scatter constant_pad_nd flip roll repeat slice_backward select_backward"
+    " iota as_strided_scatter constant_pad_nd flip roll repeat slice_backward select_backward"
     " masked_select _local_scalar_dense item nonzero diagonal_scatter unfold_backward"
     " convert_element_type _foreach_copy _foreach_zero"
     " contiguous as_strided_copy view_copy permute_copy transpose_copy expand_copy"
@@ -324,8 +325,13 @@ def _flops(
         result = next((one for one in outputs if one is not None), None)
         if result is None:
             result = next(_tensors([value for argument, value in arguments if _written(argument)]))
-        return _elements(result)
+        floats = any(_floating(one) for one in (result, *_tensors(inputs)))
+        return _elements(result) if floats else 0
     return None
+
+
+def _floating(meta: TensorMeta) -> bool:
+    return meta.dtype.startswith(("float", "bfloat", "complex"))
 
 
 def _tagged(function: Any, name: str) -> bool:

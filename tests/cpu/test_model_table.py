@@ -13,6 +13,8 @@ import pytest
 import torch
 
 from benchmarks import model_table, table_models
+from compiler.trace.writer import TraceWriter
+from tests.no_torch import profiles
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,6 +96,17 @@ def test_the_profile_of_a_row_is_of_its_model_and_mode() -> None:
     assert command[0] == "profile"
     assert command[-3:] == ["--train", "--mode", "reduce-overhead"]
     assert "bert_base(training=True)" in command
+
+
+def test_the_cause_is_the_first_finding_of_the_profile(tmp_path: Path) -> None:
+    trace = tmp_path / "run.tcw"
+    with trace.open("wb") as stream:
+        writer = TraceWriter(lambda line: stream.write(line))
+        for record in profiles.bert_on_a_gpu():
+            writer.emit(record)
+    text = model_table.first_finding(trace)
+    assert "attention" in text
+    assert text.endswith("µs a call")
 
 
 def test_our_resnet_has_the_parameters_of_the_paper() -> None:

@@ -113,7 +113,10 @@ class Call:
     file: str = FILE
     code: str = CODE
     device: str = "AMD EPYC 9B14"
+    gpu: str = ""
     call: int = 1
+    phase: str = ""
+    """Of what is built from now on."""
     graph: str = GRAPH
     lowered: str = LOWERED
     records: list[AnyRecord] = field(default_factory=list)
@@ -142,7 +145,7 @@ class Call:
             launches=more.pop("launches", 1),
             location=place,
             module=module,
-            **{"read_bytes": X.bytes, "write_bytes": X.bytes, **more},
+            **{"phase": self.phase, "read_bytes": X.bytes, "write_bytes": X.bytes, **more},
         )
         self.operations.append(made)
         return made.id
@@ -190,7 +193,7 @@ class Call:
             index=index,
             kernel=made.id,
             time=timed(us),
-            **{"read_bytes": X.bytes, "write_bytes": X.bytes, **more},
+            **{"phase": self.phase, "read_bytes": X.bytes, "write_bytes": X.bytes, **more},
         )
         self.steps.append(step)
         return step.id
@@ -351,6 +354,7 @@ class Call:
 
     def opening(self) -> list[AnyRecord]:
         place = at(23, file=self.file)
+        device = "cuda:0" if self.gpu else "cpu"
         return [
             Start(
                 schema_version=SCHEMA_VERSION,
@@ -361,14 +365,14 @@ class Call:
                 pid=7,
                 time=1.0,
             ),
-            Environment(torch="2.13.0", threads=2, cpu="AMD EPYC 9B14"),
+            Environment(torch="2.13.0", threads=2, cpu="AMD EPYC 9B14", gpu=self.gpu),
             Text(hash=text_hash(self.code), body=self.code),
             Source(file=self.file, text=text_hash(self.code)),
             CallStart(
                 call=self.call,
                 arguments=(
-                    Argument(name="x", tensor=X),
-                    Argument(name="keep", tensor=meta(4, 128, dtype="bool")),
+                    Argument(name="x", tensor=meta(4, 128, 256, device=device)),
+                    Argument(name="keep", tensor=meta(4, 128, dtype="bool", device=device)),
                 ),
             ),
             FrameStart(

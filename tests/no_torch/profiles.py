@@ -263,10 +263,11 @@ def bert_on_a_gpu() -> list[AnyRecord]:
     """BERT-base, 16×512, bfloat16: twelve flash attentions become 24 products and a softmax each,
     for a mask that eager drops. Times as on one H200: 434 µs against 2,900 µs."""
     call = Call(
-        settings=Settings(file=BERT_FILE, grad="no-grad", profile=True, device="cuda"),
+        settings=Settings(file=BERT_FILE, grad="no-grad", profile=True),
         file=BERT_FILE,
         code=BERT_CODE,
         device="NVIDIA H200",
+        gpu="NVIDIA H200",
     )
     heads = meta(16, 12, 512, 64, dtype="bfloat16", device="cuda")
     wide = meta(16, 512, 768, dtype="bfloat16", device="cuda")
@@ -374,7 +375,7 @@ def _bert_attention(layer: int, module: str) -> Node:
 
 def training() -> list[AnyRecord]:
     """Forward, backward and step; the backward computes the softmax again."""
-    call = Call(settings=Settings(file=FILE, grad="train", profile=True))
+    call = Call(settings=Settings(file=FILE, grad="train", profile=True), phase="forward")
     _block(call)
     one = call.operation("aten._softmax.default", 21, 88.0, phase="forward")
     step = call.kernel(
@@ -443,8 +444,9 @@ def layout_copies() -> list[AnyRecord]:
 def host_bound() -> list[AnyRecord]:
     """Forty launches of 3 µs on a GPU that waits for the host."""
     call = Call(
-        settings=Settings(file=FILE, grad="no-grad", profile=True, device="cuda"),
+        settings=Settings(file=FILE, grad="no-grad", profile=True),
         device="NVIDIA H200",
+        gpu="NVIDIA H200",
     )
     for index in range(40):
         one = call.operation("aten.mul.Tensor", 25, 3.1, read_bytes=4096, write_bytes=4096)
@@ -465,8 +467,9 @@ def host_bound() -> list[AnyRecord]:
 def spilled() -> list[AnyRecord]:
     """A Triton kernel that needs more registers than there are."""
     call = Call(
-        settings=Settings(file=FILE, grad="no-grad", profile=True, device="cuda"),
+        settings=Settings(file=FILE, grad="no-grad", profile=True),
         device="NVIDIA H200",
+        gpu="NVIDIA H200",
     )
     ops = [call.operation(f"aten.{name}.Tensor", 25, 12.0) for name in ("mul", "add", "cat")]
     step = call.kernel(
@@ -545,7 +548,7 @@ def modes() -> list[AnyRecord]:
         ModeRow(
             name="inductor max-autotune", engine="inductor", mode="max-autotune", eager=eager,
             time=timed(2255.0), speedup=1.002, noise=0.03, compile_seconds=31.0,
-            peak_bytes=4 << 20,
+            peak_bytes=4 << 20, note="no template was chosen: its code is that of the default mode",
         ),
         ModeRow(
             name="inductor reduce-overhead", engine="inductor", mode="reduce-overhead",
@@ -566,6 +569,7 @@ def trials() -> list[AnyRecord]:
         Trial(
             id="engine tcw", words="our engine", options=("--engine", "tcw"), before=before,
             after=timed(1790.0), difference=-334e-6, noise=30e-6, kept=True, equal=True,
+            command="tcw profile block.py --engine tcw --train",
         ),
         Trial(
             id="mode max-autotune", words="mode max-autotune", options=("--mode", "max-autotune"),

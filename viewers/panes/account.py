@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from compiler.trace import refs
@@ -28,10 +28,13 @@ from viewers.panes.why import trial_words
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile
+from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
 NAME, FIGURE = 14, 11
-BAR = 28
+BAR, WHAT = 16, 20
+"""Cells of a bar; those that words have at least where there are bars, too."""
+BARS: tuple[Role, ...] = ("bar", "bar-accent")
 Side = Literal["eager", "compiled"]
 SIDES: tuple[Side, ...] = ("eager", "compiled")
 ORDER = ("kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
@@ -53,16 +56,17 @@ def content(view: View, width: int) -> Content:
     if not rows:
         rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
     rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
-    right: Line = ((f"{unit}, median of {plural(head.rounds, 'round')}", "dim"),)
+    right: Line = ((f"{unit.name}, median of {plural(head.rounds, 'round')}", "dim"),)
     return Content("account", plain(head.what), right, rows)
 
 
-def _account(sides: Mapping[Side, Account], phase: str, unit: str, width: int) -> list[Row]:
+def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) -> list[Row]:
     both = [sides.get(side) for side in SIDES]
     names = dict.fromkeys(line.name for one in both if one for line in one.lines)
     names = dict.fromkeys(sorted(names, key=lambda n: ORDER.index(n) if n in ORDER else 99))
     most = max(one.measured.median for one in both if one) or 1.0
-    bars = min(BAR, (width - NAME - 2 * FIGURE - 4) // 2)
+    room = width - NAME - 2 * FIGURE - 3
+    bars = BAR if room >= 2 * BAR + WHAT else 0
     rows = [_row(phase, ["eager", "compiled"], "strong" if phase else "dim", "dim")]
     for name in names:
         values, what = [], ""
@@ -72,7 +76,7 @@ def _account(sides: Mapping[Side, Account], phase: str, unit: str, width: int) -
             what = line.what if line is not None and line.what else what
         rows.append(_line(name, values, what, unit, most, bars, width))
     rest = [one.remainder if one else None for one in both]
-    rows.append(_line("remainder", rest, "what the lines do not explain", unit, most, bars, width))
+    rows.append(_line("remainder", rest, "unexplained", unit, most, bars, width))
     measured = [one.measured.median if one else None for one in both]
     rows.append(Row(body=(("─" * (NAME + 2 * FIGURE), "faint"),)))
     spans = [figure(value, unit) for value in measured]
@@ -97,7 +101,7 @@ def _line(
     name: str,
     values: list[float | None],
     what: str,
-    unit: str,
+    unit: Unit,
     most: float,
     bars: int,
     width: int,
@@ -106,12 +110,11 @@ def _line(
     role: Role = "dim" if quiet else "text"
     body = _row(name, [figure(value, unit) for value in values], role, role).body
     spans: list[Span] = [("  ", "text")]
-    if bars >= 8:
-        for value, paint in zip(values, ("bar", "bar-accent"), strict=True):
-            cells = round(bars * max(0.0, value or 0.0) / most)
-            spans.append((pad("█" * cells, bars + 1), paint))  # type: ignore[arg-type]
-    else:
-        spans.append((cut(plain(what), max(0, width - NAME - 2 * FIGURE - 3)), "faint"))
+    for value, role in zip(values, BARS if bars else (), strict=False):
+        cells = round(bars * max(0.0, value or 0.0) / most)
+        spans.append((pad("█" * cells, bars + 1), role))
+    room = width - NAME - 2 * FIGURE - 3 - (2 * bars + 2 if bars else 0)
+    spans.append((cut(plain(what), max(0, room)), "dim"))
     return Row(body=(*body, *spans), key=f"line:{name}", copies=f"{name}: {what}")
 
 
@@ -140,10 +143,9 @@ def _ceilings(found: Ceilings | None, width: int) -> list[Row]:
     head = f"{found.device}{threads}: ceilings{kept}"
     rows = [Row(body=((f" {line}", "dim"),)) for line in wrap(head, width - 2)]
     sizes = [
-        f"{profiled.rate_text(one.per_second)} of {bytes_text(one.bytes)}"
-        for one in found.bandwidth
+        f"{rate_text(one.per_second, 'B/s')} of {bytes_text(one.bytes)}" for one in found.bandwidth
     ]
-    rates = [f"{plain(name)} {profiled.flops_text(rate)}" for name, rate in found.rates.items()]
+    rates = [f"{plain(name)} {rate_text(rate, 'FLOP/s')}" for name, rate in found.rates.items()]
     for words in ("  ·  ".join(sizes), "  ·  ".join(rates)):
         rows += [Row(body=((f" {line}", "faint"),)) for line in wrap(words, width - 2)]
     return rows
@@ -169,55 +171,59 @@ def _no_modes(view: View, width: int) -> list[Row]:
     return empty(width, "other modes not measured", f"tcw profile {file} --modes measures them")
 
 
+_COLUMNS: tuple[tuple[str, int], ...] = (
+    ("a call", 11), ("faster", 8), ("pays after", 14), ("compiled in", 12), ("±", 6), ("peak", 9),
+)  # fmt: skip
+"""Head and cells, the least needed last: those go where there is no room."""
+_STANDS = ("a call", "faster", "±", "compiled in", "peak", "pays after")
+"""How they stand."""
+
+
 def _modes(profile: Profile, width: int) -> list[Row]:
     unit = profiled.unit_of(profile.head)
-    name = min(26, max(len(one.name) for one in profile.modes) + 2)
-    wide = width >= name + 60
+    name = min(26, max(len(one.name) for one in profile.modes) + 1)
+    room, fitting = width - name - 1, dict[str, int]()
+    for head, cells in _COLUMNS:
+        room -= cells
+        if room < 0:
+            break
+        fitting[head] = cells
+    shown = [(head, fitting[head]) for head in _STANDS if head in fitting]
     heads = [
-        f"{unit} a call",
-        "faster",
-        "±",
-        "compiled in",
-        *(["peak"] if wide else []),
-        "pays after",
+        (pad_left(f"{unit.name} {h}" if h == "a call" else h, cells), "dim") for h, cells in shown
     ]
-    cells = [11, 8, 7, 12, *([9] if wide else []), 13]
-    rows = [
-        Row(
-            body=(
-                (" " + pad("", name), "dim"),
-                *((pad_left(one, cell), "dim") for one, cell in zip(heads, cells, strict=True)),
-            )
-        )
-    ]
+    rows = [Row(body=((" " + pad("", name), "dim"), *heads))]  # type: ignore[arg-type]
     best = max((m.speedup for m in profile.modes if m.time and m.name != "eager"), default=0.0)
     for one in profile.modes:
-        rows.append(_mode(one, name, cells, wide, unit, one.speedup == best, width))
+        loud = one.speedup == best and one.name != "eager"
+        rows.append(_mode(one, name, shown, unit, loud, width))
     return rows
 
 
 def _mode(
-    one: ModeRow, name: int, cells: list[int], wide: bool, unit: str, best: bool, width: int
+    one: ModeRow, name: int, shown: Sequence[tuple[str, int]], unit: Unit, loud: bool, width: int
 ) -> Row:
-    start: Span = (" " + pad(cut(plain(one.name), name - 1), name), "strong" if best else "text")
+    start: Span = (" " + pad(cut(plain(one.name), name - 1), name), "strong" if loud else "text")
     if one.time is None:
         reason = cut(plain(one.reason or "not measured"), width - name - 4)
         return Row(body=(start, (f"   {reason}", "dim")), key=f"mode:{one.name}")
-    base = one.name == "eager"
+    words = {
+        "a call": figure(one.time.median, unit),
+        "peak": NOT if one.peak_bytes is None else bytes_text(one.peak_bytes),
+    }
     noisy = abs(one.speedup - 1) <= one.noise
-    role: Role = "dim" if base else role_of(1 - one.speedup, noisy)
-    pays = "" if base else "never" if one.pays_after is None else f"{number(one.pays_after)} calls"
-    words = [
-        figure(one.time.median, unit),
-        "" if base else ratio_text(one.speedup),
-        "" if base else percent(one.noise),
-        "" if base else seconds_text(one.compile_seconds),
-        *([NOT if one.peak_bytes is None else bytes_text(one.peak_bytes)] if wide else []),
-        "in noise" if pays == "never" and noisy else pays,
-    ]
-    spans = [
-        (pad_left(word, cell), role if index == 1 else "text")
-        for index, (word, cell) in enumerate(zip(words, cells, strict=True))
+    if one.name != "eager":
+        pays = "never" if one.pays_after is None else f"{number(one.pays_after)} calls"
+        words |= {
+            "faster": ratio_text(one.speedup),
+            "±": percent(one.noise),
+            "compiled in": seconds_text(one.compile_seconds),
+            "pays after": "in noise" if noisy else pays,
+        }
+    role = role_of(1 - one.speedup, noisy)
+    spans: list[Span] = [
+        (pad_left(words.get(head, ""), cells), role if head == "faster" else "text")
+        for head, cells in shown
     ]
     return Row(body=(start, *spans), key=f"mode:{one.name}")
 

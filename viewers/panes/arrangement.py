@@ -245,22 +245,22 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     ),
     "region": Arrangement(
         (
-            Column((Slot("region-eager"), Slot("source"))),
-            Column((Slot("region-compiled"), Slot("profile-why"))),
+            Column((Slot("region-eager", 0), Slot("source"))),
+            Column((Slot("region-compiled", 0), Slot("profile-why"))),
         ),
         narrow=(Slot("region-compiled"), Slot("region-eager")),
         focus="region-compiled",
         wide=(
-            Column((Slot("region-eager"), Slot("source"))),
-            Column((Slot("region-compiled"), Slot("kernel"))),
+            Column((Slot("region-eager", 0), Slot("source"))),
+            Column((Slot("region-compiled", 0), Slot("kernel"))),
             Column((Slot("profile-why"), Slot("graph"))),
         ),
     ),
     "account": Arrangement(
-        (Column((Slot("account"),), 8), Column((Slot("modes"), Slot("precision")), 7)),
+        _columns((13, "modes"), (9, "precision")),
+        top=Slot("account", 0),
         narrow=(Slot("account", 3), Slot("modes", 2)),
         focus="account",
-        wide=_columns((4, "account"), (4, "modes"), (3, "precision")),
     ),
     "what-if": Arrangement(
         _columns((7, "diff"), (4, "changed")),

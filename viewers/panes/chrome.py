@@ -105,6 +105,12 @@ def _counts(view: View) -> list[Span]:
         won: Role = "text" if speed.in_noise else "good" if speed.speedup >= 1 else "bad"
         note = " in noise " if speed.in_noise else " "
         spans += [(" " + ratio_text(speed.speedup), won), (note, "dim")]
+    elif view.facts.profile is not None:
+        head = view.facts.profile.head
+        noisy = abs(head.speedup - 1) <= head.noise
+        role: Role = "text" if noisy else "good" if head.speedup >= 1 else "bad"
+        note = " in noise " if noisy else " "
+        spans += [(" " + ratio_text(head.speedup), role), (note, "dim")]
     return [*spans, (" ", "dim")] if spans else []
 
 

@@ -92,5 +92,8 @@ def _rest(view: View, any_finding: bool) -> Row:
         words = "nothing needs attention so far" if view.live else "no finding in what was recorded"
     else:
         compiles = plural(summary.compiles, "compile")
-        words = f"nothing needs attention: no break, no recompile in {compiles}"
+        profile = view.facts.profile
+        lost = profile is not None and any(cause.lost for cause in profile.causes)
+        lead_in = "" if lost else "nothing needs attention: "
+        words = f"{lead_in}no break, no recompile in {compiles}"
     return Row(body=((lead, "faint"), (words, "dim")))

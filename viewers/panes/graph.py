@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from compiler.trace import refs
 from compiler.trace.records import Graph, Node
-from viewers.panes import profiled
 from viewers.panes.names import is_view, line_text, short_target
 from viewers.panes.profile_source import node_times
 from viewers.panes.rows import Content, Line, Row, Rows, Span, empty, pad, text
 from viewers.panes.view import View, variant_of
 from viewers.places import cut
-from viewers.words import plural, shape_text, tensor_text
+from viewers.words import plural, seconds_text, shape_text, tensor_text
 
 BY_MODULE = 120
 """From this many operations on, a graph opens as a list of its modules."""
@@ -168,7 +167,7 @@ def node_row(
     ref = refs.node(graph.id, node.name)
     shape = _shape(node)
     words = short_target(node.target) if node.op.startswith("call") else node.op
-    time = f"{profiled.short_figure(seconds * 1e6)} µs  " if seconds is not None else ""
+    time = f"{seconds_text(seconds)}  " if seconds is not None else ""
     room = width - 7 - column - len(shape) - len(time) - 2
     name = node.name if node.name != words else ""
     quiet = is_view(node) or not node.op.startswith("call")

@@ -82,7 +82,8 @@ def content(view: View, width: int) -> Content:
         return Content(name, rows=empty(width, *_nothing(view)))
     subject = f"{kernel.id} {kernel_label(kernel)}"
     if not kernel.text:
-        facts = [*kernel_words(view, kernel), "library call"]
+        called = ["library call"] if kernel.language == "aten" else []
+        facts = [*kernel_words(view, kernel), *called]
         return Content(
             name,
             subject,
@@ -152,12 +153,15 @@ def gutter_of(line: KernelLine | None) -> Span:
 
 
 def _call(view: View, kernel: Kernel) -> list[Row]:
+    why = "its code is not in the trace"
+    if kernel.language == "aten":
+        why = "a library call: no code is generated"
     rows = [
         BLANK,
         Row(
             body=(("  ", "text"), text(kernel.name, "text")), ref=refs.kernel(kernel.id), key="call"
         ),
-        Row(body=(("  a library call: no code is generated", "dim"),)),
+        Row(body=((f"  {why}", "dim"),)),
         BLANK,
     ]
     for place in kernel.locations:

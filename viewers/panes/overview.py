@@ -7,7 +7,7 @@ import re
 from rich.cells import cell_len
 
 from compiler.trace.records import Progress, Waiting
-from viewers.panes import engines, profiled
+from viewers.panes import engines
 from viewers.panes import why as profile_why
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
 from viewers.panes.view import View
@@ -59,7 +59,7 @@ def _profile(view: View, width: int) -> list[Row]:
     profile = view.facts.profile
     if profile is None:
         return []
-    key, unit = "profile", profiled.unit_of(profile.head)
+    key = "profile"
     if not profile.causes:
         words = f"profile: {profile.verdict.headline[:1].lower()}{profile.verdict.headline[1:]}"
         return [
@@ -67,7 +67,7 @@ def _profile(view: View, width: int) -> list[Row]:
         ]
     first = profile.causes[0]
     glyph, role = profile_why.glyph_of(first)
-    cost = profile_why.cost_of(first, unit)
+    cost = profile_why.cost_of(first)
     place = ""
     if first.place is not None:
         place = f"   {view.facts.names.place(first.place.file, first.place.line)}"
@@ -121,6 +121,13 @@ def _verdict(view: View) -> Line:
         if waiting is not None and waiting.kind == "end":
             return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
+    profile = view.facts.profile
+    if view.summary.speed is None and verdict.tone == "neutral" and profile is not None:
+        found = profile.verdict
+        return (
+            text(found.headline, TONES[found.tone]),
+            text("   " + _detail(found.detail), "dim"),
+        )
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
 

@@ -14,8 +14,16 @@ WIDTH = 8
 """Cells of the column, a blank at its end."""
 HOT = 0.1
 """Share of the call from which on a line stands out."""
-TITLES = {"compiled": "µs compiled", "eager": "µs eager", "difference": "Δ µs"}
 BLANK: Span = (" " * WIDTH, "text")
+
+
+def title(view: View) -> str:
+    """`µs compiled`."""
+    profile = view.facts.profile
+    if profile is None:
+        return ""
+    unit = profiled.unit_of(profile.head).name
+    return f"Δ {unit}" if view.times == "difference" else f"{unit} {view.times}"
 
 
 def column(view: View, file: str) -> dict[int, Span] | None:
@@ -46,7 +54,8 @@ def _side(profile: Profile, cost: Cost, eager: bool) -> Span | None:
     whole = (profile.head.eager if eager else profile.head.compiled).median
     shared = not eager and cost.shared
     role: Role = "warn" if seconds >= HOT * whole else "dim"
-    words = ("≤" if shared else "") + profiled.short_figure(seconds * 1e6)
+    unit = profiled.unit_of(profile.head)
+    words = ("≤" if shared else "") + profiled.short_figure(seconds, unit)
     return (pad_left(words, WIDTH - 1) + " ", role)
 
 
@@ -59,11 +68,12 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
             before = sums.setdefault(min(lines), [0.0, 0.0])
             before[0] += row.difference
             before[1] += row.noise
+    unit = profiled.unit_of(profile.head)
     found: dict[int, Span] = {}
     for line, (difference, noise) in sums.items():
         quiet = abs(difference) <= noise
-        value = difference * 1e6
-        words = f"{value:+,.0f}" if abs(value) >= 99.95 else f"{value:+.1f}"
+        words = profiled.short_figure(difference, unit)
+        words = f"+{words}" if difference > 0 else words
         role = profiled.role_of(difference, quiet)
         found[line] = (pad_left(words, WIDTH - 1) + " ", role)
     return found

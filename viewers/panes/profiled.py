@@ -15,8 +15,11 @@ from viewers.panes.rows import Role
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
+from viewers.text.profile.numbers import Unit, unit_for
 
 PHASES = ("forward", "backward", "step")
+KINDS = {"kernel": "generated", "aten": "library call", "eager": "between graphs"}
+"""Kind of a step -> the words by which its region can be filtered."""
 ORDERS: dict[str, Sort] = {"": "difference", "line": "line", "time": "time"}
 """`View.order` -> how the regions stand."""
 
@@ -62,6 +65,14 @@ class Table:
             kernels = tuple(ref for ref in row.refs if refs.kind(ref) == "k")
             found[row.key] = kernels or row.refs
         return found
+
+    @cached_property
+    def lines(self) -> dict[str, frozenset[Ref]]:
+        """Key of a row -> its source lines."""
+        return {
+            row.key: frozenset(refs.source(one.file, one.line) for one in row.locations)
+            for row in self.rows
+        }
 
     @cached_property
     def differences(self) -> tuple[float, float]:
@@ -136,7 +147,7 @@ def _said(facts: Facts, profile: Profile, row: RegionRow) -> str:
     said = facts.region_words.get(row.key)
     if said is None:
         places = (facts.names.place(one.file, one.line) for one in row.locations)
-        steps = (f"{one.name} {one.kind} {one.kernel} {one.part}" for one in row.steps)
+        steps = (f"{one.name} {KINDS[one.kind]} {one.kernel} {one.part}" for one in row.steps)
         operations = (f"{one.operation} {one.part}" for one in row.operations)
         modules = (module for region in row.regions for module in region.modules)
         parts = (row.label, row.phase, row.standing, profile.engine)
@@ -170,43 +181,26 @@ def not_measured(view: View) -> tuple[str, str]:
 # Figures
 
 
-def unit_of(head: CallProfile) -> str:
+def unit_of(head: CallProfile) -> Unit:
     """The one unit of a table."""
-    return "ms" if max(head.eager.median, head.compiled.median) >= 1 else "µs"
+    return unit_for(max(head.eager.median, head.compiled.median))
 
 
-def figure(seconds: float | None, unit: str, sign: bool = False) -> str:
+def figure(seconds: float | None, unit: Unit, sign: bool = False) -> str:
     """`1,453.3`, `+78.4`; `–` for what does not exist."""
-    if seconds is None:
-        return "–"
-    value = seconds * (1e6 if unit == "µs" else 1e3)
-    digits = 1 if unit == "µs" else 2
-    value = round(value, digits) or 0.0
-    return f"{value:+,.{digits}f}" if sign and value else f"{value:,.{digits}f}"
+    if seconds is None or not sign:
+        return unit.text(seconds)
+    words = unit.signed(seconds)
+    return words if words.strip("+-0.") else words[1:]
 
 
-def short_figure(microseconds: float) -> str:
+def short_figure(seconds: float, unit: Unit) -> str:
     """In a column of seven: `1,076`, `45.2`, `0.31`."""
-    if microseconds >= 99.95:
-        return f"{microseconds:,.0f}"
-    return f"{microseconds:.1f}" if microseconds >= 0.95 else f"{microseconds:.2f}"
-
-
-def rate_text(per_second: float | None) -> str:
-    """`14.2 GB/s`: decimal, as memories are sold."""
-    if per_second is None:
-        return "–"
-    value = per_second / 1e9
-    return f"{value:,.0f} GB/s" if value >= 99.5 else f"{value:.1f} GB/s"
-
-
-def flops_text(per_second: float | None) -> str:
-    """`1.9 TF/s`, `310 GF/s`; "" where nothing is computed."""
-    if per_second is None:
-        return ""
-    if per_second >= 1e12:
-        return f"{per_second / 1e12:,.1f} TF/s"
-    return f"{per_second / 1e9:,.1f} GF/s"
+    value = abs(seconds) * unit.per_second
+    sign = "-" if seconds < 0 else ""
+    if value >= 99.95:
+        return f"{sign}{value:,.0f}"
+    return f"{sign}{value:.1f}" if value >= 0.95 or unit.digits == 1 else f"{sign}{value:.2f}"
 
 
 def role_of(difference: float, in_noise: bool) -> Role:

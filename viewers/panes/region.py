@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from compiler.trace import refs
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
-from viewers.labels import kernel_label
+from viewers.labels import kernel_label, short_label
 from viewers.panes import profiled
 from viewers.panes.names import short_target
 from viewers.panes.profiled import figure
@@ -16,11 +16,11 @@ from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
-from viewers.summary.profile import Profile, Work, work_of
+from viewers.summary.profile import Profile, RegionRow, Work, work_of
+from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, percent, plural
 
-TIME, LAUNCHES, BYTES, RATE, SHARE = 9, 6, 9, 10, 6
-Side = TypeVar("Side", CompiledStep, EagerOperation)
+TIME, LAUNCHES, BYTES, RATE, SHARE = 9, 6, 9, 12, 6
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class _Columns:
     def of(cls, width: int) -> _Columns:
         left = width - 2 - TIME - SHARE
         parts = []
-        for cells in (BYTES, RATE, LAUNCHES):
-            fits = left - cells >= 16
+        for cells, least in ((BYTES, 16), (RATE, 16), (LAUNCHES, 24)):
+            fits = left - cells >= least
             left -= cells if fits else 0
             parts.append(fits)
         moved, rate, launches = parts
@@ -54,7 +54,7 @@ def eager(view: View, width: int) -> Content:
         return Content("eager", plain(row.label), rows=rows)
     columns, unit = _Columns.of(width), profiled.unit_of(profile.head)
     rows = [_head(columns, "operation", unit)]
-    for group in _same(row.operations, lambda one: (one.operation, one.location)):
+    for group in _same(row.operations):
         rows.append(_operation(view, profile, group, columns, unit))
     rows += _sum(row.eager_work, columns, unit)
     right: Line = ((plural(len(row.operations), "operation"), "dim"),)
@@ -74,7 +74,7 @@ def compiled(view: View, width: int) -> Content:
     columns, unit = _Columns.of(width), profiled.unit_of(profile.head)
     known = {one.kernel: one for one in profile.precision}
     rows = [_head(columns, "kernel", unit)]
-    for group in _same(row.steps, lambda one: (one.kernel, one.name)):
+    for group in _repeated(profile, row):
         rows.append(_step(view, profile, group, columns, unit))
         rows += _precision(known.get(group[0].kernel), width)
     rows += _sum(row.compiled_work, columns, unit)
@@ -82,16 +82,25 @@ def compiled(view: View, width: int) -> Content:
     return Content("compiled", plain(row.label), right, rows)
 
 
-def _same(side: Sequence[Side], key: object) -> list[list[Side]]:
-    """What is the same in repeated layers, together, in order."""
-    found: dict[object, list[Side]] = {}
-    for one in side:
-        found.setdefault(key(one), []).append(one)  # type: ignore[operator]
+def _same(operations: Sequence[EagerOperation]) -> list[list[EagerOperation]]:
+    """Equal operations of a line together, in order."""
+    found: dict[object, list[EagerOperation]] = {}
+    for one in operations:
+        found.setdefault((one.operation, one.location), []).append(one)
     return list(found.values())
 
 
-def _head(columns: _Columns, what: str, unit: str) -> Row:
-    spans = [" " + pad(what, columns.name), pad_left(unit, TIME)]
+def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
+    """The steps of one region; those of repeated layers with their likes."""
+    found: dict[object, list[CompiledStep]] = {}
+    for region in row.regions:
+        for place, step in enumerate(profile.index.steps_in(region)):
+            found.setdefault((place, re.sub(r"\d+", "*", step.name)), []).append(step)
+    return list(found.values())
+
+
+def _head(columns: _Columns, what: str, unit: Unit) -> Row:
+    spans = [" " + pad(what, columns.name), pad_left(unit.name, TIME)]
     if columns.launches:
         spans.append(pad_left("runs", LAUNCHES))
     if columns.bytes:
@@ -102,7 +111,7 @@ def _head(columns: _Columns, what: str, unit: str) -> Row:
     return Row(body=tuple((one, "dim") for one in spans))
 
 
-def _figures(work: Work, columns: _Columns, unit: str, role: Role) -> list[Span]:
+def _figures(work: Work, columns: _Columns, unit: Unit, role: Role) -> list[Span]:
     spans: list[Span] = [(pad_left(figure(work.seconds, unit), TIME), role)]
     if columns.launches:
         spans.append((pad_left(str(work.launches), LAUNCHES), "dim"))
@@ -110,8 +119,8 @@ def _figures(work: Work, columns: _Columns, unit: str, role: Role) -> list[Span]
         size = "–" if work.bytes is None else bytes_text(work.bytes)
         spans.append((pad_left(size, BYTES), "dim"))
     if columns.rate:
-        reached = profiled.flops_text(work.rate) if work.limit == "rate" else ""
-        words = reached or profiled.rate_text(work.bandwidth)
+        reached = rate_text(work.rate, "FLOP/s") if work.limit == "rate" else ""
+        words = reached or rate_text(work.bandwidth, "B/s")
         spans.append((pad_left(words, RATE), "dim"))
     share = "–" if work.share is None else percent(work.share)
     spans.append((pad_left(share, SHARE), role if work.share is not None else "faint"))
@@ -119,11 +128,12 @@ def _figures(work: Work, columns: _Columns, unit: str, role: Role) -> list[Span]
 
 
 def _operation(
-    view: View, profile: Profile, group: list[EagerOperation], columns: _Columns, unit: str
+    view: View, profile: Profile, group: list[EagerOperation], columns: _Columns, unit: Unit
 ) -> Row:
     first = group[0]
     place = first.location
-    name = plain(short_target(first.operation)) + (f" ×{len(group)}" if len(group) > 1 else "")
+    target = short_target(first.operation)
+    name = plain(short_label(target) or target) + (f" ×{len(group)}" if len(group) > 1 else "")
     line = f"{place.line:>4} " if place is not None else "     "
     work = work_of(profile.index, group)
     source = refs.source(place.file, place.line) if place is not None else ""
@@ -142,7 +152,7 @@ def _operation(
 
 
 def _step(
-    view: View, profile: Profile, group: list[CompiledStep], columns: _Columns, unit: str
+    view: View, profile: Profile, group: list[CompiledStep], columns: _Columns, unit: Unit
 ) -> Row:
     first = group[0]
     kernel = profile.index.kernel_of(first)
@@ -179,7 +189,7 @@ def _precision(found: KernelPrecision | None, width: int) -> list[Row]:
     return [Row(body=(("      ", "text"), mark, text(cut(said, width - 9), role)))]
 
 
-def _sum(work: Work, columns: _Columns, unit: str) -> list[Row]:
+def _sum(work: Work, columns: _Columns, unit: Unit) -> list[Row]:
     rows = [
         Row(body=(("─" * (columns.name + TIME + SHARE), "faint"),)),
         Row(
@@ -190,5 +200,7 @@ def _sum(work: Work, columns: _Columns, unit: str) -> list[Row]:
         ),
     ]
     if work.host is not None:
-        rows.append(Row(body=((f" {figure(work.host, unit)} {unit} of the host beside", "dim"),)))
+        rows.append(
+            Row(body=((f" {figure(work.host, unit)} {unit.name} of the host beside", "dim"),))
+        )
     return [*rows, BLANK]

@@ -15,7 +15,8 @@ from viewers.plain import plain
 Role = Literal[
     "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
     "keyword", "string", "number", "comment",
-    "bad-range", "here", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent", "key",
+    "bad-range", "here", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent",
+    "bar-good", "bar-bad", "key",
     "turn", "button", "off",
     "fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-5", "fill-call",
 ]  # fmt: skip

@@ -62,7 +62,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
         row_refs.insert(at, "")
     rows = Rows(count, make, row_refs)
     selected = _selected_line(view, file)
-    said = [profile_source.TITLES[view.times]] if times is not None else []
+    said = [profile_source.title(view)] if times is not None else []
     said += [f"line {selected}"] if selected and times is None else []
     right: Line = tuple((words, "dim") for words in said)
     start = refs.source(file, selected or _first_line(view, file))

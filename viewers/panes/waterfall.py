@@ -28,9 +28,10 @@ from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums, Work
+from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, numbers_text, percent, plural, ratio_text
 
-LINE = 7
+LINE, WIDE_LINE = 7, 11
 FIGURE, NOISE = 9, 7
 """Cells of a figure at least."""
 FILE_LINE = 17
@@ -69,7 +70,7 @@ def content(view: View, width: int) -> Content:
     )
     return Content(
         "profile",
-        f"eager → compiled, {chart.unit}",
+        f"eager → compiled, {chart.unit.name}",
         _right(view, table),
         rows,
         f"region:{view.region}" if view.region else "",
@@ -96,7 +97,8 @@ def _entries(view: View, table: Table) -> list[_Entry]:
     lit, own = view.lit, view.ref
 
     def ref_of(row: RegionRow) -> str:
-        return next((ref for ref in table.refs[row.key] if ref in lit or ref == own), "")
+        found = next((ref for ref in table.refs[row.key] if ref in lit or ref == own), "")
+        return found or (own if own in table.lines[row.key] else "")
 
     for group in table.groups:
         fall = group.waterfall
@@ -144,7 +146,12 @@ class _Chart:
         self.unit = profiled.unit_of(table.head)
         files = {one.file for row in table.rows for one in row.locations}
         self.main = view.facts.main_file
-        self.line = LINE if files <= {self.main} else FILE_LINE if width >= 100 else FILE_LINE - 4
+        self.line = WIDE_LINE if width >= 100 else LINE
+        if not files <= {self.main}:
+            self.line = 28 if width >= 150 else FILE_LINE if width >= 100 else FILE_LINE - 4
+        if self.line > LINE:
+            places = [self._place(row.locations) for row in table.rows[:400]]
+            self.line = min(self.line, max((LINE, *map(cell_len, places))))
         self.spread = width >= SPREAD_FROM
         falls = [group.waterfall for group in table.groups]
         sums = [table.total, *(one for fall in falls for one in (fall.quiet_sums, fall.total))]
@@ -153,15 +160,15 @@ class _Chart:
         change = max((*table.differences, *(abs(one.difference) for one in sums)))
         longest_figure = len(figure(most, self.unit)), len(figure(change, self.unit, sign=True))
         self.figure = max(FIGURE, 2 + max(longest_figure))
-        noise = max(one.noise for one in sums)
-        self.noise = max(NOISE, 2 + len(figure(noise, self.unit)))
+        widest = max(one.noise for one in sums)
+        self.noise = max(NOISE, 2 + len(figure(widest, self.unit)))
         figures = 3 * self.figure + (self.noise if self.spread else 0)
         room = width - self.line - 3 - figures
         longest = max((cell_len(_name(row)) for row in table.rows[:400]), default=12) + 2
         self.bars = max(0, room - max(16, min(longest, room // 2))) if width >= BAR_FROM else 0
         if self.bars < LEAST_BAR:
             self.bars = 0
-        self.bars = min(self.bars, 64)
+        self.bars = min(self.bars, 110)
         self.name = room - self.bars
         if self.bars:
             self.name = min(self.name, max(18, longest, 14))
@@ -240,9 +247,9 @@ class _Chart:
         if not cells:
             return (blank, axis)
         if difference < 0:
-            return (blank, axis, (_bar_right(cells, self.right), role))
+            return (blank, axis, (_bar_right(cells, self.right), "bar-good"))
         words = _bar_left(cells, self.left)
-        return ((" " * (self.left + 1 - len(words)), "text"), (words, role), axis)
+        return ((" " * (self.left + 1 - len(words)), "text"), (words, "bar-bad"), axis)
 
     def _region(self, entry: _Entry, row: RegionRow) -> Row:
         noisy = row.standing == "noise"
@@ -274,9 +281,9 @@ class _Chart:
         file = locations[0].file
         lines = numbers_text(one.line for one in locations if one.file == file)
         if file == self.main:
-            return lines if len(lines) <= self.line else _ends(lines)
+            return _ends(lines, self.line)
         name = plain(self.view.facts.names.short(file).rpartition("/")[2])
-        return keep_end(f"{name}:{_ends(lines)}", self.line)
+        return keep_end(f"{name}:{_ends(lines, LINE)}", self.line)
 
     def _phase(self, key: str, group: Group) -> Row:
         fall = group.waterfall
@@ -329,7 +336,7 @@ class _Chart:
         said = _verdict(self.table)
         right: Line = ()
         if width_of(body) + cell_len(said) + 3 <= self.width:
-            right = ((said, "dim" if role == "dim" else role), (" ", "text"))
+            right = ((" ", "text"), (said, role), (" ", "text"))
         return Row(body=body, right=right, key="sum", opens="view:account")
 
 
@@ -349,9 +356,9 @@ def _name(row: RegionRow) -> str:
     return plain(row.label) + (f" ×{row.count}" if row.count > 1 else "")
 
 
-def _ends(lines: str) -> str:
+def _ends(lines: str, room: int) -> str:
     """`17–20, 24, 31` -> `17…31`: no number is cut."""
-    if len(lines) <= LINE:
+    if len(lines) <= room:
         return lines
     first, last = lines.split(", ")[0].split("–")[0], lines.split(", ")[-1].split("–")[-1]
     return f"{first}…{last}"
@@ -369,13 +376,22 @@ def _bar_left(cells: float, room: int) -> str:
     return ("▐" if halves % 2 else "") + "█" * (halves // 2)
 
 
-def _copied(view: View, row: RegionRow, unit: str) -> str:
-    places = ", ".join(view.facts.names.place(one.file, one.line) for one in row.locations)
+def _places(view: View, row: RegionRow) -> str:
+    """`block.py:17–20, 24; mask.py:318`."""
+    files: dict[str, list[int]] = {}
+    for one in row.locations:
+        files.setdefault(one.file, []).append(one.line)
+    names = view.facts.names
+    return "; ".join(f"{names.short(file)}:{numbers_text(files[file])}" for file in files)
+
+
+def _copied(view: View, row: RegionRow, unit: Unit) -> str:
+    places = _places(view, row)
     eager = figure(row.eager.median if row.eager else None, unit)
     compiled = figure(row.compiled.median if row.compiled else None, unit)
     change = figure(row.difference, unit, sign=True)
     noise = figure(row.noise, unit)
-    return f"{_name(row)}  {places}  {eager} → {compiled} {unit}  {change} ±{noise}"
+    return f"{_name(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
 
 
 # The selection, below the panes
@@ -386,11 +402,9 @@ def selection(view: View, width: int) -> list[Row]:
     row = profiled.chosen(view) if view.region else None
     if row is None:
         return []
-    places = ", ".join(view.facts.names.place(one.file, one.line) for one in row.locations[:4])
-    more = f" and {len(row.locations) - 4} more" if len(row.locations) > 4 else ""
     title: Line = (
         text(_name(row), "strong"),
-        text(f"   {places or 'no line'}{more}", "dim"),
+        text(f"   {_places(view, row) or 'no line'}", "dim"),
     )
     module = ((plain(row.module) + " ", "dim"),) if row.module else ()
     return [
@@ -408,9 +422,9 @@ def _work(work: Work, count: int, noun: str) -> Line:
     if work.bytes is not None:
         spans.append((f"   {bytes_text(work.bytes)} moved", "text"))
     if work.bandwidth is not None:
-        spans.append((f"   {profiled.rate_text(work.bandwidth)}", "text"))
+        spans.append((f"   {rate_text(work.bandwidth, 'B/s')}", "text"))
     if work.rate is not None:
-        spans.append((f"   {profiled.flops_text(work.rate)}", "text"))
+        spans.append((f"   {rate_text(work.rate, 'FLOP/s')}", "text"))
     if work.share is not None:
         spans.append((f"   {percent(work.share)} of the roofline", "strong"))
         spans.append((f" ({work.limit})", "dim"))

@@ -12,9 +12,12 @@ from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, tex
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
+from viewers.text.profile.numbers import Unit, change_text
 from viewers.words import plural, seconds_text
 
 INDENT = 3
+MOST = 30
+"""Causes elsewhere that are listed."""
 NOTES = 6
 """Lines of further facts of a cause."""
 
@@ -36,8 +39,11 @@ def content(view: View, width: int) -> Content:
     if others and row is not None:
         words = "the other causes" if mine else "what was found elsewhere"
         rows.append(Row(body=((f" {words}", "faint"),)))
-    for number, cause in others:
+    for number, cause in others[:MOST]:
         rows += _cause(view, profile, number, cause, width)
+    if len(others) > MOST:
+        words = f"{plural(len(others) - MOST, 'smaller one')}: select a region for its own"
+        rows.append(Row(body=((f" {words}", "faint"),)))
     if not numbered and row is None:
         differ = any(one.standing != "noise" for one in profile.rows)
         why = "for what differs" if differ else "nothing differs by more than noise"
@@ -58,20 +64,19 @@ def glyph_of(cause: Cause) -> Span:
     return ("✗", "bad") if cause.lost else ("✓", "good")
 
 
-def cost_of(cause: Cause, unit: str) -> str:
-    """`+604.2 µs`, `≈+12.0 µs`, `1.9 s each`."""
+def cost_of(cause: Cause) -> str:
+    """`+604 µs`, `≈12.0 µs`, `1.9 s each`."""
     if cause.kind == "precision":
         return "wrong"
     if cause.once:
         return f"{seconds_text(cause.seconds)} each"
-    mark = "≈" if cause.estimated else ""
-    return f"{mark}{figure(cause.seconds, unit, sign=True)} {unit}"
+    return change_text(cause.seconds, cause.estimated)
 
 
 def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
     key = f"reason:{number}"
     glyph, role = glyph_of(cause)
-    cost = cost_of(cause, profiled.unit_of(profile.head))
+    cost = cost_of(cause)
     fix = next((one.code for one in cause.fixes if one.code), "")
     lines = wrap(cause.title, width - INDENT - cell_len(cost) - 3)
     rows = [
@@ -141,12 +146,12 @@ def _tried(profile: Profile, cause: Cause, width: int) -> list[Row]:
     return rows
 
 
-def trial_words(trial: Trial, unit: str) -> tuple[str, Role]:
+def trial_words(trial: Trial, unit: Unit) -> tuple[str, Role]:
     """`-334.0 µs ±30.0, kept`."""
     if trial.before is None or trial.after is None:
         return f"not tried: {plain(trial.reason)}" if trial.reason else "not tried", "dim"
     change = figure(trial.difference, unit, sign=True)
-    words = f"{change} {unit} ±{figure(trial.noise, unit)}"
+    words = f"{change} {unit.name} ±{figure(trial.noise, unit)}"
     if trial.equal is False:
         words += ", other results"
     if trial.kept:

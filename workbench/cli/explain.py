@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 import click
 
 from compiler.control.stages import STAGES
-from compiler.trace.records import AnyRecord, Decided, End, Settings
+from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
 from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
@@ -105,8 +106,18 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     return exit_code(recording, end)
 
 
-def record(settings: Settings, trace: Path | None, recording: Recording, quiet: bool) -> End:
-    """Make the recording, with its progress on stderr; `recording` grows as it goes."""
+def record(
+    settings: Settings,
+    trace: Path | None,
+    recording: Recording,
+    quiet: bool,
+    then: Callable[[End, Callable[[AnyRecord], None]], Iterable[Record]] | None = None,
+) -> End:
+    """Make the recording, with its progress on stderr; `recording` grows as it goes.
+
+    `then` makes what else belongs to it when its worker is gone, from how that ended; it is also
+    given what shows the progress of further recordings.
+    """
     from workbench.worker.client import record as record_in_worker
 
     with ProgressLine(sys.stderr, quiet) as progress:
@@ -115,7 +126,8 @@ def record(settings: Settings, trace: Path | None, recording: Recording, quiet: 
             recording.feed([one])
             progress.see(one)
 
-        return record_in_worker(settings, trace=trace, on_record=take)
+        more = None if then is None else lambda end: then(end, progress.see)
+        return record_in_worker(settings, trace=trace, on_record=take, then=more)
 
 
 def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -> None:

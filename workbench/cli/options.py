@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeVar, cast
 
 import click
 
-from compiler.control.decisions import OverrideError, read_overrides
+from compiler.control.decisions import ENGINES as DECIDING
+from compiler.control.decisions import OverrideError, engine_of, read_overrides
 from compiler.trace.records import Settings, Stage
 from compiler.trace.records.session import GradMode
 from viewers.teaching.predict import QUESTIONS
@@ -62,9 +63,11 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option(
         "--override",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help='Decisions to take otherwise, of either engine: TOML, "decision id" = "choice".',
+        "override",
+        multiple=True,
+        metavar="FILE|ID=CHOICE",
+        help='Decisions to take otherwise, of either engine: a TOML file of lines "decision id" = '
+        '"choice", or one such. Repeatable.',
     ),
     click.option("--no-grad", is_flag=True, help="Run under torch.no_grad()."),
     click.option("--inference-mode", is_flag=True, help="Run under torch.inference_mode()."),
@@ -172,10 +175,14 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
 
 
 def _overrides(ctx: click.Context) -> dict[str, str]:
-    file: Path | None = ctx.params["override"]
-    if file is None:
-        return {}
-    try:
-        return read_overrides(file)
-    except OverrideError as error:
-        raise click.UsageError(str(error), ctx) from error
+    found: dict[str, str] = {}
+    for given in ctx.params["override"]:
+        id, equals, choice = str(given).partition("=")
+        try:
+            if equals and engine_of(id.strip()) in DECIDING and not Path(given).exists():
+                found[id.strip()] = choice.strip()
+            else:
+                found |= read_overrides(Path(given))
+        except OverrideError as error:
+            raise click.UsageError(str(error), ctx) from error
+    return found

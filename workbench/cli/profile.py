@@ -10,6 +10,8 @@ called, then one of its calls is run in rounds, in turn with eager and with cloc
   tcw profile model.py --call 2 --rounds 60
   tcw profile model.py --chrome call.json           for Perfetto or chrome://tracing
   tcw profile model.py --trace run.tcw              then: tcw open run.tcw
+  tcw profile model.py --modes                      which way to run it, and when it pays
+  tcw profile model.py --try                        tries what it suggests, keeps what helps
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from compiler.trace.records import AnyRecord, End, Record
 from compiler.trace.records.profile import CallProfile
 from viewers.recording import Recording
 from workbench.cli.config import apply_defaults
@@ -61,6 +65,12 @@ SORTS = ("difference", "time", "line")
     help="Regions by what they lost or won, by their time, or in the order of the source.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="So many regions.")
+@click.option(
+    "--modes",
+    is_flag=True,
+    help="Then each way to run it, in processes of their own: both engines, and Inductor's modes.",
+)
+@click.option("--try", "tries", is_flag=True, help="Then try what the causes suggest.")
 @cached_option
 @click.option(
     "--timeout",
@@ -95,7 +105,18 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     if (chrome := given["chrome"]) is not None and not chrome.parent.is_dir():
         raise click.UsageError(f"--chrome {chrome}: there is no folder {chrome.parent}", ctx)
     recording = Recording()
-    end = record(settings, trace, recording, quiet=bool(given["quiet"]))
+
+    def then(end: End, see: Callable[[AnyRecord], None]) -> Iterator[Record]:
+        if given["modes"] and end.status != "interrupted":
+            from workbench.cli.modes import modes
+
+            yield from modes(settings, see=see)
+        if given["tries"] and end.status == "ok":
+            from workbench.cli.trials import tried
+
+            yield from tried(settings, recording, see)
+
+    end = record(settings, trace, recording, quiet=bool(given["quiet"]), then=then)
     if recording.end is None:
         recording.feed([end])
     if chrome is not None:

@@ -178,7 +178,8 @@ class Navigator:
             view.kernel = kernel.id
             if kernel.graph in view.recording.graphs:
                 view.variant = variant_of(view.recording.graphs[kernel.graph])
-        view.light(row.refs)
+        kernels = [ref for ref in row.refs if refs.kind(ref) == "k"]
+        view.light(kernels or row.refs)
         view.lit.update(dict.fromkeys(row.refs, "exact"))
 
     def finding(self, index: int) -> str:

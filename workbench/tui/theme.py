@@ -42,10 +42,13 @@ _FOREGROUND: dict[Role, str] = {
     "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
     "keyword": "keyword", "string": "string", "number": "number", "comment": "comment",
     "bad-range": "text", "here": "text", "hit": "background", "shared": "accent", "bar": "dim",
-    "bar-hot": "hot", "bar-warn": "warn", "bar-accent": "accent", "key": "accent",
+    "bar-hot": "hot", "bar-warn": "warn", "bar-accent": "accent", "bar-good": "good",
+    "bar-bad": "bad", "key": "accent",
     **dict.fromkeys(FILLS, "text"),
     "turn": "background", "button": "text", "off": "faint",
 }  # fmt: skip
+_AS_THEY_ARE: frozenset[Role] = frozenset({"turn", "bar-good", "bar-bad"})
+"""Nothing is read on them, or they have a ground of their own."""
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
@@ -161,7 +164,7 @@ class Theme:
         for tint, base in self._bases.items():
             for role, style in (self._promoted if tint == "selected" else self._roles).items():
                 ground = style.bgcolor or base.bgcolor
-                if style.color is not None and ground is not None and role != "turn":
+                if style.color is not None and ground is not None and role not in _AS_THEY_ARE:
                     colour = _legible(style.color, ground, self.colours["text"])
                     style += Style(color=colour)
                 found[role, tint] = style

@@ -9,7 +9,7 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from compiler.trace.records import (
     AnyRecord,
     End,
     Note,
+    Record,
     Run,
     Settings,
     Stage,
@@ -41,12 +42,15 @@ def record(
     trace: Path | None,
     on_record: OnRecord,
     stop: threading.Event | None = None,
+    then: Callable[[End], Iterable[Record]] | None = None,
 ) -> End:
     """Record `settings.file` in a worker process; answer how that ended.
 
     `on_record` gets every record, in the calling thread, the end record last. `trace` is written
     anew; None writes nothing to disk. Ctrl-C, or `stop` being set by another thread, ends the
     recording as interrupted. Whatever `on_record` raises comes out, and the worker is gone.
+    `then` makes what else belongs to the recording, when its worker is gone: it gets the worker's
+    end, and what it gives stands before that.
     Raises OSError where the trace file cannot be created.
     """
     file = TraceFile(trace, on_record)
@@ -63,6 +67,8 @@ def record(
         finally:
             child.close()
         assert end is not None
+        for more in then(end) if then is not None else ():
+            file.emit(more)
         return _ended(file, end)
     finally:
         file.close()

@@ -31,7 +31,7 @@ from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.finished_run import FinishedRun
 from workbench.worker.forget import beside_what_is_compiled, forget_compiled
-from workbench.worker.inputs import InputSet
+from workbench.worker.inputs import InputSet, mark_dynamic, named_arguments, parameters
 from workbench.worker.load import Loaded, form_of
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.ourselves import unrecorded
@@ -237,8 +237,12 @@ class Driven:
                     dynamic=settings.dynamic,
                 )
                 beside_what_is_compiled()
+                signature = parameters(original)
                 for inputs in loaded.sets:
-                    prepare(made[engine], inputs, settings.grad)()
+                    run = prepare(made[engine], inputs, settings.grad)
+                    named = named_arguments(signature, run.positional, run.keyword)
+                    mark_dynamic(settings.mark_dynamic, named)
+                    run()
         return made
 
     def _next(self, ended: Ended) -> Rerun | None:

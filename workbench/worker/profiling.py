@@ -19,20 +19,24 @@ from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.guard_cost import GuardCosts, guard_costs
 from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
 from compiler.measure.kernels import NotAlone
+from compiler.measure.leaves import leaves
 from compiler.measure.named_graphs import named_graphs
 from compiler.measure.origins import Origins
+from compiler.measure.peak import peak_bytes
 from compiler.measure.probes.clock import HostClock, own_cost
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import EngineProbe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.inductor_probe import InductorProbe
+from compiler.measure.saved import saved_bytes
 from compiler.trace.records import Engine, Kernel, Progress, Record, Warned
+from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling_records import Measured, Numbers, records
-from workbench.worker.profiling_rounds import Contender, Looked, Rounds, looking, timed
-from workbench.worker.runs import Model, RandomState, Twin, grad_mode, prepare
+from workbench.worker.profiling_rounds import Contender, Looked, Rounds, Side, looking, timed
+from workbench.worker.runs import Model, RandomState, Twin, grad_mode, original_of, prepare
 
 
 @dataclass
@@ -76,13 +80,14 @@ def profile(recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Number
     try:
         with unrecorded(recorder):
             measured = _measured(recorder, one, inputs, call)
+        made = list(records(measured, numbers))
     except BaseException as error:  # whatever the user's model raises on a later run
         reason = f"{class_name(error)}: {message_of(error, 300)}"
         recorder.emit(Warned(message=f"call {call} was not profiled: {reason}", asked=True))
         if not isinstance(error, Exception):
             raise
         return
-    for record in records(measured, numbers):
+    for record in made:
         recorder.emit(record)
     if measured.compiled_again:
         recorder.emit(
@@ -151,21 +156,45 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         before = counters["stats"]["unique_graphs"]
         rounds.run(settings.rounds, told=told)
         compiled_again = counters["stats"]["unique_graphs"] - before
+        measured = Measured(
+            call=call,
+            engine=one.engine,
+            device=str(device),
+            probes=probes,
+            bases=bases,
+            origins=Origins(one.records),
+            operations=eager.operations,
+            laps=rounds.laps,
+            guards=one.collected.guards,
+            compiled_again=compiled_again,
+            unmeasured="; ".join(filter(None, (missing, eager.differs))),
+        )
+        _measure_memory(measured, one, inputs, mode)
     finally:
         state.restore()
-    return Measured(
-        call=call,
-        engine=one.engine,
-        device=str(device),
-        probes=probes,
-        bases=bases,
-        origins=Origins(one.records),
-        operations=eager.operations,
-        laps=rounds.laps,
-        guards=one.collected.guards,
-        compiled_again=compiled_again,
-        unmeasured="; ".join(filter(None, (missing, eager.differs))),
-    )
+    return measured
+
+
+def _measure_memory(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode) -> None:
+    """What a call takes at most, and what its forward keeps for the backward, of both sides."""
+    models: dict[Side, Model] = {"eager": one.eager.model, "compiled": one.model}
+    for side, model in models.items():
+        peaks = [peak_bytes(prepare(model, inputs, mode), measured.device) for _ in range(2)]
+        known = [peak for peak in peaks if peak is not None]
+        measured.peaks[side] = min(known, default=None)
+        if mode == "train":
+            run = prepare(model, inputs, mode)
+            given = [value for _, value in leaves((run.positional, run.keyword))]
+            outputs = run.model(*run.positional, **run.keyword)
+            kept = state_of(original_of(model))
+            measured.saved[side] = saved_bytes(outputs, [*given, *kept])
+
+
+def state_of(model: Model) -> list[Any]:
+    """Parameters and buffers."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    return [*model.parameters(), *model.buffers()]
 
 
 def _probes(one: Compiled) -> tuple[list[GraphProbe], str]:

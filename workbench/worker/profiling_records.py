@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 import msgspec
@@ -17,6 +17,7 @@ from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.regions import Grouped, Placed
 from compiler.measure.speed import spread
+from compiler.measure.work import Work
 from compiler.trace.records import Engine, Record
 from compiler.trace.records.profile import (
     Account,
@@ -32,6 +33,7 @@ from compiler.trace.records.profile import (
 from workbench.worker.profiling_rounds import Laps, Side, Way, quiet_laps, quiet_rounds
 
 BACKWARD = "/backward"
+NO_WORK = Work()
 
 
 @dataclass
@@ -60,6 +62,8 @@ class Measured:
     guards: GuardCosts
     compiled_again: int = 0
     unmeasured: str = ""
+    peaks: dict[Side, int | None] = field(default_factory=dict)
+    saved: dict[Side, int] = field(default_factory=dict)
 
 
 class _Side:
@@ -166,9 +170,16 @@ def _steps(measured: Measured, side: _Side, numbers: Numbers) -> dict[int, Place
     found.sort(key=lambda one: side.first.get(one[0], 0))
     computed = measured.origins.computed(call for _, _, call in found)
     placed: dict[int, Placed] = {}
-    for (key, step, _), computes in zip(found, computed, strict=True):
-        kernel = computes.kernel.id if computes.kernel is not None else ""
-        named = msgspec.structs.replace(step, id=f"s{numbers.steps}", kernel=kernel)
+    for (key, step, call), computes in zip(found, computed, strict=True):
+        work = measured.origins.work(call) if call is not None else NO_WORK
+        named = msgspec.structs.replace(
+            step,
+            id=f"s{numbers.steps}",
+            kernel=call.kernel.id if call is not None else "",
+            read_bytes=work.read_bytes,
+            write_bytes=work.write_bytes,
+            flops=work.flops,
+        )
         numbers.steps += 1
         placed[key] = Placed(named, computes)
     return placed
@@ -332,4 +343,8 @@ def _head(
         rounds=len(ratios),
         compiled_again=measured.compiled_again,
         unmeasured=measured.unmeasured,
+        eager_peak_bytes=measured.peaks.get("eager"),
+        compiled_peak_bytes=measured.peaks.get("compiled"),
+        eager_saved_bytes=measured.saved.get("eager"),
+        compiled_saved_bytes=measured.saved.get("compiled"),
     )

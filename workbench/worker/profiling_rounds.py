@@ -159,13 +159,12 @@ def quiet_laps(laps: Laps) -> Laps:
 
 
 def _least_disturbed(preempted: Sequence[int]) -> list[int]:
-    """Places of at least half of the numbers, and of `LEAST`: the lowest ones.
+    """Places of the lowest numbers: of all that are 0, or of `LEAST`, whichever are more.
 
     The system takes a processor from a thread to give it to another program; it says how often.
-    Runs in which it never did are all kept. What is kept is not chosen by its time.
+    What is kept is not chosen by its time.
     """
-    least = max(min(LEAST, len(preempted)), (len(preempted) + 1) // 2)
-    limit = sorted(preempted)[least - 1]
+    limit = sorted(preempted)[min(LEAST, len(preempted)) - 1]
     return [number for number, count in enumerate(preempted) if count <= limit]
 
 

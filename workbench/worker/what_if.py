@@ -23,6 +23,7 @@ from compiler.measure.inductor_graphs import inductor_graphs
 from compiler.measure.kernels import CompiledGraph, NotAlone, Replay, captured
 from compiler.measure.leaves import leaves
 from compiler.measure.named_graphs import named_graphs
+from compiler.measure.numerics import Comparison
 from compiler.measure.pairs import Paired, all_in_turn, in_turn
 from compiler.measure.probes.naming import root_graph
 from compiler.measure.shadows import TooLarge
@@ -302,8 +303,9 @@ def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
             state.restore()
             made = prepare(model, inputs, mode)
             result = made.result(made())
-            answers.append([value for _, value in leaves((result.outputs, result.gradients))])
-        equal, error = compared(*answers)
+            answers.append(list(leaves((result.outputs, result.gradients))))
+        equal, error = compared(*([value for _, value in one] for one in answers))
+        within = Comparison().add(1, answers[1], answers[0])
         found = all_in_turn(
             [
                 (prepared(models[0], first, modes[0]), prepared(models[1], second, modes[1]))
@@ -311,4 +313,5 @@ def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
             ],
             seconds=SECONDS / 2,
         )
-    recorder.emit(_timed(base, run, "call", found, equal=equal, max_error=error))
+    about = {"equal": equal, "max_error": error, "within": within}
+    recorder.emit(_timed(base, run, "call", found, **about))

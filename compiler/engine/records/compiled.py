@@ -36,6 +36,8 @@ class Compiled:
     """Name of a node of the value graph -> `op3`."""
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of a nest or call -> the operations that it carries out, inlined ones too."""
+    parts: dict[object, int] = field(default_factory=dict)
+    """See compiler.engine.records.touched."""
     kernels: dict[str, str] = field(default_factory=dict)
     """Name of a nest or call -> `k4 softmax`."""
 

@@ -94,7 +94,7 @@ def _scheduler_node(
     label = node_label(compiled.nodes[origin] for origin in origins)
     sources = sources_of(operation)
     targets = targets_of(operation)
-    bytes_of = touched(operation, values)
+    bytes_of, parts = touched(operation, values, compiled.parts)
     domain: tuple[Size, ...] = ()
     if not isinstance(operation, Call):
         domain = operation.domain
@@ -115,6 +115,7 @@ def _scheduler_node(
         read_bytes=_sum(bytes_of, sources),
         write_bytes=_sum(bytes_of, targets),
         touched=bytes_of,
+        parts=parts,
         loops="" if isinstance(operation, Call) else compiled.recorder.text(loop_text(operation)),
     )
 

@@ -26,10 +26,16 @@ from compiler.loops.sizes import Size
 Value = Input | Map | Reduce | Scan | Buffer | Result
 
 
-def touched(operation: Operation, values: Mapping[str, Value]) -> dict[str, int]:
+Parts = dict[object, int]
+"""The parts of values that some operation shows, numbered from 1."""
+
+
+def touched(
+    operation: Operation, values: Mapping[str, Value], parts: Parts
+) -> tuple[dict[str, int], dict[str, int]]:
     """Bytes of each value that it reads or writes: of a view no more than it shows, of a gather no
     more than there are elements to gather; never more than the value has. Without those that are
-    symbolic or of a dtype that no loop holds."""
+    symbolic or of a dtype that no loop holds. And which part that is, where it is not all."""
     counts: dict[str, dict[object, int | None]] = {}
 
     def take(value: str, place: object, count: int | None) -> None:
@@ -55,15 +61,21 @@ def touched(operation: Operation, values: Mapping[str, Value]) -> dict[str, int]
         else:
             take(operation.name, "made", _number(extent(operation)))
     found: dict[str, int] = {}
+    which: dict[str, int] = {}
     for name, places in counts.items():
         value = values.get(name)
         if value is None or value.dtype not in BYTES:
             continue
         whole = _number(extent(value))
         known = [count for count in places.values() if count is not None]
-        if whole is not None and len(known) == len(places):
-            found[name] = min(whole, sum(known)) * BYTES[value.dtype]
-    return found
+        if whole is None or len(known) < len(places):
+            continue
+        count = min(whole, sum(known))
+        found[name] = count * BYTES[value.dtype]
+        if count < whole:
+            part = (name, frozenset(places))
+            which[name] = parts.setdefault(part, len(parts) + 1)
+    return found, which
 
 
 def _shown(load: Load | Gather, size: int | None) -> int | None:

@@ -6,8 +6,12 @@ globals of the generated module: it runs the same kernels. Line numbers stay tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from itertools import pairwise
+from statistics import median
+from time import perf_counter_ns
 from types import CodeType, MethodType
 from typing import Any, Protocol
 
@@ -15,37 +19,38 @@ import torch
 
 from compiler.measure.kernels import NotAlone
 from compiler.measure.probes import wrapper_code
-from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clock import Clock, HostClock
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
+from compiler.measure.redirected import Boxed
 
-Call = Callable[[list[Any]], Any]
+_TRIES = 401
 
 
 class Live(Protocol):
     """What a probe needs of a generated module (`compiler.measure.inductor_graphs`)."""
 
     module: Any
-    instead: Call | None
-    """What runs in place of the wrapper, while it is set."""
     source: str
+    generated: Boxed
 
     @property
-    def call(self) -> Call:
-        """The wrapper as it was generated."""
-        ...
+    def kernels(self) -> Collection[str]: ...
 
-    @property
-    def kernels(self) -> Any: ...
+    def replaced(self, run: Boxed) -> AbstractContextManager[None]: ...
 
 
 class InductorProbe:
-    """A `GraphProbe`. Partitions that a CUDA graph replays are one step each, `partition_0`."""
+    """A `GraphProbe`. A partition that a CUDA graph replays is one step, `partition_0`.
+
+    Where a CUDA graph holds all of it, also the wrapper, nothing of it runs again: then there are
+    no readings.
+    """
 
     def __init__(self, graph: str, live: Live) -> None:
         self.graph = graph
-        self.whole = ""
-        """Why there are no steps: then only the whole graph can be timed. Known after `steps`."""
+        self.unmeasured = ""
+        """Why there are no steps; known once they were asked for."""
         self._live = live
         self._code: WrapperCode | None = None
 
@@ -55,44 +60,43 @@ class InductorProbe:
 
     @contextmanager
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
+        """See `GraphProbe`. Where the code cannot be taken apart, the whole graph is timed."""
         code = self._instrumented()
+        call = self._function(code.timed, wrapper_code.TIMED) or self._live.generated
         names = vars(self._live.module)
-        names[wrapper_code.START] = clock.start
-        names[wrapper_code.STOP] = clock.stop
         names[wrapper_code.BASE] = base
-        call = self._function(code.timed, wrapper_code.TIMED) or self._live.call
-        start, stop = clock.start, clock.stop
-
-        def timed(arguments: list[Any]) -> Any:
-            start(base)
-            try:
-                return call(arguments)
-            finally:
-                stop(base)
-
+        if isinstance(clock, HostClock):
+            stamps = Stamps()
+            names[wrapper_code.START], names[wrapper_code.STOP] = stamps.start, stamps.stop
+            timed = _stamped(call, clock, base, stamps)
+        else:
+            names[wrapper_code.START], names[wrapper_code.STOP] = clock.start, clock.stop
+            timed = _clocked(call, clock, base)
         with self._instead(timed):
             yield
 
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:
-        """`before` is called before each step, with all names of its function. Raises `NotAlone`
-        where the code cannot be taken apart."""
+        """See `GraphProbe`. `before` is called before each step, in the same way.
+
+        Raises `NotAlone` where the code cannot be taken apart. What a step returns has the names
+        that the wrapper gives to its parts later, too. What `see` raises, the graph raises.
+        """
         code = self._instrumented()
         call = self._function(code.observed, wrapper_code.OBSERVED)
         if call is None:
-            raise NotAlone(self.whole)
+            raise NotAlone(self.unmeasured)
         steps = code.steps
 
         def seen(index: int, variables: Mapping[str, Any]) -> None:
             see(steps[index], tensors_of(variables, code.results.get(index, ())))
 
-        def starts(index: int, variables: Mapping[str, Any]) -> None:
+        def begins(index: int, variables: Mapping[str, Any]) -> None:
             if before is not None:
                 before(steps[index], tensors_of(variables))
 
         names = vars(self._live.module)
-        names[wrapper_code.SEEN] = seen
-        names[wrapper_code.BEFORE] = starts
+        names[wrapper_code.BEFORE], names[wrapper_code.SEEN] = begins, seen
         with self._instead(call):
             yield
 
@@ -104,20 +108,20 @@ class InductorProbe:
                     self._live.source, module.__file__, self._live.kernels, self._replaced()
                 )
             except (NoSteps, SyntaxError) as error:
-                self.whole = str(error)
+                self.unmeasured = f"{self.graph} was timed whole: {error}"
                 self._code = WrapperCode()
         return self._code
 
     def _replaced(self) -> list[int]:
         """Partitions that run otherwise than as generated: torch put a CUDA graph around them."""
-        runner = getattr(self._live.call, "__self__", None)
+        runner = getattr(self._live.generated, "__self__", None)
         return [
             number
             for number, function in enumerate(getattr(runner, "partitions", ()))
             if function is not getattr(self._live.module, f"partition_{number}", None)
         ]
 
-    def _function(self, code: CodeType | None, prefix: str) -> Call | None:
+    def _function(self, code: CodeType | None, prefix: str) -> Boxed | None:
         """The instrumented `call`, as the module's own caller calls it."""
         if code is None:
             return None
@@ -125,24 +129,104 @@ class InductorProbe:
         made: dict[str, Any] = {}
         exec(code, names, made)
         names.update(made)
-        call: Call = made[f"{prefix}call"]
+        call: Boxed = made[f"{prefix}call"]
         if self._code is not None and self._code.method:
-            return MethodType(call, getattr(self._live.call, "__self__", None))
+            return MethodType(call, getattr(self._live.generated, "__self__", None))
         return call
 
-    @contextmanager
-    def _instead(self, call: Call) -> Iterator[None]:
-        def unless_captured(arguments: list[Any]) -> Any:
-            # what a CUDA graph captures would be replayed: it must hold nothing but the graph
-            captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-            return (self._live.call if captured else call)(arguments)
+    def _instead(self, call: Boxed) -> AbstractContextManager[None]:
+        if not torch.cuda.is_available():
+            return self._live.replaced(call)
 
-        before = self._live.instead
-        self._live.instead = unless_captured
+        def unless_captured(arguments: list[Any]) -> Any:
+            # what a CUDA graph captures is replayed: it must hold nothing but the graph
+            captured = torch.cuda.is_current_stream_capturing()
+            return (self._live.generated if captured else call)(arguments)
+
+        return self._live.replaced(unless_captured)
+
+
+class Stamps:
+    """Times of starts and stops, taken as fast as Python can."""
+
+    def __init__(self) -> None:
+        taken: list[int] = []
+        append, now = taken.append, perf_counter_ns
+
+        def start(key: int) -> None:
+            append(key)
+            append(now())
+
+        def stop(key: int) -> None:
+            end = now()
+            append(-1 - key)
+            append(end)
+
+        self.start: Callable[[int], None] = start
+        self.stop: Callable[[int], None] = stop
+        self._taken = taken
+
+    def clear(self) -> None:
+        self._taken.clear()
+
+    def spans(self) -> list[tuple[int, int, int]]:
+        """(key, start, end), by their starts; what was never stopped is left out."""
+        found: list[tuple[int, int, int]] = []
+        opened: list[tuple[int, int]] = []
+        for key, time in zip(self._taken[::2], self._taken[1::2], strict=True):
+            if key >= 0:
+                opened.append((key, time))
+                continue
+            while opened:
+                started, start = opened.pop()
+                if started == -1 - key:
+                    found.append((started, start, time))
+                    break
+        return sorted(found, key=lambda span: span[1])
+
+
+@cache
+def stamps_cost() -> tuple[int, int]:
+    """(nanoseconds between a start and a stop with nothing between them, from one pair to the
+    next), as the generated code has them."""
+    stamps = Stamps()
+    start, stop = stamps.start, stamps.stop
+    for _ in range(_TRIES):
+        ((None, start(0 + 1))[0], stop(0 + 1))[0]
+    spans = stamps.spans()
+    between = [later[1] - one[1] for one, later in pairwise(spans)]
+    return round(median(end - start for _, start, end in spans)), round(median(between))
+
+
+def _stamped(call: Boxed, clock: Clock, base: int, stamps: Stamps) -> Boxed:
+    own, pair = stamps_cost()
+
+    def timed(arguments: list[Any]) -> Any:
+        stamps.clear()
+        begun = perf_counter_ns()
         try:
-            yield
+            return call(arguments)
         finally:
-            self._live.instead = before
+            ended = perf_counter_ns()
+            spans = stamps.spans()
+            clock.add(base, begun, max(0, ended - begun - pair * len(spans)))
+            for key, start, end in spans:
+                clock.add(key, start, max(0, end - start - own))
+
+    return timed
+
+
+def _clocked(call: Boxed, clock: Clock, base: int) -> Boxed:
+    start, stop = clock.start, clock.stop
+
+    def timed(arguments: list[Any]) -> Any:
+        start(base)
+        try:
+            return call(arguments)
+        finally:
+            stop(base)
+
+    return timed
 
 
 def tensors_of(variables: Mapping[str, Any], results: Sequence[Result] = ()) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from typing import Literal
 from compiler.measure.probes.graph_probe import GraphStep
 
 START, STOP, BASE = "_probe_start", "_probe_stop", "_probe_base"
-SEEN, BEFORE = "_probe_seen", "_probe_before"
-"""Globals that the instrumented code uses: a clock's functions, the key of the whole graph, and
-twice a function of `(index of a step, its locals)`."""
+"""Globals that the timed code uses: a clock's functions, and the key of the whole graph."""
+BEFORE, SEEN = "_probe_before", "_probe_seen"
+"""Globals that the observed code calls with the index of a step and its own local variables."""
 TIMED, OBSERVED = "_timed_", "_observed_"
 """Before the names of the functions in `WrapperCode`."""
 _LIBRARIES = ("extern_kernels.", "aten.", "torch.ops.", "inductor_ops.", "_quantized.", "prims.")
@@ -77,7 +77,7 @@ def instrumented(
         call = _method(tree)
         found.method = True
     if call is None:
-        raise NoSteps("its wrapper is C++ code, which is timed whole")
+        raise NoSteps("its wrapper is C++ code")
     functions["call"] = call
     lines = text.splitlines()
     for prefix in (TIMED, OBSERVED):
@@ -147,23 +147,19 @@ class _Instrumenter(ast.NodeTransformer):
         for statement in body:
             self._called = []
             if isinstance(statement, ast.If | ast.While | ast.For | ast.With | ast.Try):
-                called = self._compound(statement)
-                if not isinstance(statement, ast.While):
-                    made += self._seen(called, statement, BEFORE)
-                made.append(statement)
+                made += self._compound(statement)
                 continue
             changed = self.visit(statement)
             for index in self._called:
                 self._name_results(index, statement)
-            made += self._seen(self._called, statement, BEFORE)
-            made.append(changed)
+            made += [*self._told(BEFORE, self._called, statement), changed]
             if not isinstance(statement, ast.Return):
-                made += self._seen(self._called, statement)
+                made += self._told(SEEN, self._called, statement)
         return made
 
-    def _compound(self, statement: ast.stmt) -> list[int]:
+    def _compound(self, statement: ast.stmt) -> list[ast.stmt]:
         """The head of a compound statement, then its blocks; what a condition runs is seen where
-        it leads to. Answers the steps of the head."""
+        it leads to."""
         for name, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr):
                 setattr(statement, name, self.visit(value))
@@ -173,11 +169,11 @@ class _Instrumenter(ast.NodeTransformer):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(statement, name, None)
             if block or (called and name == "orelse" and isinstance(statement, ast.If)):
-                seen = self._seen(called, statement) if name != "finalbody" else []
+                seen = self._told(SEEN, called, statement) if name != "finalbody" else []
                 setattr(statement, name, seen + self._block(block or []))
         for handler in getattr(statement, "handlers", ()):
             handler.body = self._block(handler.body)
-        return called
+        return [*self._told(BEFORE, called, statement), statement]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         text = self._text(node)
@@ -229,13 +225,13 @@ class _Instrumenter(ast.NodeTransformer):
             node.func = _then(node.func, START, index)
         return _then(node, STOP, index)
 
-    def _seen(self, steps: Sequence[int], place: ast.stmt, function: str = SEEN) -> list[ast.stmt]:
+    def _told(self, name: str, steps: Sequence[int], place: ast.stmt) -> list[ast.stmt]:
         if self.prefix != OBSERVED:
             return []
         made: list[ast.stmt] = []
         for index in steps:
             variables = ast.Call(ast.Name(_LOCALS, ast.Load()), [], [])
-            call = ast.Call(ast.Name(function, ast.Load()), [ast.Constant(index), variables], [])
+            call = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(index), variables], [])
             made.append(_at(ast.Expr(call), place))
         return made
 

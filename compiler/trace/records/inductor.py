@@ -61,6 +61,9 @@ class SchedulerNode(Record):
     touched: dict[str, int] = {}
     """Bytes of each buffer of `reads` and `writes` that it touches: of a view what that shows.
     Without those that are not known."""
+    parts: dict[str, int] = {}
+    """Which part of a buffer in `reads` that is: what shows the same one has the same number in all
+    of the graph. Without those of which all is read, or it is not known which."""
     loops: TextHash = ""
     """The loop body as Inductor prints it."""
     device: str = "cpu"

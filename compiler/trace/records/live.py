@@ -154,5 +154,7 @@ class WhatIf(Record):
     equal: bool | None = None
     """Whether the outputs of both are equal, bit for bit; None where it was not compared."""
     max_error: float | None = None
+    within: bool | None = None
+    """Of whole calls: whether `torch.testing.assert_close` accepts them with its defaults."""
     reason: str = ""
     """Why it could not be measured, where `before` is None."""

@@ -38,6 +38,8 @@ class Ceilings(Record):
     """Unix time."""
     kept: bool = False
     """It was measured by an earlier recording on this machine."""
+    note: str = ""
+    """What the figures hold under: `float32 products in precision 'high'`."""
 
 
 class EagerOperation(Record):
@@ -275,3 +277,5 @@ class Trial(Record):
     """Whether outputs are the same within `assert_close`'s defaults."""
     reason: str = ""
     """Why it was not kept, or not measured."""
+    command: str = ""
+    """The command line that profiles with it, where it was kept."""

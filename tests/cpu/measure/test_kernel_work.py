@@ -36,7 +36,12 @@ def works(engine: str, function: Callable[..., Any], *inputs: Any) -> list[tuple
     kernels = recorded.all(Kernel)
     (plan,) = recorded.all(MemoryPlan)
     found = GraphWork(graph, kernels, recorded.all(SchedulerNode), plan)
-    return [(one, found.of(one)) for one in sorted(kernels, key=lambda one: one.step or 0)]
+    rows = [
+        (step, one, work)
+        for one in kernels
+        for step, work in zip(one.steps or (0,), found.of(one), strict=True)
+    ]
+    return [(one, work) for _, one, work in sorted(rows, key=lambda row: row[0])]
 
 
 def only(found: list[tuple[Kernel, Work]]) -> Work:
@@ -100,6 +105,15 @@ def test_rows_of_a_table_are_no_more_than_were_asked_for(engine: str) -> None:
 
 
 @both
+def test_rows_that_are_normalised_are_the_same_rows_in_each_walk(engine: str) -> None:
+    def looked_up(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return functional.layer_norm(functional.embedding(ids, table), (32,))
+
+    work = only(works(engine, looked_up, torch.randint(0, 1000, (16,)), torch.randn(1000, 32)))
+    assert (work.read_bytes, work.write_bytes) == (16 * 32 * 4 + 16 * 8, 16 * 32 * 4)
+
+
+@both
 def test_pieces_that_are_put_together_are_written_once(engine: str) -> None:
     found = works(
         engine, lambda x, y: torch.cat([x * 2, y + 1], -1), torch.randn(64, 8), torch.randn(64, 24)
@@ -129,6 +143,35 @@ def test_between_products_each_side_is_in_memory(engine: str) -> None:
     assert call.language == "aten"
     assert product == Work(16 * 32 * 4 + 64 * 32 * 4, 16 * 64 * 4, 2 * 16 * 32 * 64)
     assert (rest.read_bytes, rest.write_bytes) == (16 * 64 * 4 + 2 * 64 * 4, 16 * 64 * 4)
+
+
+@both
+def test_each_call_of_a_kernel_that_is_called_again(engine: str) -> None:
+    """Inductor gives equal loops one kernel with several calls."""
+
+    def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = functional.gelu(x @ w)
+        return x
+
+    found = works(engine, layers, torch.randn(16, 32), torch.randn(32, 32))
+    size = 16 * 32 * 4
+    loops = [work for kernel, work in found if kernel.language != "aten"]
+    assert [(one.read_bytes, one.write_bytes) for one in loops] == [(size, size)] * 3
+    products = [work for kernel, work in found if kernel.language == "aten"]
+    assert products == [Work(size + 32 * 32 * 4, size, 2 * 16 * 32 * 32)] * 3
+
+
+@both
+def test_what_is_computed_anew_is_written_once(engine: str) -> None:
+    def twice(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x * 2
+        return y @ w, (y @ w) + y
+
+    found = works(engine, twice, torch.randn(64, 32), torch.randn(32, 32))
+    size = 64 * 32 * 4
+    first = next(work for kernel, work in found if kernel.language != "aten")
+    assert first == Work(size, size, 64 * 32)
 
 
 @both

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compiler.trace.reader import read_trace
-from compiler.trace.records import AnyRecord, End, Failure, Output, Settings, Start
+from compiler.trace.records import AnyRecord, End, Failure, Output, Settings, Start, Warned
 from tests.cpu.worker.recorded import MARK, left_behind, recorded
 from workbench.worker.client import record
 
@@ -133,3 +133,23 @@ def test_records_are_numbered_in_the_end(tmp_path: Path) -> None:
     assert found.end.records == len(found.records) - 1
     (start,) = found.all(Start)
     assert start.settings.file == str(found.file)
+
+
+def test_what_is_made_after_the_worker_stands_before_the_end(tmp_path: Path) -> None:
+    file, trace = tmp_path / "model.py", tmp_path / "run.tcw"
+    file.write_text("import torch\nmodel = torch.nn.ReLU()\nexample_inputs = (torch.ones(2),)\n")
+    ends: list[End] = []
+
+    def then(end: End) -> list[Warned]:
+        ends.append(end)
+        return [Warned(message="measured later")]
+
+    streamed: list[AnyRecord] = []
+    settings = Settings(file=str(file), until="capture")
+    end = record(settings, trace=trace, on_record=streamed.append, then=then)
+    *_, more, last = read_trace(trace).records
+    assert isinstance(more, Warned)
+    assert more.message == "measured later"
+    assert last == end
+    assert [one.status for one in ends] == ["ok"]
+    assert streamed[-2:] == [more, last]

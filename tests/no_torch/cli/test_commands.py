@@ -36,6 +36,7 @@ class Client:
         *,
         trace: Path | None,
         on_record: Callable[[AnyRecord], None],
+        then: object = None,
     ) -> End:
         self.settings, self.trace = settings, trace
         if self.error is not None:
@@ -287,7 +288,7 @@ import os, sys
 from types import ModuleType
 from tests.no_torch import traces
 module = ModuleType("workbench.worker.client")
-def record(settings, trace, on_record):
+def record(settings, trace, on_record, then):
     for one in traces.failed(): on_record(one)
     return one
 module.record = record

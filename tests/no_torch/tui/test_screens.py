@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import AnyRecord, GraphBreak
+from compiler.trace.records import AnyRecord, GraphBreak, KernelPrecision, ModeRow, Text, Trial
 from tests.block_trace import block_trace
 from tests.conftest import Golden
+from tests.no_torch import profiles
 from tests.no_torch.asking import stopped
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.stepping import attention, softmax
@@ -89,6 +90,29 @@ async def _runs(reader: Reader) -> AsyncIterator[str]:
 async def _engines(reader: Reader) -> AsyncIterator[str]:
     await reader.go("engines")
     yield "engines"
+
+
+async def _profiled(reader: Reader) -> AsyncIterator[str]:
+    """What `tcw profile` measured: the layout that it opens with, and what lies behind it."""
+    yield "profiled"
+    await reader.press("enter")
+    yield "profiled-region"
+    await reader.press("escape", "o", "o", "G", "k", "k", "enter", "C", "C")
+    yield "profiled-by-time"
+    await reader.go("account")
+    yield "profiled-account"
+    await reader.go("overview")
+    yield "profiled-overview"
+
+
+async def _profiled_training(reader: Reader) -> AsyncIterator[str]:
+    yield "profiled-training"
+    await reader.press("right_square_bracket", "right_square_bracket")
+    yield "profiled-backward"
+
+
+async def _profiled_gpu(reader: Reader) -> AsyncIterator[str]:
+    yield "profiled-gpu"
 
 
 async def _asked(reader: Reader) -> AsyncIterator[str]:
@@ -169,6 +193,14 @@ def _cut() -> list[AnyRecord]:
     return records[: next(i for i, r in enumerate(records) if isinstance(r, GraphBreak))]
 
 
+def _every_measurement() -> list[AnyRecord]:
+    """A profile with modes, trials and precision."""
+    kinds = (ModeRow, Trial, KernelPrecision, Text)
+    more = [*profiles.modes(), *profiles.trials(), *profiles.wrong_kernel()]
+    found = profiles.masked_attention()
+    return [*found[:-1], *(one for one in more if isinstance(one, kinds)), found[-1]]
+
+
 RECORDED: dict[str, tuple[Callable[[], list[AnyRecord]], Walk]] = {
     "recorded": (block_trace, _recorded),
     "failed": (failed, _failed),
@@ -180,6 +212,9 @@ RECORDED: dict[str, tuple[Callable[[], list[AnyRecord]], Walk]] = {
     "predicted": (block_trace, _predicted),
     "presented": (block_trace, _presented),
     "noted": (block_trace, _noted),
+    "profiled": (_every_measurement, _profiled),
+    "profiled-training": (profiles.training, _profiled_training),
+    "profiled-gpu": (profiles.bert_on_a_gpu, _profiled_gpu),
 }
 ELSEWHERE = {"steps", "what-if", "engines", "predict", "score", "start", "region", "account"}
 """Arrangements that other stories show."""
@@ -296,6 +331,8 @@ async def test_theme(theme: str, open_trace: Open, tmp_path: Path, golden: Golde
         await Album(golden, ending).fill(reader, _runs)
     async with _open("asked", (120, 40), open_trace, tmp_path, theme) as reader:
         await Album(golden, ending).fill(reader, _asked)
+    async with _open("profiled", (120, 40), open_trace, tmp_path, theme) as reader:
+        await Album(golden, ending).fill(reader, _profiled)
 
 
 async def test_no_line_is_too_long_or_too_short(open_trace: Open, block_file: Path) -> None:

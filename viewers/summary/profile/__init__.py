@@ -90,8 +90,11 @@ class Profile:
 
     def row_of(self, region: str) -> RegionRow | None:
         """The row that a region stands in, by the region's id."""
-        found = (row for row in self.rows if any(one.id == region for one in row.regions))
-        return next(found, None)
+        return self._row_of.get(region)
+
+    @cached_property
+    def _row_of(self) -> dict[str, RegionRow]:
+        return {region.id: row for row in self.rows for region in row.regions}
 
     def region_of(self, thing: str) -> Region | None:
         """The region of a step or an operation, by its id."""

@@ -34,6 +34,7 @@ class Index:
         }
         self.accounts = tuple(one for one in recording.all(Account) if one.call == head.call)
         self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
+        self._nodes: dict[str, dict[str, Node]] = {}
         self.region_of = {
             name: region for region in self.regions for name in (*region.steps, *region.operations)
         }
@@ -45,6 +46,24 @@ class Index:
         cuda = self.head.clock == "device"
         found = [one for one in self.recording.all(Ceilings) if (one.kind == "cuda") is cuda]
         return found[-1] if found else None
+
+    @cached_property
+    def compiled_is_known(self) -> bool:
+        """Whether the steps of the compiled graphs were measured: where none of them was, a region
+        without steps says nothing."""
+        return any(step.graph for step in self.steps.values()) or not self.recording.kernels
+
+    @cached_property
+    def unplaced(self) -> int:
+        """Compiled steps of which the trace does not say what they compute, as those of a graph
+        that a cache served: any region without a counterpart may be theirs."""
+        return sum(
+            step.kind != "eager" and not self._is_placed(step) for step in self.steps.values()
+        )
+
+    def _is_placed(self, step: CompiledStep) -> bool:
+        kernel = self.kernel_of(step)
+        return kernel is not None and bool(kernel.origins or kernel.locations)
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -73,8 +92,10 @@ class Index:
 
     def nodes(self, graph: str) -> dict[str, Node]:
         """Name -> node of a graph; empty where it is not recorded."""
-        found = self.recording.graphs.get(graph)
-        return {node.name: node for node in found.nodes} if found else {}
+        if graph not in self._nodes:
+            found = self.recording.graphs.get(graph)
+            self._nodes[graph] = {node.name: node for node in found.nodes} if found else {}
+        return self._nodes[graph]
 
     def locations_of(self, step: CompiledStep) -> tuple[Location, ...]:
         """The user lines that a step computes; none of one outside of all graphs."""

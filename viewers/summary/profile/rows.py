@@ -45,10 +45,12 @@ class RegionRow:
     operations: tuple[EagerOperation, ...]
     eager_work: Work
     compiled_work: Work
+    known: bool = True
+    """False where it cannot be told what this stands against: then nothing was lost or won."""
 
     @property
     def standing(self) -> Standing:
-        if abs(self.difference) <= self.noise:
+        if not self.known or abs(self.difference) <= self.noise:
             return "noise"
         return "lost" if self.difference > 0 else "won"
 
@@ -119,6 +121,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         operations=operations,
         eager_work=work_of(index, operations),
         compiled_work=work_of(index, steps),
+        known=index.compiled_is_known and not (index.unplaced and not (steps and operations)),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import Ceilings, CompiledStep, EagerOperation, Timed
+from compiler.trace import roofline
+from compiler.trace.records import CompiledStep, EagerOperation, Timed
 from viewers.summary.profile.index import Index
 
 Side = Sequence[CompiledStep] | Sequence[EagerOperation]
@@ -94,23 +95,7 @@ def least_seconds(index: Index, one: CompiledStep | EagerOperation) -> tuple[flo
     if ceilings is None or one.read_bytes is None or one.write_bytes is None:
         return None
     size = one.read_bytes + one.write_bytes
-    moved = bandwidth_at(ceilings, size)
-    by_bytes = size / moved if moved else None
-    if not one.flops:
-        return None if by_bytes is None else (by_bytes, "bandwidth")
-    rate = ceilings.rates.get(dtype_of(index, one))
-    if rate is None or by_bytes is None:
-        return None
-    by_flops = one.flops / rate
-    return (by_flops, "rate") if by_flops > by_bytes else (by_bytes, "bandwidth")
-
-
-def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
-    """What a working set of this size can be moved with: that of the next larger one measured."""
-    for one in ceilings.bandwidth:
-        if size <= one.bytes:
-            return one.per_second
-    return ceilings.bandwidth[-1].per_second if ceilings.bandwidth else None
+    return roofline.least_seconds(ceilings, size, one.flops, dtype_of(index, one))
 
 
 def dtype_of(index: Index, one: CompiledStep | EagerOperation) -> str:

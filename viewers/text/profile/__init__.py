@@ -23,6 +23,7 @@ from viewers.text.profile.results import (
     precision_lines,
     trials_lines,
 )
+from viewers.words import plural
 
 _TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
 _LEAST_CAUSES = 12
@@ -98,6 +99,14 @@ def _one(
         lines.append(line((again, "lost"), hang=2))
     if head.unmeasured:
         lines.append(line(("not measured: ", "recompile"), head.unmeasured, hang=2))
+    if not one.index.compiled_is_known:
+        why = "the steps of the compiled graphs were not measured: no region was lost or won"
+        lines.append(line((why, "recompile"), hang=2))
+    if one.index.unplaced:
+        what = plural(one.index.unplaced, "compiled step")
+        why = f"what {what} compute is not recorded, so that regions without a counterpart say "
+        why += "nothing: profile without --cached"
+        lines.append(line((why, "recompile"), hang=2))
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
     room = max(_LEAST_CAUSES, height - len(table) - 8)

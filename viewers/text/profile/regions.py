@@ -85,7 +85,8 @@ def _tails(
             _sums(plain(f"▸ {fall.quiet[0].label}, in noise"), fall.quiet_sums, unit, wide)
         )
     elif fall.quiet:
-        tails.append(_sums(f"▸ {len(fall.quiet)} in noise", fall.quiet_sums, unit, wide))
+        what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
+        tails.append(_sums(f"▸ {len(fall.quiet)} {what}", fall.quiet_sums, unit, wide))
     tails.append(_sums("  host and rest", fall.rest, unit, wide))
     return tails
 

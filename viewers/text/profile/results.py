@@ -98,21 +98,23 @@ def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list
 def modes_lines(rows: tuple[ModeRow, ...], width: int) -> list[Line]:
     if not rows:
         return []
-    cells: list[list[Cell]] = [
-        [
-            (word, "dim")
-            for word in ("mode", "call", "speed-up", "±", "compile", "peak", "pays after")
-        ]
-    ]
+    heads = ("mode", "eager", "call", "speed-up", "±", "compile", "peak", "pays after")
+    cells: list[list[Cell]] = [[(word, "dim") for word in heads]]
+    notes: list[Line] = []
     for row in rows:
+        if row.note or row.reason:
+            words = f"  {row.reason or row.note}"
+            notes.append(line(("·  ", "dim"), row.name, (words, "dim"), hang=3))
         if row.reason:
-            cells.append([row.name, ("–", "dim"), ("–", "dim"), "", "", "", (row.reason, "dim")])
+            cells.append([row.name, ("–", "dim"), ("–", "dim"), ("–", "dim"), "", "", "", ""])
             continue
         quiet = abs(row.speedup - 1) <= row.noise
         role: Role = "dim" if quiet or row.name == "eager" else "won" if row.speedup > 1 else "lost"
+        eager = row.eager if row.name != "eager" else None
         cells.append(
             [
                 row.name,
+                (seconds_text(eager.median) if eager else "", "dim"),
                 seconds_text(row.time.median if row.time else None),
                 (ratio_text(row.speedup), role),
                 (percent(row.noise), "dim"),
@@ -123,8 +125,9 @@ def modes_lines(rows: tuple[ModeRow, ...], width: int) -> list[Line]:
         )
     return [
         BLANK,
-        heading("modes", "each in a process of its own"),
-        *table(cells, "lrrrrrf", width, 2),
+        heading("modes", "each in a process of its own, eager beside it in the same rounds"),
+        *table(cells, "lrrrrrrf", width, 2),
+        *notes,
     ]
 
 
@@ -163,4 +166,8 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
                 hang=3,
             )
         )
+    kept = sorted((one for one in trials if one.command), key=lambda one: one.difference)
+    chosen = next((one for one in kept if one.id == "together"), kept[0] if kept else None)
+    if chosen is not None:
+        lines.append(line(("   ask for it: ", "dim"), chosen.command, hang=3))
     return lines

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
 from viewers.summary.place import Place, place_of
-from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.suggestions import other_engine
 from viewers.summary.profile.causes.words import (
     bare,
     counted,
@@ -74,9 +75,6 @@ def _cause(
                 regions += [region.id for region in other.regions]
                 seconds, noise = seconds + other.difference, noise + other.noise
         fixes = _fixes(mask, place, index)
-    start = index.recording.start
-    other_engine = start is not None and start.settings.engine == "inductor"
-    tries = (Suggestion(id="engine tcw", words="our engine", options=("--engine", "tcw")),)
     return Cause(
         kind="attention",
         title=title,
@@ -86,7 +84,7 @@ def _cause(
         place=place,
         notes=tuple(notes),
         fixes=tuple(fixes),
-        suggestions=tries if other_engine and index.head.clock == "host" else (),
+        suggestions=other_engine(index),
         refs=row.refs,
     )
 

@@ -9,13 +9,15 @@ known without compiling it whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
-from compiler.trace.records import GraphBreak
+from compiler.trace.records import CompiledStep, GraphBreak
+from compiler.trace.roofline import bandwidth_at
 from viewers.summary.breaks import BreakSite, break_sites
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.words import step_word
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
-from viewers.summary.profile.work import bandwidth_at
 from viewers.words import bytes_text, listed, plural, seconds_text
 
 _PER_GRAPH = ("guards", "wrapper", "dispatch")
@@ -23,7 +25,7 @@ _PER_GRAPH = ("guards", "wrapper", "dispatch")
 
 
 def breaks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    graphs = {step.graph.rpartition("/")[0] for step in index.steps.values() if step.graph}
+    graphs = {_compile_id(step) for step in index.steps.values() if step.graph}
     for site in break_sites(index.recording):
         if not any(_in_call(record, index.head.call) for record in site.records):
             continue
@@ -43,7 +45,7 @@ def _cause(
 ) -> Cause:
     crossings = site.crossings
     traffic = crossings.bytes or 0
-    rate = bandwidth_at(index.ceilings, traffic) if index.ceilings and traffic else None
+    rate = bandwidth_at(index.ceilings.bandwidth, traffic) if index.ceilings and traffic else None
     moved = traffic / rate if rate else 0.0
     host = _host(index) * extra / graphs
     notes = []
@@ -58,7 +60,8 @@ def _cause(
         share = f": {seconds_text(host)} of guards, wrapper and dispatch" if host else ""
         notes.append(f"{plural(extra, 'more graph')} in each call{share}")
     split = [row for row in rows if _spans(row)]
-    what = f" splits {split[0].label}" if split else ""
+    sides = _sides(index, site)
+    what = f" between {sides[0]} and {sides[1]}" if sides else ""
     whole = "the whole function runs in Python" if site.outcome != "break" else ""
     return Cause(
         kind="break",
@@ -69,8 +72,29 @@ def _cause(
         place=site.place,
         notes=tuple(notes),
         fixes=site.advice,
+        suggestions=_source_change(site),
         refs=(site.place.ref,),
     )
+
+
+def _source_change(site: BreakSite) -> tuple[Suggestion, ...]:
+    """Named, so that it is not forgotten; but no option takes a break away."""
+    code = next((one.code for one in site.advice if one.code), "")
+    where = f"{site.place.file}:{site.place.line}"
+    return (Suggestion(id=f"source {where}", words=code, options=()),) if code else ()
+
+
+def _sides(index: Index, site: BreakSite) -> tuple[str, str] | None:
+    """What runs last before the break, and first after it, in compiled code."""
+    steps = [step for step in index.steps.values() if step.graph and step.phase != "backward"]
+    for first, second in pairwise(steps):
+        if _compile_id(first) in site.compile_ids and _compile_id(second) != _compile_id(first):
+            return step_word(index, first), step_word(index, second)
+    return None
+
+
+def _compile_id(step: CompiledStep) -> str:
+    return step.graph.rpartition("/")[0]
 
 
 def _host(index: Index) -> float:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from compiler.trace.records import Advice, CompiledStep, Lowered
 from viewers.labels import kernel_label
-from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
 from viewers.summary.profile.causes.words import bare, is_product, named
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -74,6 +75,7 @@ def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             )
             if any("convolution" in name for name in rest)
             else (),
+            suggestions=other_engine(index),
             refs=row.refs,
         )
 
@@ -95,9 +97,6 @@ def libraries(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         there = [k for one in theirs for k in one.kernels] or [one.operation for one in theirs]
         if {bare(one) for one in here} == {bare(one) for one in there}:
             continue
-        mode = Suggestion(
-            id="mode max-autotune", words="mode max-autotune", options=("--mode", "max-autotune")
-        )
         yield Cause(
             kind="library",
             title=f"the product runs in {named(list(dict.fromkeys(here)), 2)} "
@@ -106,7 +105,7 @@ def libraries(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             noise=row.noise,
             regions=tuple(region.id for region in row.regions),
             place=row.place,
-            suggestions=(mode,),
+            suggestions=mode(index, MAX_AUTOTUNE),
             refs=row.refs,
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from compiler.trace.records import Account, Advice
-from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.suggestions import REDUCE_OVERHEAD, mode
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.words import percent, plural, seconds_text
@@ -51,15 +52,7 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             if gpu
             else Advice(text="give each call more to do: a larger batch", code=""),
         ),
-        suggestions=(
-            Suggestion(
-                id="mode reduce-overhead",
-                words="mode reduce-overhead",
-                options=("--mode", "reduce-overhead"),
-            ),
-        )
-        if gpu
-        else (),
+        suggestions=mode(index, REDUCE_OVERHEAD) if gpu else (),
     )
 
 

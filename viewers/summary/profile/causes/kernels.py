@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from compiler.trace.records import Advice, Decided, Kernel, KernelBinary
 from viewers.labels import kernel_label
-from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.suggestions import (
+    MAX_AUTOTUNE,
+    mode,
+    other_engine,
+    override,
+)
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.words import bytes_text, plural
@@ -43,13 +49,7 @@ def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
                     code='torch.compile(model, mode="max-autotune")',
                 ),
             ),
-            suggestions=(
-                Suggestion(
-                    id="mode max-autotune",
-                    words="mode max-autotune",
-                    options=("--mode", "max-autotune"),
-                ),
-            ),
+            suggestions=mode(index, MAX_AUTOTUNE),
             refs=row.refs,
         )
 
@@ -68,19 +68,13 @@ def threads(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         first = alone[0]
         decided = _decision(index, first)
         notes = [f"eager's operations may use all {count} threads"]
-        suggestions: tuple[Suggestion, ...] = ()
+        suggestions = other_engine(index)
         if decided is not None:
             notes.insert(0, f"{decided.rule}: {decided.reason}" if decided.rule else decided.reason)
             other = [one for one in decided.choices if one != decided.choice]
             if other:
-                ask = f"{decided.id}={other[0]}"
-                suggestions = (
-                    Suggestion(
-                        id=f"override {decided.id} = {other[0]}",
-                        words=f"{decided.kind}: {other[0]} instead of {decided.choice}",
-                        options=("--override", ask),
-                    ),
-                )
+                words = f"{decided.kind}: {other[0]} instead of {decided.choice}"
+                suggestions = (override(decided.id, other[0], words),)
         yield Cause(
             kind="threads",
             title=f"{kernel_label(first)} runs on one thread of {count}",

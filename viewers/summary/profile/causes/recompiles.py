@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from compiler.trace.records import CallStart
 from viewers.summary.findings import recompile_title
 from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.suggestions import DYNAMIC
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.summary.recompiles import RecompileCause, recompile_causes
@@ -77,10 +78,10 @@ def _title(causes: list[RecompileCause], again: int, calls: int) -> str:
 
 
 def _suggestions(cause: RecompileCause) -> tuple[Suggestion, ...]:
-    """A size that changes can be marked dynamic from outside."""
+    """What changes can be made dynamic from outside: a size by its name, all else with all."""
     name, dot, rest = cause.change.name.partition(".size(")
     if not dot or not rest[:-1].isdigit() or not name.isidentifier():
-        return ()
+        return (DYNAMIC,)
     option = f"{name}:{rest[:-1]}"
     return (
         Suggestion(
@@ -88,4 +89,5 @@ def _suggestions(cause: RecompileCause) -> tuple[Suggestion, ...]:
             words=f"mark dimension {rest[:-1]} of {name} as dynamic",
             options=("--mark-dynamic", option),
         ),
+        DYNAMIC,
     )

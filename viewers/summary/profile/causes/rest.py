@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.suggestions import kept_apart, other_engine
 from viewers.summary.profile.causes.words import bare, is_product, named, operations_text
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -23,6 +24,7 @@ def slower(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             regions=tuple(region.id for region in row.regions),
             place=row.place,
             notes=_notes(row),
+            suggestions=(*kept_apart(index, row), *other_engine(index)),
             refs=row.refs,
         )
 

@@ -15,7 +15,6 @@ PRODUCTS = frozenset({
     "mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "_int_mm", "_scaled_mm", "mkl_linear",
     "linear_pointwise", "_linear_pointwise", "_mkl_linear", "packed_linear",
 })  # fmt: skip
-_ARTICLES = {"attention": "an attention"}
 
 
 def bare(name: str) -> str:
@@ -38,7 +37,9 @@ def is_fused_attention(name: str) -> bool:
 def step_word(index: Index, step: CompiledStep) -> str:
     """`product`, `softmax`, `copy`, `layer norm … max`: what a person would call it."""
     if is_fused_attention(step.name):
-        return "attention call"
+        word = bare(step.name)
+        kinds = (kind for kind in ("flash", "efficient", "cudnn") if kind in word)
+        return f"{next(kinds, 'fused')} attention"
     if is_product(step.name):
         return "product"
     kernel = index.kernel_of(step)

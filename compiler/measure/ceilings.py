@@ -1,0 +1,374 @@
+"""What this machine can do at most: bandwidth of copies, rates of matrix products.
+
+Measured once, in about two seconds, with the threads and settings of this process, and kept in our
+cache folder by processor (or card), threads, torch's version and its precision of products. All
+figures are the best of many tries; on a machine so busy that none is undisturbed, they are the
+best there were, and are not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import torch
+
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder
+from compiler.runtime.store import Store
+from compiler.trace.records import Bandwidth, Ceilings
+
+Kind = Literal["cpu", "cuda"]
+
+_VERSION = 1
+"""Raised when figures of an earlier way to measure are not to be taken."""
+_SMALLEST = 1 << 15
+_LARGEST_CPU = 1 << 30
+_LARGEST_CUDA = 1 << 32
+_COPY_SECONDS = 0.04
+"""For each working set."""
+_PRODUCT_SECONDS = 0.15
+"""For each dtype."""
+_AGREEING = 3
+_AGREEMENT = 1.2
+"""The best calls agree where the slowest of them takes no longer than this times the fastest."""
+_WAITING = 0.05
+"""Share of the time; above it, threads waited for a processor."""
+_SLICE = 5e-4
+"""Seconds; a scheduler gives a processor to others for longer."""
+_PATIENCE = 3.0
+"""Seconds to go on for on a busy machine."""
+BUSY = "measured on a busy machine, and not kept"
+_DTYPES = ("float32", "bfloat16", "float16", "float64")
+
+_decode = msgspec.json.Decoder(Ceilings).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def ceilings(kind: Kind = "cpu") -> Ceilings:
+    """Of the CPU, or of the current GPU: kept ones, or measured now.
+
+    Where the cache folder cannot be used they are measured, and not kept. Processes that ask at
+    the same time measure one after the other, so that they do not disturb one another.
+    """
+    try:
+        store = Store(private_folder(cache_folder() / "ceilings"))
+    except CacheRefused:
+        return measured(kind)
+    name = sha256(_encode(_key(kind))).hexdigest()[:32]
+    found = _kept(store, name)
+    if found is not None:
+        return found
+    with store.locked(name):
+        found = _kept(store, name)
+        if found is None:
+            found = measured(kind)
+            if BUSY not in found.note:
+                with contextlib.suppress(OSError):
+                    store.write_sealed("measured", name, _encode(found))
+    return found
+
+
+def _kept(store: Store, name: str) -> Ceilings | None:
+    content = store.read_sealed("measured", name)
+    if content is None:
+        return None
+    try:
+        return msgspec.structs.replace(_decode(content), kept=True)
+    except msgspec.MsgspecError:  # another version of the record
+        store.remove("measured", name)
+        return None
+
+
+def _key(kind: Kind) -> list[object]:
+    """All that the figures depend on."""
+    return [
+        _VERSION,
+        kind,
+        device_name(kind),
+        torch.get_num_threads() if kind == "cpu" else 0,
+        len(os.sched_getaffinity(0)) if kind == "cpu" else 0,
+        str(torch.__version__),
+        torch.get_float32_matmul_precision(),
+    ]
+
+
+def device_name(kind: Kind) -> str:
+    """`AMD EPYC 9B14`, `NVIDIA H200`."""
+    return cpu_name() if kind == "cpu" else str(torch.cuda.get_device_name())
+
+
+def cpu_name() -> str:
+    """As the kernel says; "" where it does not."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return ""
+
+
+def measured(kind: Kind = "cpu") -> Ceilings:
+    """Measure now. Draws no random numbers."""
+    timer = _CPU() if kind == "cpu" else _GPU()
+    with torch.no_grad():
+        copies, products = _Copies(timer, _largest(kind)), _Products(timer)
+        copies.measure()
+        products.measure()
+        ends = time.perf_counter() + _PATIENCE
+        while not (copies.settled and products.settled) and time.perf_counter() < ends:
+            time.sleep(0.01)  # the scheduler may arrange its threads anew
+            copies.measure()
+            products.measure()
+    settled = copies.settled and products.settled
+    precision = torch.get_float32_matmul_precision()
+    notes = ["" if precision == "highest" else f"float32 products in precision {precision!r}"]
+    notes += ["" if settled else BUSY]
+    return Ceilings(
+        device=device_name(kind),
+        kind=kind,
+        threads=torch.get_num_threads() if kind == "cpu" else 0,
+        bandwidth=copies.bandwidth(),
+        rates=products.rates(),
+        measured=time.time(),
+        note="; ".join(filter(None, notes)),
+    )
+
+
+@dataclass
+class Best:
+    """The least time of something."""
+
+    seconds: float = float("inf")
+    settled: bool = False
+    """False where it may be the scheduler's time more than that of the thing itself."""
+
+    def take(self, other: Best) -> None:
+        """A further measurement of the same."""
+        self.seconds = min(self.seconds, other.seconds)
+        self.settled |= other.settled
+
+
+class _CPU:
+    """Times things by the host's clock."""
+
+    device = "cpu"
+
+    def best(self, action: Callable[[], object], seconds: float) -> Best:
+        """About the least of many calls without a pause, each timed.
+
+        On a busy machine a parallel call takes the scheduler's time until its threads run together;
+        the next ones may not. So it is only settled where the best few calls agree, and no thread
+        had to wait for a processor while they took as long as a scheduler's slice.
+        """
+        read = time.perf_counter_ns
+        best: list[int] = []
+        waited, start = waited_seconds(), read()
+        ends = start + int(seconds * 1e9)
+        before = start
+        while before < ends or len(best) < _AGREEING:
+            before = read()
+            action()
+            taken = read() - before
+            if len(best) < _AGREEING:
+                insort(best, taken)
+            elif taken < best[-1]:
+                insort(best, taken)
+                del best[-1]
+        elapsed = (read() - start) / 1e9
+        middle = best[_AGREEING // 2] / 1e9
+        agree = best[-1] <= _AGREEMENT * best[0]
+        alone = waited_seconds() - waited < _WAITING * elapsed
+        return Best(middle, agree and (alone or middle < _SLICE))
+
+    def empty(self, action: Callable[[], object]) -> float:
+        """What a call costs that does next to nothing."""
+        return self.best(action, _COPY_SECONDS).seconds
+
+
+def waited_seconds() -> float:
+    """How long the threads of this process have been ready to run while no processor was free
+    (/proc/self/task/<thread>/schedstat); 0 where the kernel does not say."""
+    total = 0
+    try:
+        for thread in os.scandir("/proc/self/task"):
+            with open(f"{thread.path}/schedstat", "rb") as stream:
+                total += int(stream.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return total / 1e9
+
+
+class _GPU:
+    """Times things by the card's clock, many in one CUDA graph, so that no launch is waited for."""
+
+    device = "cuda"
+
+    def best(self, action: Callable[[], object], seconds: float) -> Best:
+        once = self._events(action)
+        count = max(1, min(100, int(seconds / 4 / max(once, 1e-6))))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(count):
+                action()
+        return Best(min(self._events(graph.replay) for _ in range(5)) / count, True)
+
+    def _events(self, action: Callable[[], object]) -> float:
+        action()
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        action()
+        last.record()
+        torch.cuda.synchronize()
+        return float(first.elapsed_time(last)) / 1e3
+
+    def empty(self, action: Callable[[], object]) -> float:
+        return 0.0  # a kernel's own start is part of what the card can do
+
+
+class _Copies:
+    """Of working sets of each power of two: bytes read and written together."""
+
+    def __init__(self, timer: _CPU | _GPU, largest: int) -> None:
+        self.timer = timer
+        self.best = {
+            1 << power: Best() for power in range(_SMALLEST.bit_length() - 1, largest.bit_length())
+        }
+        self._source, self._target = (
+            torch.ones(largest // 2, dtype=torch.uint8, device=timer.device) for _ in range(2)
+        )
+        self._empty = timer.empty(self._copy(2))
+
+    def _copy(self, size: int) -> Callable[[], object]:
+        copy = torch.ops.aten.copy_.default
+        target, source = self._target[: size // 2], self._source[: size // 2]
+        return lambda: copy(target, source)
+
+    def measure(self) -> None:
+        """Those that are not settled."""
+        for size, best in self.best.items():
+            if not best.settled:
+                best.take(self.timer.best(self._copy(size), _COPY_SECONDS))
+        least = float("inf")
+        for best in reversed(self.best.values()):
+            # a smaller set takes no longer than a larger one
+            best.settled &= best.seconds <= _AGREEMENT * least
+            least = min(least, best.seconds)
+
+    @property
+    def settled(self) -> bool:
+        return all(best.settled for best in self.best.values())
+
+    def bandwidth(self) -> tuple[Bandwidth, ...]:
+        """Of the smallest sets the call is most: no more than half of it is taken off."""
+        return tuple(
+            Bandwidth(
+                bytes=size,
+                per_second=size / max(best.seconds - self._empty, best.seconds / 2),
+            )
+            for size, best in self.best.items()
+        )
+
+
+class _Products:
+    """Of square matrices of each dtype, large enough to fill the machine."""
+
+    def __init__(self, timer: _CPU | _GPU) -> None:
+        self.timer = timer
+        self.best: dict[str, tuple[float, bool]] = {}
+        """(FLOP/s, settled)."""
+
+    def measure(self) -> None:
+        """Those that are not settled."""
+        for name in _DTYPES:
+            if not self.best.get(name, (0.0, False))[1]:
+                self._measure(name)
+
+    def _measure(self, name: str) -> None:
+        rate, settled = self.best.get(name, (0.0, False))
+        dtype, done = getattr(torch, name), 0
+        # as large as a fifth of the budget allows, which only trying tells
+        while (size := _size_for(rate)) > done:
+            try:
+                one, other = (_matrix(size, dtype, self.timer.device) for _ in range(2))
+                out = torch.mm(one, other)
+                best = self.timer.best(_product(one, other, out), _PRODUCT_SECONDS / 3)
+            except RuntimeError:  # this build or card has no such product, or no memory for it
+                settled = True
+                break
+            done = size
+            settled = best.settled
+            rate = max(rate, 2 * size**3 / best.seconds)
+        self.best[name] = rate, settled
+
+    @property
+    def settled(self) -> bool:
+        return all(settled for _, settled in self.best.values())
+
+    def rates(self) -> dict[str, float]:
+        """FLOP/s by dtype."""
+        return {name: rate for name, (rate, _) in self.best.items() if rate}
+
+
+def _size_for(rate: float) -> int:
+    wanted = (rate * _PRODUCT_SECONDS / 5 / 2) ** (1 / 3)
+    return max(256, min(8192, int(wanted) // 256 * 256))
+
+
+def _product(one: Any, other: Any, out: Any) -> Callable[[], object]:
+    return lambda: torch.mm(one, other, out=out)
+
+
+def _matrix(size: int, dtype: torch.dtype, device: str) -> Any:
+    """Values that differ, small enough that sums stay exact in half precision's range."""
+    row = (torch.arange(size * size, device=device) % 7 - 3).reshape(size, size)
+    return (row / 4).to(dtype)
+
+
+def _largest(kind: Kind) -> int:
+    """Bytes of the largest working set: well beyond the last cache, within what is free."""
+    if kind == "cuda":
+        cache = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+        free = int(torch.cuda.mem_get_info()[0])
+        limit, least = _LARGEST_CUDA, 1 << 29
+    else:
+        cache, free, limit, least = _last_cache(), _free_memory(), _LARGEST_CPU, 1 << 27
+    wanted = min(limit, max(least, 4 * cache), free // 4)
+    return max(1 << (wanted.bit_length() - 1), 2 * _SMALLEST)
+
+
+def _last_cache() -> int:
+    """Bytes of all last-level caches of the processors that this process may use."""
+    found: dict[str, tuple[int, int]] = {}
+    for number in os.sched_getaffinity(0):
+        folder = Path(f"/sys/devices/system/cpu/cpu{number}/cache")
+        try:
+            for index in folder.glob("index*"):
+                size = (index / "size").read_text().strip()
+                shared = (index / "shared_cpu_list").read_text().strip()
+                level = int((index / "level").read_text())
+                found[f"{level}:{shared}"] = (level, int(size.rstrip("K")) * 1024)
+        except (OSError, ValueError):
+            continue
+    last = max((level for level, _ in found.values()), default=0)
+    return sum(size for level, size in found.values() if level == last)
+
+
+def _free_memory() -> int:
+    """What may be taken; a small amount where the system does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return 1 << 29

@@ -1,0 +1,179 @@
+"""What a compiled call runs in eager, outside of all graphs.
+
+Code between graph breaks, the loss, gradients that autograd adds to parameters, an optimizer: read
+from torch's profiler (`device_clock`), in which the ranges of the graphs' probes mark what is not
+meant. Operations are those below autograd, as a `TorchDispatchMode` sees them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from compiler.measure.origins import VIEWS
+from compiler.measure.probes.profiler_trace import RANGE, HostEvent, ProfilerTrace
+from compiler.trace.records.profile import CallPhase
+
+Part = Literal["model", "loss", "gradients", "optimizer"]
+
+LOSS = f"{RANGE}loss"
+"""The range around what makes the loss."""
+_OPERATION = re.compile(r"(?!autograd::|profiler::)(\w+)::([\w.]+)$")
+_NODE = "autograd::engine::evaluate_function: "
+_GRADIENTS = "torch::autograd::AccumulateGrad"
+_OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
+
+
+@dataclass(frozen=True, slots=True)
+class EagerRun:
+    """One operation that ran outside of all graphs."""
+
+    name: str
+    """`aten.add`: the profiler knows no overloads."""
+    part: Part
+    phase: CallPhase
+    """"" outside of training, as far as the trace shows one."""
+    start: int
+    """Nanoseconds, as `perf_counter_ns`."""
+    ns: int
+    """Of the host; on a device of its kernels."""
+    launches: int
+    kernels: tuple[str, ...] = ()
+    host_ns: int | None = None
+    thread: Any = None
+
+
+def outside(
+    trace: ProfilerTrace, device: bool = False, composite: Callable[[str], bool] | None = None
+) -> list[EagerRun]:
+    """The operations outside of all numbered ranges, in order.
+
+    `composite`: whether `aten::linear` is but other operations; asked of torch where not given.
+    """
+    asked = composite or is_composite
+    loss = [event for event in trace.events() if event.name == LOSS]
+    numbers = {one.sequence for event in loss for one in event.below() if one.sequence is not None}
+    training = any(_backward(event) for event in trace.events())
+    found: list[EagerRun] = []
+    for event in trace.top:
+        for operation in _operations(event, asked):
+            part, phase = _part(operation, loss, numbers)
+            name = operation.name.replace("::", ".")
+            phase = phase or ("forward" if training else "")
+            if not device:
+                launches = 0 if operation.name.rpartition("::")[2] in VIEWS else 1
+                made = EagerRun(
+                    name, part, phase, operation.start, operation.ns, launches,
+                    thread=operation.thread,
+                )  # fmt: skip
+            else:
+                work = trace.work_of(operation)
+                made = EagerRun(
+                    name,
+                    part,
+                    phase,
+                    work[0].start if work else operation.start,
+                    sum(one.ns for one in work),
+                    len(work),
+                    tuple(one.name for one in work),
+                    operation.ns,
+                    operation.thread,
+                )
+            found.append(made)
+    return sorted(found, key=lambda one: one.start)
+
+
+def _operations(event: HostEvent, composite: Callable[[str], bool]) -> Iterator[HostEvent]:
+    """Operations at or under this event: the outermost that are no composites."""
+    if event.key is not None:
+        return
+    if _OPERATION.match(event.name) and not composite(event.name):
+        yield event
+        return
+    for child in event.children:
+        yield from _operations(child, composite)
+
+
+def _part(
+    operation: HostEvent, loss: Sequence[HostEvent], numbers: set[int]
+) -> tuple[Part, CallPhase]:
+    phase: CallPhase = ""
+    for one in operation.above():
+        if one.name == LOSS:
+            return "loss", "forward"
+        if _OPTIMIZER.match(one.name):
+            return "optimizer", "step"
+        if _GRADIENTS in one.name:
+            return "gradients", "backward"
+        if _backward(one):
+            phase = "backward"
+            if one.sequence in numbers:
+                return "loss", phase
+    if not phase and any(operation.start >= one.end for one in loss):
+        return "loss", "backward"  # the gradient of the loss itself, which starts the backward
+    return "model", phase
+
+
+def _backward(event: HostEvent) -> bool:
+    return event.name.startswith(_NODE)
+
+
+@cache
+def is_composite(name: str) -> bool:
+    """Whether torch runs it as other operations only (CompositeImplicitAutograd)."""
+    import torch
+
+    space, _, operation = name.partition("::")
+    packet = getattr(getattr(torch.ops, space, None), operation, None)
+    try:
+        overloads = [getattr(packet, overload) for overload in packet.overloads()]  # type: ignore[union-attr]
+        names = [str(overload._schema.name) for overload in overloads]
+        full = [
+            f"{found}.{overload._overloadname}" if overload._overloadname != "default" else found
+            for found, overload in zip(names, overloads, strict=True)
+        ]
+        return bool(full) and any(
+            torch._C._dispatch_has_kernel_for_dispatch_key(one, "CompositeImplicitAutograd")
+            for one in full
+        )
+    except (AttributeError, RuntimeError):
+        return False
+
+
+@dataclass(frozen=True)
+class InRounds:
+    """One operation over several calls."""
+
+    run: EagerRun
+    """As it was in the first call."""
+    ns: tuple[int, ...]
+    """Of each call; 0 of one that did not run it."""
+    host_ns: tuple[int, ...]
+
+
+def in_rounds(calls: Sequence[Sequence[EagerRun]]) -> list[InRounds]:
+    """The same operations of several calls: the n-th of a name in its part and phase."""
+    found: dict[tuple[str, str, str, int], dict[int, EagerRun]] = {}
+    for call, runs in enumerate(calls):
+        seen: dict[tuple[str, str, str], int] = defaultdict(int)
+        for run in runs:
+            like = (run.part, run.phase, run.name)
+            found.setdefault((*like, seen[like]), {})[call] = run
+            seen[like] += 1
+    made = []
+    for of_calls in found.values():
+        times = [of_calls.get(call) for call in range(len(calls))]
+        made.append(
+            InRounds(
+                next(iter(of_calls.values())),
+                tuple(one.ns if one else 0 for one in times),
+                tuple(
+                    (one.ns if one.host_ns is None else one.host_ns) if one else 0 for one in times
+                ),
+            )
+        )
+    return made

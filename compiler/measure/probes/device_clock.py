@@ -1,0 +1,124 @@
+"""A clock that reads a device: each key is a range of torch's profiler.
+
+A range holds what the host launched in it, on whichever thread; its time is that of those kernels,
+copies and fills by the device's own clock (CUPTI). Readings are there when the profile has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+import torch
+
+from compiler.measure.probes.clock import Reading
+from compiler.measure.probes.profiler_trace import RANGE, ProfilerTrace, parse
+
+NEEDS = ("torch._C:_profiler._RecordFunctionFast",)
+
+
+class NotRead(Exception):
+    """The clock was asked before its profile had ended."""
+
+
+class DeviceClock:
+    """A `Clock`. Where there is no device to look at, its readings are the host's."""
+
+    def __init__(self, device: bool = True) -> None:
+        self.device = device
+        self._range = torch._C._profiler._RecordFunctionFast
+        self._open: dict[int, list[Any]] = defaultdict(list)
+        self._added: list[Reading] = []
+        self._trace: ProfilerTrace | None = None
+
+    def start(self, key: int) -> None:
+        made = self._range(f"{RANGE}{key}")
+        self._open[key].append(made)
+        made.__enter__()
+
+    def stop(self, key: int) -> None:
+        if self._open[key]:
+            self._open[key].pop().__exit__(None, None, None)
+
+    def add(self, key: int, start: int, ns: int) -> None:
+        self._added.append(Reading(key, start, ns, launches=0, host_ns=ns))
+
+    @property
+    def trace(self) -> ProfilerTrace:
+        """All that the profiler saw."""
+        if self._trace is None:
+            raise NotRead("the profile of this clock has not ended")
+        return self._trace
+
+    def ended(self, trace: ProfilerTrace) -> None:
+        self._open.clear()
+        self._trace = trace
+
+    def readings(self) -> list[Reading]:
+        """On a device `start` is when its first kernel ran, or the host's where there is none."""
+        return read(self.trace, self.device) + self._added
+
+    def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
+        """Time in which the device did anything, of what was launched between these two times of
+        `perf_counter_ns`: what is left of a call's time the device was idle."""
+        return self.trace.busy_ns(since, until)
+
+
+def read(trace: ProfilerTrace, device: bool = True) -> list[Reading]:
+    """A reading of each range of a key, in the order in which the host opened them."""
+    ranges = [(event, event.key) for event in trace.events()]
+    found: list[Reading] = []
+    for event, key in sorted(ranges, key=lambda one: (one[0].start, -one[0].end)):
+        if key is None:
+            continue
+        if not device:
+            found.append(Reading(key, event.start, event.ns))
+            continue
+        work = trace.work_of(event)
+        found.append(
+            Reading(
+                key,
+                work[0].start if work else event.start,
+                sum(one.ns for one in work),
+                len(work),
+                tuple(one.name for one in work),
+                event.ns,
+            )
+        )
+    return found
+
+
+@contextmanager
+def device_clock(device: bool = True, shapes: bool = False) -> Iterator[DeviceClock]:
+    """Profiles what runs inside the block; the clock can be read after it.
+
+    Without `device` only the host is profiled. Enter probes inside of it, and run one call: work
+    that was launched before it must be over (`torch.cuda.synchronize`).
+    """
+    from torch.profiler import ProfilerActivity, profile
+
+    clock = DeviceClock(device)
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * device
+    with profile(activities=activities, record_shapes=shapes, acc_events=True) as profiler:
+        began = perf_counter_ns()
+        with clock._range(f"{RANGE}clock"):
+            pass
+        yield clock
+        if device:
+            torch.cuda.synchronize()
+    clock.ended(parse(exported(profiler), began))
+
+
+def exported(profiler: Any) -> list[dict[str, Any]]:
+    """The events of a profile that has ended, as torch exports them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        events: list[dict[str, Any]] = json.loads(path.read_bytes())["traceEvents"]
+    return events

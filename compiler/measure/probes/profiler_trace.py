@@ -1,0 +1,218 @@
+"""What torch's profiler saw of a call, read from the trace that it exports.
+
+The events are those of `torch.profiler.profile.export_chrome_trace`: host operations (`cpu_op`),
+named ranges (`user_annotation`, or `cpu_op` of `_RecordFunctionFast`), the calls that launch work
+(`cuda_runtime`, `cuda_driver`) and the work of a device (`kernel`, `gpu_memcpy`, `gpu_memset`),
+which the launching call's `correlation` leads to. Needs no torch and no device.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+RANGE = "tcw#"
+"""Names of our own ranges: `tcw#17` of the key 17, `tcw#loss`."""
+_KEY = re.compile(rf"{RANGE}(\d+)$")
+_CLOCK = f"{RANGE}clock"
+_WORK: dict[str, Literal["kernel", "copy", "fill"]] = {
+    "kernel": "kernel",
+    "gpu_memcpy": "copy",
+    "gpu_memset": "fill",
+}
+_LAUNCHES = ("cuda_runtime", "cuda_driver")
+_HOST = ("cpu_op", "user_annotation")
+
+
+@dataclass(eq=False, slots=True)
+class HostEvent:
+    """An operation or a named range of one thread. Nanoseconds are `time.perf_counter_ns`'s."""
+
+    name: str
+    start: int
+    end: int
+    thread: Any
+    sequence: int | None = None
+    """Autograd's number of the node that it made, or that runs."""
+    parent: HostEvent | None = None
+    children: list[HostEvent] = field(default_factory=list)
+
+    @property
+    def ns(self) -> int:
+        return self.end - self.start
+
+    @property
+    def key(self) -> int | None:
+        found = _KEY.match(self.name)
+        return int(found[1]) if found else None
+
+    def above(self) -> Iterator[HostEvent]:
+        """What it runs in, innermost first."""
+        one = self.parent
+        while one is not None:
+            yield one
+            one = one.parent
+
+    def below(self) -> Iterator[HostEvent]:
+        """All that runs in it."""
+        for child in self.children:
+            yield child
+            yield from child.below()
+
+
+@dataclass(eq=False, slots=True)
+class DeviceWork:
+    """One kernel, copy or fill on a device."""
+
+    name: str
+    kind: Literal["kernel", "copy", "fill"]
+    start: int
+    end: int
+    launched: int | None = None
+    """When the host asked for it; None where the profiler lost that."""
+    within: HostEvent | None = None
+    """The innermost event that asked for it."""
+
+    @property
+    def ns(self) -> int:
+        return self.end - self.start
+
+
+@dataclass
+class ProfilerTrace:
+    """Host events of each thread as a tree, and a device's work, in the order of their starts."""
+
+    top: list[HostEvent] = field(default_factory=list)
+    work: list[DeviceWork] = field(default_factory=list)
+
+    def events(self) -> Iterator[HostEvent]:
+        for event in self.top:
+            yield event
+            yield from event.below()
+
+    @cached_property
+    def _of_event(self) -> dict[int, list[DeviceWork]]:
+        found: dict[int, list[DeviceWork]] = defaultdict(list)
+        for work in self.work:
+            event = work.within
+            while event is not None:
+                found[id(event)].append(work)
+                event = event.parent
+        return found
+
+    def work_of(self, event: HostEvent) -> Sequence[DeviceWork]:
+        """What was launched inside of it."""
+        return self._of_event.get(id(event), ())
+
+    def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
+        """Time in which the device did anything, of what was launched in this span."""
+        chosen = [
+            work
+            for work in self.work
+            if (since is None or (work.launched or work.start) >= since)
+            and (until is None or (work.launched or work.start) < until)
+        ]
+        return union((work.start, work.end) for work in chosen)
+
+
+def union(spans: Iterable[tuple[int, int]]) -> int:
+    """How much the spans cover together."""
+    total, reached = 0, 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> ProfilerTrace:
+    """Read `traceEvents`. `clock`: `perf_counter_ns` at the start of the range `tcw#clock`, by
+    which all times are moved; without it they stay the trace's own."""
+    timed = [event for event in events if event.get("ph") == "X"]
+    moved = 0
+    for event in timed:
+        if clock is not None and event.get("name") == _CLOCK and event.get("cat") in _HOST:
+            moved = clock - _ns(event["ts"])
+    host: dict[Any, list[HostEvent]] = defaultdict(list)
+    by_external: dict[Any, HostEvent] = {}
+    launches: dict[Any, tuple[int, Any]] = {}
+    for event in timed:
+        category, about = event.get("cat"), event.get("args", {})
+        start = _ns(event["ts"]) + moved
+        if category in _HOST and event["name"] != _CLOCK:
+            thread = event.get("tid")
+            one = HostEvent(
+                str(event["name"]),
+                start,
+                start + _ns(event.get("dur", 0)),
+                thread,
+                about.get("Sequence number"),
+            )
+            host[thread].append(one)
+            if "External id" in about:
+                by_external[about["External id"]] = one
+        elif category in _LAUNCHES and "correlation" in about:
+            launches[about["correlation"]] = start, event.get("tid")
+    trace = ProfilerTrace()
+    for of_thread in host.values():
+        trace.top += _nest(of_thread)
+    trace.top.sort(key=lambda event: event.start)
+    starts = {
+        thread: sorted(of_thread, key=lambda event: event.start)
+        for thread, of_thread in host.items()
+    }
+    places = {thread: [event.start for event in found] for thread, found in starts.items()}
+    for event in timed:
+        kind = _WORK.get(str(event.get("cat")))
+        if kind is None:
+            continue
+        about = event.get("args", {})
+        start = _ns(event["ts"]) + moved
+        work = DeviceWork(str(event["name"]), kind, start, start + _ns(event.get("dur", 0)))
+        launch = launches.get(about.get("correlation"))
+        if launch is not None:
+            work.launched, thread = launch
+            if thread in starts:
+                work.within = _innermost(starts[thread], places[thread], work.launched)
+        if work.within is None:
+            work.within = by_external.get(about.get("External id"))
+            if work.launched is None and work.within is not None:
+                work.launched = work.within.start
+        trace.work.append(work)
+    trace.work.sort(key=lambda work: work.start)
+    return trace
+
+
+def _ns(microseconds: float) -> int:
+    return round(microseconds * 1000)
+
+
+def _nest(events: list[HostEvent]) -> list[HostEvent]:
+    """Link the events of one thread, and answer those inside of no other."""
+    top: list[HostEvent] = []
+    open_: list[HostEvent] = []
+    for event in sorted(events, key=lambda event: (event.start, -event.end)):
+        while open_ and open_[-1].end <= event.start:
+            open_.pop()
+        if open_:
+            event.parent = open_[-1]
+            open_[-1].children.append(event)
+        else:
+            top.append(event)
+        open_.append(event)
+    return top
+
+
+def _innermost(events: Sequence[HostEvent], starts: Sequence[int], time: int) -> HostEvent | None:
+    """Of one thread's events by their starts, the last that was open at this time."""
+    place = bisect_right(starts, time) - 1
+    if place < 0:
+        return None
+    found: HostEvent | None = events[place]
+    while found is not None and found.end < time:
+        found = found.parent
+    return found

@@ -1,0 +1,67 @@
+"""What autograd keeps from a forward for its backward, read off the graph that it made.
+
+A node of C++ shows what it keeps as `_saved_…` (tools/autograd/templates/Functions.cpp); one of an
+autograd function, which a compiled graph is, as `saved_tensors` and in its own attributes
+(torch/_functorch/_aot_autograd/runtime_wrappers.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from compiler.measure.leaves import leaves
+
+
+def saved_bytes(outputs: Any, beyond: Iterable[Any] = ()) -> int:
+    """Bytes of the storages that the backward of `outputs` holds, each once, but for those of the
+    tensors `beyond` (parameters, buffers and inputs, which are there anyway)."""
+    known = {_place(tensor) for tensor in beyond if isinstance(tensor, torch.Tensor)}
+    found: dict[int, int] = {}
+    for node in _nodes(outputs):
+        for tensor in _saved(node):
+            place = _place(tensor)
+            if place and place not in known:
+                found[place] = int(tensor.untyped_storage().nbytes())
+    return sum(found.values())
+
+
+def _nodes(outputs: Any) -> Iterator[Any]:
+    waiting = [
+        value.grad_fn
+        for _, value in leaves(outputs)
+        if isinstance(value, torch.Tensor) and value.grad_fn is not None
+    ]
+    seen: set[Any] = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for above, _ in node.next_functions:
+            if above is not None and above not in seen:
+                seen.add(above)
+                waiting.append(above)
+
+
+def _saved(node: Any) -> Iterator[Any]:
+    values: list[Any] = []
+    for name in dir(node):
+        if name.startswith("_saved_") or name == "saved_tensors":
+            try:
+                values.append(getattr(node, name))
+            except RuntimeError:  # changed in place since: its backward would raise as well
+                continue
+    values += vars(node).values() if hasattr(node, "__dict__") else ()
+    for value in values:
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(item, torch.Tensor):
+                yield item
+
+
+def _place(tensor: Any) -> int:
+    """Address of a tensor's memory; 0 where it has none."""
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except (RuntimeError, NotImplementedError):
+        return 0

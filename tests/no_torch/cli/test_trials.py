@@ -1,0 +1,254 @@
+"""Suggestions tried on a worker that is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from compiler.control.commands import Measure, Rerun
+from compiler.trace.records import (
+    CallEnd,
+    Decided,
+    End,
+    Failure,
+    Record,
+    Settings,
+    Timed,
+    Trial,
+    Waiting,
+    WhatIf,
+)
+from workbench.cli import trials as module
+from workbench.cli.trials import TOGETHER, OnRecord, changed_by, command_line, trials
+
+BASE = Settings(file="model.py", grad="train", profile=True)
+
+
+@dataclass(frozen=True)
+class Suggested:
+    id: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return f"try {self.id}"
+
+
+MODE = Suggested("mode", ("--mode", "max-autotune"))
+SAVE = Suggested("save", ("--override", "inductor/0/0/joint/save/relu=recompute"))
+MARK = Suggested("mark", ("--mark-dynamic", "x:0"))
+ENGINE = Suggested("engine", ("--engine", "tcw"))
+SOURCE = Suggested("source")
+
+
+@dataclass
+class Worker:
+    """Answers a run by its settings: what a call takes more than the base's, in seconds."""
+
+    costs: dict[str, float]
+    failing: str = ""
+    dying: str = ""
+    wrong: str = ""
+    refusing: str = ""
+    commands: list[Any] = field(default_factory=list)
+    stopped: int = 0
+
+    def start(self, settings: Settings, on_record: OnRecord, first: Rerun) -> Worker:
+        self.give, self.runs = on_record, [settings]
+        self._over(4)
+        return self
+
+    def _over(self, compiles: int, *records: Record) -> None:
+        for record in (
+            *records,
+            CallEnd(call=1, seconds=1.0, compiled=tuple(map(str, range(compiles)))),
+        ):
+            self.give(record)  # type: ignore[arg-type]
+        self.give(Waiting(number=1, kind="end", why="the run is over", stage="run"))
+
+    def send(self, command: Any) -> None:
+        self.commands.append(command)
+        if isinstance(command, Rerun):
+            self.runs.append(command.settings)
+            key = self._key(command.settings)
+            if key == self.dying:
+                self.give(Waiting(number=1, kind="end", why="the worker is gone", stage="run"))
+            elif key == self.failing:
+                self._over(0, Failure(doing="compiling", type="Error", message="no"))
+            elif key == self.refusing:
+                decided = Decided(
+                    id="d", graph="g", kind="save", default="save", choice="save", refused="rule x"
+                )
+                self._over(4, decided)
+            else:
+                self._over(1 if command.settings.mark_dynamic else 4)
+        elif isinstance(command, Measure):
+            key = self._key(self.runs[command.run - 1])
+            cost = self.costs[key]
+            self.give(
+                WhatIf(
+                    base=command.base,
+                    run=command.run,
+                    scope="call",
+                    before=Timed(median=1.0, spread=0.01, runs=20),
+                    after=Timed(median=1.0 + cost, spread=0.01, runs=20),
+                    difference=cost,
+                    noise=0.01,
+                    within=key != self.wrong,
+                )
+            )
+            self.give(Waiting(number=2, kind="end", why="the run is over", stage="run"))
+
+    def _key(self, settings: Settings) -> str:
+        found = [
+            ("mode", settings.mode),
+            ("save", settings.overrides),
+            ("mark", settings.mark_dynamic),
+            ("engine", settings.engine != "inductor"),
+        ]
+        return "+".join(name for name, there in found if there)
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+    def join(self, timeout: float | None = None) -> bool:
+        return True
+
+
+def _tried(worker: Worker, suggestions: Sequence[Suggested]) -> list[Trial]:
+    found = list(trials(BASE, suggestions, start=worker.start))
+    assert worker.stopped >= 1 or not worker.commands
+    return found
+
+
+def test_what_helps_is_kept_and_then_tried_together() -> None:
+    worker = Worker({"mode": -0.2, "save": -0.1, "mode+save": -0.25, "engine": 0.5})
+    found = _tried(worker, [SAVE, ENGINE, MODE, SOURCE])
+    assert [(one.id, one.kept) for one in found] == [
+        ("save", True),
+        ("engine", False),
+        ("mode", True),
+        ("source", False),
+        (TOGETHER, True),
+    ]
+    assert [one.reason for one in found if not one.kept] == [
+        "slower",
+        "it needs a change of the source",
+    ]
+    together = found[-1]
+    assert together.options == (*MODE.options, *SAVE.options), "the most helpful first"
+    assert [one.command != "" for one in found] == [one.kept for one in found]
+    assert together.command == (
+        "tcw profile model.py --mode max-autotune --train "
+        "--override inductor/0/0/joint/save/relu=recompute"
+    )
+    assert all(one.profile is False for one in worker.runs)
+
+
+def test_what_is_no_faster_together_leaves_the_best_alone() -> None:
+    worker = Worker({"mode": -0.2, "save": -0.1, "mode+save": -0.15})
+    found = _tried(worker, [SAVE, MODE])
+    assert found[-1].reason == "no faster than the best of them alone"
+    assert [one.kept for one in found] == [True, True, False]
+
+
+def test_what_contradicts_is_not_combined() -> None:
+    worker = Worker({"mode": -0.1, "engine": -0.2, "save": -0.15})
+    found = _tried(worker, [MODE, ENGINE, SAVE])
+    assert [one.id for one in found] == ["mode", "engine", "save"], "the engine's is the best"
+    assert all(one.kept for one in found)
+
+
+def test_other_outputs_and_noise_are_not_kept() -> None:
+    worker = Worker({"mode": -0.5, "save": -0.005}, wrong="mode")
+    first, second = _tried(worker, [MODE, SAVE])
+    assert "assert_close" in first.reason
+    assert first.equal is False
+    assert second.reason == "inside the noise"
+
+
+def test_fewer_compiles_help_where_a_call_is_no_slower() -> None:
+    (found,) = _tried(Worker({"mark": 0.001}), [MARK])
+    assert found.kept
+    assert found.words == "try mark (compiles in these calls: 4, then 1)"
+    (slower,) = _tried(Worker({"mark": 0.1}), [MARK])
+    assert (slower.kept, slower.reason) == (False, "slower")
+
+
+def test_a_failure_and_a_refusal_have_their_words() -> None:
+    worker = Worker({"save": -0.5}, failing="mode", refusing="save")
+    failed, refused = _tried(worker, [MODE, SAVE])
+    assert failed.reason == "compiling: Error: no"
+    assert failed.before is None
+    assert refused.reason == "the override is refused: rule x"
+
+
+def test_a_worker_that_died_is_started_again() -> None:
+    worker = Worker({"save": -0.5}, dying="mode")
+    died, kept = _tried(worker, [MODE, SAVE])
+    assert died.reason == "the worker is gone"
+    assert kept.kept
+    assert worker.stopped == 2
+
+
+def test_a_base_that_does_not_compile_is_told() -> None:
+    class Broken(Worker):
+        def start(self, settings: Settings, on_record: OnRecord, first: Rerun) -> Worker:
+            on_record(Failure(doing="loading", type="Error", message="no"))
+            on_record(Waiting(number=1, kind="end", why="the run failed", stage="load"))
+            return self
+
+    (found,) = _tried(Broken({}), [MODE])
+    assert found.reason == "the base could not be compiled again: loading: Error: no"
+
+
+def test_the_end_of_the_worker_is_told() -> None:
+    class Ending(Worker):
+        def start(self, settings: Settings, on_record: OnRecord, first: Rerun) -> Worker:
+            on_record(End(status="crashed", seconds=1.0, reason="signal 11"))
+            return self
+
+    (found,) = _tried(Ending({}), [MODE])
+    assert found.reason == "the worker ended: crashed signal 11"
+
+
+def test_a_worker_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+
+    class Silent(Worker):
+        def start(self, settings: Settings, on_record: OnRecord, first: Rerun) -> Worker:
+            return self
+
+    (found,) = _tried(Silent({}), [MODE])
+    assert "not done after" in found.reason
+
+
+def test_nothing_is_started_for_what_cannot_be_tried() -> None:
+    def start(settings: Settings, on_record: OnRecord, first: Rerun) -> Worker:
+        raise AssertionError("a worker was started")
+
+    suggestions = [
+        SOURCE,
+        Suggested("same", ("--engine", "inductor")),
+        Suggested("unknown", ("--modus", "x")),
+        Suggested("grad", ("--no-grad",)),
+    ]
+    reasons = [one.reason for one in trials(BASE, suggestions, start=start)]
+    assert reasons[:2] == ["it needs a change of the source", "the profile was made with it"]
+    assert reasons[2].startswith("--modus x: No such option")
+    assert reasons[3] == "--no-grad changes what is run, not how"
+
+
+def test_options_are_read_as_on_the_command_line() -> None:
+    settings = changed_by(
+        BASE, ("--mark-dynamic", "x:0", "--mark-dynamic", "y:1", "--dynamic", "--fullgraph")
+    ).settings
+    assert settings.mark_dynamic == ("x:0", "y:1")
+    assert settings.dynamic is True
+    assert settings.fullgraph is True
+    assert command_line(Settings(file="a b.py", model="Net(4)", inputs=("f32[2]",))) == (
+        "tcw profile 'a b.py' --model 'Net(4)' --inputs 'f32[2]'"
+    )

@@ -1,0 +1,97 @@
+"""Shares of the roofline, from ceilings as a record has them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.trace.records import Bandwidth, Ceilings
+from compiler.trace.roofline import bandwidth_at, least_seconds, roofline_share
+
+MACHINE = Ceilings(
+    device="a machine",
+    kind="cpu",
+    threads=2,
+    bandwidth=(
+        Bandwidth(bytes=1 << 10, per_second=100e9),
+        Bandwidth(bytes=1 << 20, per_second=50e9),
+        Bandwidth(bytes=1 << 30, per_second=10e9),
+    ),
+    rates={"float32": 100e9},
+    measured=0.0,
+)
+
+
+def test_bandwidth_lies_between_its_neighbours() -> None:
+    curve = MACHINE.bandwidth
+    assert bandwidth_at(curve, 1) == 100e9
+    assert bandwidth_at(curve, 1 << 20) == 50e9
+    assert bandwidth_at(curve, 1 << 15) == pytest.approx(75e9)
+    assert bandwidth_at(curve, 1 << 40) == 10e9
+    assert bandwidth_at((), 1) is None
+
+
+def test_the_nearer_ceiling_holds() -> None:
+    assert least_seconds(MACHINE, 1 << 20, None, "") == ((1 << 20) / 50e9, "bandwidth")
+    assert least_seconds(MACHINE, 1 << 20, 10**6, "float32") == ((1 << 20) / 50e9, "bandwidth")
+    assert least_seconds(MACHINE, 1 << 20, 10**9, "float32") == (0.01, "rate")
+    assert least_seconds(MACHINE, None, 10**9, "float32") is None
+    assert least_seconds(MACHINE, 1 << 20, 10**9, "float8_e4m3fn") is None
+    assert least_seconds(MACHINE, 1 << 20, 0, "int64") == ((1 << 20) / 50e9, "bandwidth")
+
+
+def test_a_share_is_the_least_time_over_the_time_taken() -> None:
+    assert roofline_share(MACHINE, 1 << 20, 10**9, "float32", 0.02) == pytest.approx(0.5)
+    assert roofline_share(MACHINE, 1 << 20, 10**9, "float32", 0.001) == 1.0
+    assert roofline_share(MACHINE, 1 << 20, 10**9, "float32", 0.0) is None
+    assert roofline_share(MACHINE, None, None, "float32", 1.0) is None
+
+
+curves = st.lists(
+    st.tuples(st.integers(1, 1 << 40), st.floats(1e6, 1e13)),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda point: point[0],
+).map(lambda points: tuple(Bandwidth(bytes=b, per_second=s) for b, s in sorted(points)))
+
+
+@given(curves, st.integers(1, 1 << 42))
+def test_never_beyond_the_neighbours(curve: tuple[Bandwidth, ...], size: int) -> None:
+    found = bandwidth_at(curve, size)
+    below = [one for one in curve if one.bytes <= size][-1:]
+    above = [one for one in curve if one.bytes >= size][:1]
+    around = [one.per_second for one in (*below, *above)]
+    assert found is not None
+    assert min(around) <= found <= max(around)
+
+
+@given(curves, st.integers(1, 1 << 42), st.integers(1, 1 << 42))
+def test_monotone_between_two_neighbours(
+    curve: tuple[Bandwidth, ...], one: int, other: int
+) -> None:
+    falling = tuple(
+        Bandwidth(bytes=point.bytes, per_second=speed)
+        for point, speed in zip(
+            curve, sorted((point.per_second for point in curve), reverse=True), strict=True
+        )
+    )
+    small, large = sorted((one, other))
+    first, second = bandwidth_at(falling, small), bandwidth_at(falling, large)
+    assert first is not None
+    assert second is not None
+    assert first >= second * (1 - 1e-9)
+
+
+@given(curves, st.integers(1, 1 << 42), st.integers(0, 1 << 50), st.floats(1e-9, 1e3))
+def test_more_work_in_the_same_time_is_no_smaller_share(
+    curve: tuple[Bandwidth, ...], size: int, flops: int, seconds: float
+) -> None:
+    machine = Ceilings(
+        device="", kind="cpu", threads=1, bandwidth=curve, rates={"float32": 1e9}, measured=0.0
+    )
+    less = roofline_share(machine, size, flops, "float32", seconds)
+    more = roofline_share(machine, size, 2 * flops + 1, "float32", seconds)
+    assert less is not None
+    assert more is not None
+    assert 0 < less <= more <= 1

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from compiler.trace.records import AnyRecord
+from viewers.recording import Recording
+from viewers.summary.profile import Cause, Profile, profile_of
+
+
+def profiled(records: list[AnyRecord]) -> Profile:
+    found = profile_of(Recording(records))
+    assert found is not None
+    return found
+
+
+def cause(records: list[AnyRecord], kind: str) -> Cause:
+    """The first cause of a kind."""
+    found = profiled(records).causes
+    return next(one for one in found if one.kind == kind)

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from compiler.trace.records import AnyRecord, EagerOperation, Graph, Node, Region
+from tests.no_torch import profiles
+from tests.no_torch.profile_building import attention_node, captured, mask_nodes
+from tests.no_torch.viewers.profile.conftest import cause, profiled
+from viewers.summary.profile.causes.words import bare, counted, named, split_arguments
+
+FIRST = {
+    "block_profile": ("slower", 29),
+    "masked_attention": ("attention", 21),
+    "graph_break": ("break", 27),
+    "float_argument": ("recompile", 24),
+    "bert_on_a_gpu": ("attention", 96),
+    "training": ("recomputed", 21),
+    "layout_copies": ("copies", 16),
+    "host_bound": ("host", None),
+    "spilled": ("spill", 25),
+    "one_thread": ("threads", 25),
+    "fallback": ("fallback", 25),
+    "wrong_kernel": ("precision", 16),
+    "modes": ("slower", 29),
+    "trials": ("slower", 29),
+}
+
+
+@pytest.mark.parametrize("name", profiles.EVERY)
+def test_the_first_cause_and_its_line(name: str) -> None:
+    one = profiled(profiles.EVERY[name]())
+    first = one.causes[0]
+    assert (first.kind, first.place.line if first.place else None) == FIRST[name]
+    assert one.verdict.cause == first.title
+    assert one.verdict.place == first.place
+
+
+@pytest.mark.parametrize("name", profiles.EVERY)
+def test_each_region_is_told_once(name: str) -> None:
+    one = profiled(profiles.EVERY[name]())
+    told = [region for cause in one.causes if cause.kind != "break" for region in cause.regions]
+    assert len(told) == len(set(told))
+    outside = {region.id for row in one.rows if row.standing != "noise" for region in row.regions}
+    assert set(told) <= outside
+    lost = [cause.seconds for cause in one.causes if cause.lost and cause.kind != "precision"]
+    assert lost == sorted(lost, reverse=True)
+
+
+def test_an_attention_that_was_taken_apart() -> None:
+    found = cause(profiles.masked_attention(), "attention")
+    assert found.title == (
+        "fused attention became 2 products and a softmax, "
+        "for the mask of keep that only capture brings in"
+    )
+    assert found.seconds == pytest.approx((1020 - 216.3 + 38) * 1e-6)
+    assert any("line 20" in note and "attn_mask=expand" in note for note in found.notes)
+    assert [one.options for one in found.suggestions] == [("--engine", "tcw")]
+
+
+def test_an_attention_of_every_layer_of_a_model_on_a_gpu() -> None:
+    one = profiled(profiles.bert_on_a_gpu())
+    found = one.causes[0]
+    assert found.title.startswith("12 fused attentions became 24 products and 12 softmaxes")
+    assert "attention_mask" in found.title
+    assert found.seconds == pytest.approx(2472e-6, rel=0.01)
+    assert any("extern_kernels.bmm ×24" in note for note in found.notes)
+    assert any("line 318 of masking_utils.py" in note for note in found.notes)
+
+
+def test_an_attention_whose_mask_eager_has_too() -> None:
+    records: list[AnyRecord] = []
+    for one in profiles.masked_attention():
+        if isinstance(one, EagerOperation) and "attention" in one.operation:
+            one = structs.replace(one, arguments=one.arguments + ", attn_mask=f32[4, 1, 128, 128]")
+        records.append(one)
+    found = cause(records, "attention")
+    assert found.title == "fused attention became 2 products and a softmax"
+    assert not found.fixes
+
+
+def test_an_attention_without_a_mask() -> None:
+    graph = captured(*mask_nodes(), attention_node(""))
+    records = [graph if isinstance(one, Graph) else one for one in profiles.masked_attention()]
+    assert cause(records, "attention").title == "fused attention became 2 products and a softmax"
+
+
+def test_a_mask_of_three_dimensions_is_told_to_get_a_fourth() -> None:
+    def three(node: Node) -> Node:
+        if node.name != "expand" or node.value is None:
+            return node
+        value = structs.replace(node.value, shape=(8, 128, 128))
+        made: Node = structs.replace(node, value=value)
+        return made
+
+    records = [
+        structs.replace(one, nodes=tuple(map(three, one.nodes))) if isinstance(one, Graph) else one
+        for one in profiles.masked_attention()
+    ]
+    found = cause(records, "attention")
+    assert "attn_mask=mask[None]" in [fix.code for fix in found.fixes]
+
+
+def test_a_fused_attention_on_both_sides_is_no_cause() -> None:
+    kinds = [one.kind for one in profiled(profiles.block_profile()).causes]
+    assert "attention" not in kinds
+
+
+def test_a_break_costs_its_traffic_and_its_graph() -> None:
+    found = cause(profiles.graph_break(), "break")
+    assert found.estimated
+    host = (22.0 + 21.0 + 74.0) * 1e-6 / 2
+    assert found.seconds == pytest.approx(host + (1 << 20) / 1.6e11)
+    assert found.fixes[0].code == "h = h.clamp(-8, 8)"
+    assert any("1.0 MB" in note for note in found.notes)
+
+
+def test_a_float_that_changes_each_call() -> None:
+    found = cause(profiles.float_argument(), "recompile")
+    assert found.once
+    assert found.seconds == pytest.approx(5.7)
+    assert found.title == "each call recompiles for another temperature: 1.0 → 1.25 → 1.5 → 1.75"
+    assert any("as long as" in note for note in found.notes)
+
+
+def test_one_recompile_is_no_recompile_in_each_call() -> None:
+    found = cause(profiles.float_argument(calls=2), "recompile")
+    assert found.title == "call 2 recompiled forward: temperature 1.0 → 1.25"
+
+
+def test_a_decision_can_be_overridden() -> None:
+    found = cause(profiles.one_thread(), "threads")
+    override = "tcw/0/0/inference/threads/cumsum=parallel"
+    assert [one.options for one in found.suggestions] == [("--override", override)]
+
+
+def test_a_won_region_says_what_it_saves() -> None:
+    found = cause(profiles.block_profile(), "fused")
+    assert found.title == "q k v copies: 3 eager operations became 1 kernel"
+    assert found.notes[0] == "2.0 MB less moved (3.0 MB → 1.0 MB)"
+
+
+def test_a_region_that_only_capture_has() -> None:
+    """Without its attention's loss the mask stands for itself."""
+    records = [
+        structs.replace(one, difference=0.0)
+        if isinstance(one, Region) and one.label == "attention"
+        else one
+        for one in profiles.masked_attention()
+    ]
+    assert cause(records, "capture").title == "expand, where exists only under capture"
+
+
+def test_words() -> None:
+    assert bare("torch.ops.aten.sort.stable") == "sort"
+    assert bare("extern_kernels.bmm") == "bmm"
+    assert bare("cpp_fused_0") == "cpp_fused_0"
+    assert counted(["product", "softmax", "product", "copy", "copy", "attention call"]) == (
+        "2 products, a softmax, 2 copies and an attention call"
+    )
+    assert named(["a_1", "a_2", "b"]) == "a_* ×2, b"
+    assert split_arguments("f32[4, 8], None, dim=-1") == (["f32[4, 8]", "None"], {"dim": "-1"})
+    assert split_arguments("") == ([], {})

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from compiler.trace.records import AnyRecord, CallProfile, CompiledStep, Kernel, Region
+from tests.no_torch import profiles
+from tests.no_torch.viewers.profile.conftest import profiled
+from viewers.recording import Recording
+from viewers.summary.profile import profile_of
+
+
+@pytest.mark.parametrize("name", profiles.EVERY)
+def test_the_waterfall_leads_from_eager_to_compiled(name: str) -> None:
+    one = profiled(profiles.EVERY[name]())
+    fall = one.waterfall()
+    rows = (*fall.rows, *fall.quiet)
+    assert len(rows) == len(one.rows)
+    for side, whole in (("eager", one.head.eager), ("compiled", one.head.compiled)):
+        times = [getattr(row, side) for row in rows]
+        total = sum(time.median for time in times if time) + getattr(fall.rest, side)
+        assert total == pytest.approx(whole.median)
+    starts = [*fall.starts(), fall.total.eager + sum(row.difference for row in fall.rows)]
+    end = starts[-1] + fall.quiet_sums.difference + fall.rest.difference
+    assert end == pytest.approx(fall.total.compiled)
+
+
+def test_what_is_in_the_noise_is_neither_lost_nor_won() -> None:
+    records: list[AnyRecord] = [
+        structs.replace(one, noise=1.0) if isinstance(one, Region) else one
+        for one in profiles.masked_attention()
+    ]
+    one = profiled(records)
+    assert one.waterfall().rows == ()
+    assert [cause.kind for cause in one.causes] == []
+    assert all(row.standing == "noise" for row in one.rows)
+
+
+def test_equal_regions_of_layers_are_one_row() -> None:
+    one = profiled(profiles.bert_on_a_gpu())
+    attention = next(row for row in one.rows if row.label == "attention")
+    assert attention.count == profiles.LAYERS
+    assert attention.module == "encoder.layer.*.attention.self"
+    assert attention.eager is not None
+    assert attention.eager.median == pytest.approx(12 * 36.2e-6)
+    assert attention.noise == pytest.approx(12 * 2.1e-6)
+    assert len(attention.steps) == 36
+
+
+def test_layers_that_are_each_in_the_noise_do_not_add_up_to_a_loss() -> None:
+    records: list[AnyRecord] = [
+        structs.replace(one, difference=9e-6, noise=10e-6) if isinstance(one, Region) else one
+        for one in profiles.host_bound()
+    ]
+    rows = profiled(records).rows
+    assert [row.standing for row in rows] == ["noise"]
+
+
+def test_orders() -> None:
+    one = profiled(profiles.block_profile())
+    by = {sort: one.waterfall(sort).rows for sort in ("difference", "time", "line")}  # type: ignore[arg-type]
+    assert by["difference"][0].label == "q k v copies"
+    assert by["time"][0].label == "gelu"
+    lines = [row.locations[0].line for row in by["line"]]
+    assert lines == sorted(lines)
+
+
+def test_a_share_is_of_the_nearer_ceiling() -> None:
+    one = profiled(profiles.block_profile())
+    norm = next(row for row in one.rows if row.label == "layer norm")
+    work = norm.compiled_work
+    assert work.bytes == 1 << 20
+    assert work.bandwidth == pytest.approx((1 << 20) / 26.5e-6)
+    assert work.share == pytest.approx((1 << 20) / 1.6e11 / 26.5e-6)
+
+
+def test_no_dtype_no_share() -> None:
+    one = profiled(profiles.block_profile())
+    product = next(row for row in one.rows if row.label == "addmm up")
+    assert product.compiled_work.rate is not None
+    assert product.compiled_work.share is None
+
+
+def test_a_compiled_side_that_was_not_measured_says_nothing() -> None:
+    records = [
+        structs.replace(one, steps=(), compiled=None) if isinstance(one, Region) else one
+        for one in profiles.masked_attention()
+        if not isinstance(one, CompiledStep)
+    ]
+    one = profiled(records)
+    assert one.waterfall().rows == ()
+    assert one.causes == ()
+
+
+def test_steps_of_unknown_kernels_may_be_what_any_region_became() -> None:
+    records = [one for one in profiles.masked_attention() if not isinstance(one, Kernel)]
+    one = profiled(records)
+    assert one.index.unplaced == 11
+    kinds = {cause.kind for cause in one.causes}
+    assert "capture" not in kinds
+    assert "removed" not in kinds
+
+
+def test_nothing_was_profiled() -> None:
+    records = [one for one in profiles.block_profile() if not isinstance(one, CallProfile)]
+    assert profile_of(Recording(records)) is None

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.cells import cell_len
+
+from compiler.trace.records import EnginePart
+from tests.conftest import Golden
+from tests.no_torch import profiles, traces
+from tests.no_torch.hostile import How, hostile
+from viewers import json_report
+from viewers.chrome_trace import chrome_trace
+from viewers.recording import Recording
+from viewers.text.lines import to_text, write
+from viewers.text.profile import profile
+
+WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
+
+
+@pytest.mark.parametrize("name", profiles.EVERY)
+def test_text(name: str, golden: Golden) -> None:
+    recording = Recording(profiles.EVERY[name]())
+    for width in WIDTHS.get(name, (100,)):
+        text = to_text(profile(recording, width, 40, trace="run.tcw"), width)
+        golden(f"profile/{name}-{width}.txt", text)
+
+
+@pytest.mark.parametrize("name", profiles.EVERY)
+@pytest.mark.parametrize("width", [80, 97, 120, 200])
+def test_nothing_is_wider_than_the_terminal(name: str, width: int) -> None:
+    text = to_text(profile(Recording(profiles.EVERY[name]()), width), width)
+    assert max(cell_len(row) for row in text.splitlines()) <= width
+
+
+def test_the_first_line_names_the_cause_and_the_line() -> None:
+    for name, words in (
+        ("masked_attention", "block.py:21 fused attention became 2 products and a softmax"),
+        ("graph_break", "block.py:27 graph break (branch on tensor data)"),
+        ("float_argument", "block.py:24 each call recompiles for another temperature"),
+    ):
+        assert words in profile(Recording(profiles.EVERY[name]()))[0].text
+
+
+def test_top_and_sort() -> None:
+    recording = Recording(profiles.block_profile())
+    text = to_text(profile(recording, 100, sort="line", top=2), 100)
+    table = text.partition("\n\n")[2].partition("why")[0]
+    assert "layer norm" in table
+    assert "gelu" not in table
+    assert "… 2 more" in table
+
+
+def test_both_engines() -> None:
+    first, second = profiles.block_profile(), profiles.masked_attention()
+    records = [EnginePart(engine="inductor"), *first[4:-1], EnginePart(engine="tcw"), *second[4:]]
+    text = to_text(profile(Recording([*first[:4], *records]), 100), 100)
+    rows = text.splitlines()
+    assert rows[0].startswith("inductor  1.05x faster than eager, but block.py:29")
+    assert any(row.startswith("tcw  1.32x slower than eager: block.py:21") for row in rows)
+
+
+def test_without_a_profile() -> None:
+    text = to_text(profile(Recording(traces.clean())), 100)
+    assert text.startswith("No call was profiled")
+    text = to_text(profile(Recording(traces.failed())), 100)
+    assert "RuntimeError" in text
+
+
+@pytest.mark.parametrize("how", ["added", "replaced", "long"])
+@pytest.mark.parametrize("name", profiles.EVERY)
+def test_hostile(how: How, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    recording = Recording(hostile(profiles.EVERY[name](), how))
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", newline="")
+    write(profile(recording, 100), stream, 100)
+    stream.flush()
+    assert all(row.isprintable() for row in raw.getvalue().decode("ascii").split("\n"))
+    assert json.loads(json_report.encode(json_report.report(recording)))
+    assert json.loads(json.dumps(chrome_trace(recording)))

@@ -1,0 +1,382 @@
+"""What a profile suggests, tried: each against the base in one process, then what helped together.
+
+A driven worker has both runs in memory, so whole calls are timed in turn. A suggestion that asks
+for nothing but a change of the source is told, not tried.
+"""
+
+from __future__ import annotations
+
+import queue
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import click
+from msgspec import structs
+
+from compiler.control.commands import Measure, Rerun
+from compiler.control.decisions import engine_of
+from compiler.trace.records import (
+    AnyRecord,
+    CallEnd,
+    Decided,
+    End,
+    Failure,
+    Settings,
+    Trial,
+    Waiting,
+    Warned,
+    WhatIf,
+)
+from viewers.recording import Recording
+from viewers.summary.profile import profiles_of
+from workbench.cli.options import model_options
+
+OnRecord = Callable[[AnyRecord], None]
+
+TOGETHER = "together"
+"""Id of the trial of all that helped."""
+PATIENCE = 900.0
+"""Seconds for one compile, or one comparison."""
+
+
+class Suggestion(Protocol):
+    """As `viewers.summary.profile.Suggestion`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+    @property
+    def options(self) -> tuple[str, ...]: ...
+
+
+class Driver(Protocol):
+    """As `workbench.worker.client.Driver`."""
+
+    def send(self, command: Any) -> None: ...
+    def stop(self) -> None: ...
+    def join(self, timeout: float | None = None) -> bool: ...
+
+
+Start = Callable[[Settings, OnRecord, Rerun], Driver]
+"""Starts a driver whose first run begins as the `Rerun` says."""
+
+
+class Gone(Exception):
+    """The worker is gone, or took too long; the message says which."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What options ask for, beside the settings of the base."""
+
+    settings: Settings
+    reason: str = ""
+    """Why it cannot be tried."""
+
+
+@dataclass
+class Ran:
+    """A run that is over."""
+
+    number: int
+    compiles: int = 0
+    """Of the calls together: what was compiled in them."""
+    refused: str = ""
+    failed: str = ""
+
+
+def trials(
+    settings: Settings,
+    suggestions: Sequence[Suggestion],
+    *,
+    see: OnRecord = lambda _: None,
+    start: Start | None = None,
+) -> Iterator[Trial]:
+    """A trial of each suggestion, as soon as it is measured; last, where several helped, one of
+    those together (`TOGETHER`); where that is kept, its command asks for all of them.
+
+    Kept is what is faster beyond the noise, or compiles less and is not slower, with outputs that
+    `assert_close` accepts. `see` gets all records, for their progress. Ctrl-C ends it.
+    """
+    engine = "inductor" if settings.engine == "both" else settings.engine
+    given = structs.replace(settings, engine=engine)
+    base = structs.replace(given, profile=False, verify=False, until="run")
+    bench = Bench(base, given, see, start or _start)
+    made: list[tuple[Suggestion, Trial]] = []
+    try:
+        for suggestion in suggestions:
+            trial = _trial(bench, suggestion)
+            made.append((suggestion, trial))
+            yield trial
+        together = _together(base, made)
+        if together is not None:
+            yield _trial(bench, together, least=min(one.difference for _, one in made if one.kept))
+    except KeyboardInterrupt:
+        return
+    finally:
+        bench.close()
+
+
+def tried(settings: Settings, recording: Recording, see: OnRecord) -> Iterator[Trial]:
+    """What the profile in a recording suggests, tried; of each engine that was profiled."""
+    for profile in profiles_of(recording):
+        of_engine = structs.replace(settings, engine=profile.engine or settings.engine)
+        yield from trials(of_engine, profile.suggestions, see=see)
+
+
+@dataclass(frozen=True)
+class _Combined:
+    id: str
+    words: str
+    options: tuple[str, ...]
+
+
+def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Combined | None:
+    """What was kept and does not contradict, the most helpful first; None where that is one."""
+    kept = sorted(
+        ((one, trial) for one, trial in made if trial.kept), key=lambda pair: pair[1].difference
+    )
+    chosen: list[Suggestion] = []
+    settings = base
+    for one, _ in kept:
+        changed = changed_by(settings, one.options)
+        if not changed.reason and not _contradicts(base, settings, changed.settings):
+            chosen.append(one)
+            settings = changed.settings
+    if len(chosen) < 2:
+        return None
+    return _Combined(
+        TOGETHER,
+        "together: " + ", ".join(one.words for one in chosen),
+        tuple(option for one in chosen for option in one.options),
+    )
+
+
+def _contradicts(base: Settings, before: Settings, after: Settings) -> bool:
+    """Whether a further change undoes what was chosen, or speaks of an engine that is not used."""
+    for name in ("engine", "mode", "dynamic", "grad"):
+        chosen = getattr(before, name)
+        if chosen not in (getattr(base, name), getattr(after, name)):
+            return True
+    if after.engine == "tcw" and after.mode != base.mode:
+        return True
+    new = {id: choice for id, choice in after.overrides.items() if id not in base.overrides}
+    return any(engine_of(id) != after.engine for id in new) or any(
+        after.overrides[id] != choice for id, choice in before.overrides.items()
+    )
+
+
+def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> Trial:
+    """Try one. `least`: a difference that it has to beat, seconds below 0."""
+    unmeasured = Trial(id=suggestion.id, words=suggestion.words, options=tuple(suggestion.options))
+    if not suggestion.options:
+        return structs.replace(unmeasured, reason="it needs a change of the source")
+    change = changed_by(bench.base, suggestion.options)
+    if change.reason:
+        return structs.replace(unmeasured, reason=change.reason)
+    if change.settings == bench.base:
+        return structs.replace(unmeasured, reason="the profile was made with it")
+    try:
+        ran, found = bench.against_base(change.settings)
+    except Gone as gone:
+        return structs.replace(unmeasured, reason=str(gone))
+    if found is None or found.before is None:
+        reason = ran.failed or (found.reason if found is not None else "it was not measured")
+        return structs.replace(unmeasured, reason=reason)
+    words = unmeasured.words
+    fewer = ran.compiles < bench.compiles
+    if ran.compiles != bench.compiles:
+        words += f" (compiles in these calls: {bench.compiles}, then {ran.compiles})"
+    measured = structs.replace(
+        unmeasured,
+        words=words,
+        before=found.before,
+        after=found.after,
+        difference=found.difference,
+        noise=found.noise,
+        equal=found.within,
+    )
+    reason = _against(found, fewer, ran.refused, least)
+    command = "" if reason else command_line(bench.given, suggestion.options)
+    return structs.replace(measured, kept=not reason, reason=reason, command=command)
+
+
+def _against(found: WhatIf, fewer: bool, refused: str, least: float | None) -> str:
+    """Why a change is not kept; "" where it is."""
+    if refused:
+        return f"the override is refused: {refused}"
+    if not found.within:
+        return "its outputs are not those of the base within assert_close's defaults"
+    if found.difference > found.noise:
+        return "slower"
+    if found.difference < -found.noise:
+        if least is not None and found.difference > least + found.noise:
+            return "no faster than the best of them alone"
+        return ""
+    return "" if fewer else "inside the noise"
+
+
+class Bench:
+    """A driven worker with the base compiled; a new one where the last is gone."""
+
+    def __init__(self, base: Settings, given: Settings, see: OnRecord, start: Start) -> None:
+        self.base = base
+        self.given = given
+        """The settings of the profile."""
+        self.compiles = 0
+        """In the calls of the base."""
+        self._see = see
+        self._start = start
+        self._driver: Driver | None = None
+        self._records: queue.SimpleQueue[AnyRecord] = queue.SimpleQueue()
+        self._run = 1
+
+    def against_base(self, settings: Settings) -> tuple[Ran, WhatIf | None]:
+        """Compile with these settings and time whole calls of both; `Gone` where that fails."""
+        self._ready()
+        assert self._driver is not None
+        self._run += 1
+        self._driver.send(Rerun(settings=settings, because="a suggestion", measure=False))
+        ran = self._until_end(self._run)
+        if ran.failed:
+            return ran, None
+        self._driver.send(Measure(base=1, run=ran.number, scope="call"))
+        return ran, self._comparison()
+
+    def close(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.stop()
+            driver.join(30.0)
+
+    def _ready(self) -> None:
+        if self._driver is not None:
+            return
+        self._records = queue.SimpleQueue()
+        self._run = 1
+        self._driver = self._start(
+            self.base, self._records.put, Rerun(settings=self.base, because="the base")
+        )
+        ran = self._until_end(1)
+        if ran.failed:
+            self.close()
+            raise Gone(f"the base could not be compiled again: {ran.failed}")
+        self.compiles = ran.compiles
+
+    def _next(self, deadline: float) -> AnyRecord:
+        try:
+            record = self._records.get(timeout=max(0.01, deadline - time.monotonic()))
+        except queue.Empty:
+            self.close()
+            raise Gone(f"not done after {PATIENCE:.0f} s") from None
+        self._see(record)
+        if isinstance(record, End):
+            self.close()
+            raise Gone(" ".join(filter(None, ("the worker ended:", record.status, record.reason))))
+        return record
+
+    def _until_end(self, number: int) -> Ran:
+        """What a run says, until it waits at its end."""
+        ran = Ran(number)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            record = self._next(deadline)
+            if isinstance(record, Failure):
+                ran.failed = f"{record.doing}: {record.type}: {record.message}".splitlines()[0][
+                    :300
+                ]
+            elif isinstance(record, CallEnd):
+                ran.compiles += len(record.compiled)
+            elif isinstance(record, Decided) and record.refused:
+                ran.refused = record.refused
+            elif (
+                isinstance(record, Warned) and record.asked and "met no decision" in record.message
+            ):
+                ran.refused = record.message
+            elif isinstance(record, Waiting) and record.kind == "end":
+                if record.why.startswith("the worker is gone"):
+                    self.close()
+                    raise Gone(ran.failed or record.why)
+                return ran
+
+    def _comparison(self) -> WhatIf | None:
+        """What a measurement says, until the worker waits again."""
+        found: WhatIf | None = None
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            record = self._next(deadline)
+            if isinstance(record, WhatIf):
+                found = record
+            elif isinstance(record, Waiting) and record.kind == "end":
+                return found
+
+
+def _start(settings: Settings, on_record: OnRecord, first: Rerun) -> Driver:
+    from workbench.worker.client import Driver as WorkerDriver
+
+    return WorkerDriver.start(settings, None, on_record, first=first)
+
+
+_parser = click.command("tcw profile")(model_options(lambda **_: None))
+
+
+def _given(options: Sequence[str]) -> dict[str, Any]:
+    """Options as the command reads them, those alone that are there; raises `click.UsageError`."""
+    context = _parser.make_context("tcw profile", list(options))
+    there = click.core.ParameterSource.COMMANDLINE
+    return {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is there
+    }
+
+
+def changed_by(settings: Settings, options: Sequence[str]) -> Change:
+    """The settings with what the options ask for; they are read as on the command line."""
+    try:
+        given = _given(options)
+    except click.UsageError as error:
+        return Change(settings, f"{' '.join(options)}: {error.format_message()}")
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "override":
+            pairs = (str(one).partition("=") for one in value)
+            changes["overrides"] = settings.overrides | {id: choice for id, _, choice in pairs}
+        elif name == "mark_dynamic":
+            changes[name] = tuple(dict.fromkeys((*settings.mark_dynamic, *value)))
+        elif name == "mode":
+            changes[name] = "" if value == "default" else value
+        elif name in ("engine", "dynamic", "fullgraph"):
+            changes[name] = value
+        else:
+            return Change(settings, f"--{name.replace('_', '-')} changes what is run, not how")
+    return Change(structs.replace(settings, **changes))
+
+
+_GRADS = {"no-grad": ("--no-grad",), "inference": ("--inference-mode",), "train": ("--train",)}
+
+
+def command_line(settings: Settings, options: Sequence[str] = ()) -> str:
+    """`tcw profile …`: what was profiled, with further options, as a shell takes it."""
+    found = changed_by(settings, options).settings
+    words = ["tcw", "profile", found.file]
+    words += ["--model", found.model] if found.model else []
+    for text in found.inputs:
+        words += ["--inputs", text]
+    words += ["--engine", found.engine] if found.engine != "inductor" else []
+    words += ["--mode", found.mode] if found.mode else []
+    words += _GRADS.get(found.grad, ())
+    words += ["--fullgraph"] if found.fullgraph else []
+    if found.dynamic is not None:
+        words.append("--dynamic" if found.dynamic else "--no-dynamic")
+    for mark in found.mark_dynamic:
+        words += ["--mark-dynamic", mark]
+    for id, choice in found.overrides.items():
+        words += ["--override", f"{id}={choice}"]
+    if found.profiled_call != 1:
+        words += ["--call", str(found.profiled_call)]
+    return shlex.join(words)
