@@ -21,6 +21,8 @@ from compiler.trace.records import (
 )
 from viewers.recording import Recording
 
+_PHASES = ("", "forward", "backward", "step")
+
 
 class Index:
     """One profiled call of one engine. Raises nothing: what is not recorded is empty."""
@@ -33,7 +35,8 @@ class Index:
         self.operations = {
             one.id: one for one in recording.all(EagerOperation) if one.call == head.call
         }
-        self.accounts = tuple(one for one in recording.all(Account) if one.call == head.call)
+        accounts = (one for one in recording.all(Account) if one.call == head.call)
+        self.accounts = tuple(sorted(accounts, key=lambda one: _PHASES.index(one.phase)))
         self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
         self._nodes: dict[str, dict[str, Node]] = {}
         self.region_of = {
