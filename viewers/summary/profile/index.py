@@ -13,6 +13,7 @@ from compiler.trace.records import (
     CompiledStep,
     EagerOperation,
     Graph,
+    GraphBreak,
     Kernel,
     Location,
     Node,
@@ -55,6 +56,17 @@ class Index:
         """Whether the steps of the compiled graphs were measured: where none of them was, a region
         without steps says nothing."""
         return any(step.graph for step in self.steps.values()) or not self.recording.kernels
+
+    @cached_property
+    def between_is_known(self) -> bool:
+        """Whether what runs outside of all graphs was measured: where nothing of it was, a region
+        without steps may run there."""
+        return any(step.kind == "eager" for step in self.steps.values())
+
+    @cached_property
+    def breaks(self) -> int:
+        """Graph breaks: what eager ran there runs outside of all graphs."""
+        return len(self.recording.all(GraphBreak))
 
     @cached_property
     def unplaced(self) -> int:
