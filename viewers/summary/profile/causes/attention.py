@@ -108,6 +108,7 @@ def _cause(
     if mask is not None:
         title += f", {'' if stayed else 'for '}{_what(mask)} that only capture brings in"
         notes.append(_mask_words(index, mask))
+        notes += _looks_at_data(index, rows)
         for other in rows:
             if not other.operations and _on(other, mask.lines) and other.standing == "lost":
                 took = seconds_text(other.difference)
@@ -127,6 +128,18 @@ def _cause(
         suggestions=other_engine(index),
         refs=row.refs,
     )
+
+
+def _looks_at_data(index: Index, rows: Sequence[RegionRow]) -> list[str]:
+    """Where eager reads a value of a tensor and the compiled code does not: there it can have seen
+    that the mask hides nothing."""
+    for row in rows:
+        words = [bare(one.operation) for one in row.operations]
+        place = place_of(index.recording, row.locations[0]) if row.locations else None
+        if "_local_scalar_dense" in words and not row.steps and row.known and place is not None:
+            name = place.file.rpartition("/")[2]
+            return [f"eager looks at the data at line {place.line} of {name}; capture cannot"]
+    return []
 
 
 def _what(mask: Mask) -> str:
