@@ -19,6 +19,7 @@ from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
+from workbench.worker.optimizer import step_accounts
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling import Compiled, collecting, profile, speed_of
 from workbench.worker.profiling_records import Numbers
@@ -117,6 +118,7 @@ class Session:
         self.recorder = recorder
         self.sets = loaded.sets
         self.given = loaded.model
+        self.optimizer = loaded.optimizer
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
@@ -174,6 +176,10 @@ class Session:
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
         )
         inputs = self.sets[settings.profiled_call - 1]
+        if self.optimizer is not None and settings.grad == "train":
+            original = original_of(self.given)
+            for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
+                recorder.emit(record)
         measured = profile(recorder, apart, inputs, self._numbers)
         if measured is not None and len(self.engines) == 1:
             with unrecorded(recorder):
