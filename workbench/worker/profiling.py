@@ -200,7 +200,8 @@ def _teller(recorder: Recorder, doing: str, rounds: int) -> Callable[[int], None
         now = time.monotonic()
         if now - said[0] >= 1:
             said[0] = now
-            words = f"{doing}: round {done + 1} of {rounds}"
+            of = f" of {rounds}" if done < rounds else ", as others use the machine"
+            words = f"{doing}: round {done + 1}{of}"
             recorder.emit(Progress(stage="run", activity=words))
 
     return told

@@ -25,6 +25,10 @@ LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
 """… unless they take longer than this; then at least three."""
+DISTURBED = 4
+"""At most so many times the rounds that are asked for are made, where some are disturbed."""
+FEW = 3
+"""So many undisturbed runs say more than any number of others."""
 
 Side = Literal["eager", "compiled"]
 Way = Literal["plain", "probed", "twice", "between"]
@@ -122,16 +126,19 @@ class Rounds:
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
     ) -> None:
-        """All rounds. The order turns from round to round; garbage collection is off."""
+        """As many undisturbed rounds as asked for, as long as there is time. The order turns from
+        round to round; garbage collection is off."""
         order = [(side, way) for way in _WAYS for side in self.laps if way in self.laps[side]]
         collecting = gc.isenabled()
         gc.collect()
         gc.disable()
         began = time.perf_counter()
         try:
-            for done in range(rounds):
+            for done in range(DISTURBED * rounds):
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
+                    break
+                if done >= rounds and self._undisturbed() >= rounds:
                     break
                 told(done)
                 turned = order[done % len(order) :] + order[: done % len(order)]
@@ -140,6 +147,11 @@ class Rounds:
         finally:
             if collecting:
                 gc.enable()
+
+    def _undisturbed(self) -> int:
+        """Rounds in which nobody took the processor from any run."""
+        every = [laps for of_side in self.laps.values() for laps in of_side.values()]
+        return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
     def _run(self, side: Side, way: Way) -> Lap:
         contender = self.sides[side]
@@ -187,12 +199,13 @@ def quiet_laps(laps: Laps) -> Laps:
 
 
 def _least_disturbed(preempted: Sequence[int]) -> list[int]:
-    """Places of the lowest numbers: of all that are 0, or of `LEAST`, whichever are more.
+    """Places of the lowest numbers: of all that are 0, where there are a `FEW`, else of `LEAST`.
 
     The system takes a processor from a thread to give it to another program; it says how often.
     What is kept is not chosen by its time.
     """
-    limit = sorted(preempted)[min(LEAST, len(preempted)) - 1]
+    least = FEW if preempted.count(0) >= FEW else LEAST
+    limit = sorted(preempted)[min(least, len(preempted)) - 1]
     return [number for number, count in enumerate(preempted) if count <= limit]
 
 
