@@ -143,16 +143,19 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         eager.describe(prepared(one.eager.model)())
         rounds = Rounds(
             {
-                "eager": Contender(prepared(one.eager.model), pieces, eager.probes()),
+                "eager": Contender(prepared(one.eager.model), pieces, {"probed": eager.looked}),
                 "compiled": Contender(prepared(one.model), pieces, compiled.probes()),
             },
             on_device,
         )
-        if not rounds.warm_up("compiled", "between").eager:
-            rounds.leave_out("between")
+        last = rounds.warm_up()
+        eager.check(last["eager", "probed"])
+        if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
+            rounds.leave_out("compiled", "between")
         before = counters["stats"]["unique_graphs"]
         told = _teller(recorder, f"profiling call {call}", settings.rounds)
         rounds.run(settings.rounds, told=told)
+        eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
             call=call,
             engine=one.engine,

@@ -31,9 +31,9 @@ FEW = 3
 """So many undisturbed runs say more than any number of others."""
 
 Side = Literal["eager", "compiled"]
-Way = Literal["plain", "probed", "twice", "between"]
-"""`plain`: nothing of ours is in it. `twice`: under two probes, of which one shows what the other
-costs. `between`: under torch's profiler, for what runs outside of graphs."""
+Way = Literal["plain", "probed", "between"]
+"""`plain`: nothing of ours is in it. `between`: the compiled call under torch's profiler, for what
+runs outside of graphs."""
 During = Callable[[CallPhase, Any], AbstractContextManager[Any]]
 
 
@@ -47,14 +47,12 @@ class Lap:
     """Nanoseconds, on the clock of `time.perf_counter_ns`."""
     readings: list[Reading] = field(default_factory=list)
     """What a probe's clock read in it."""
-    outer: list[Reading] = field(default_factory=list)
-    """What the outer of two probes read."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
-    """What a compiled call ran outside of graphs."""
+    """What torch's profiler saw outside of graphs."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
     """Seconds in which the device worked for each phase."""
 
@@ -72,7 +70,6 @@ class Looked:
     """How a run is probed."""
 
     clock: Clock | None = None
-    outer: Clock | None = None
     profile: DeviceClock | None = None
     """Of a run under torch's profiler."""
     between: bool = False
@@ -106,22 +103,18 @@ class Rounds:
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
 
-    def warm_up(self, side: Side, way: Way, runs: int = 2) -> Lap:
-        """Plain runs, then one under each probe, which may build what it needs. Answers that of
-        the probe that is asked for; one without anything, where there is no such probe."""
-        found = Lap({})
-        for other, laps in self.laps.items():
-            for one in laps:
-                for _ in range(runs if one == "plain" else 1):
-                    lap = self._run(other, one)
-                if (other, one) == (side, way):
-                    found = lap
-        return found
+    def warm_up(self, runs: int = 2) -> dict[tuple[Side, Way], Lap]:
+        """Plain runs, then one under each probe, which may build what it needs. Answers the last
+        of each."""
+        return {
+            (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][-1]
+            for side, laps in self.laps.items()
+            for way in laps
+        }
 
-    def leave_out(self, way: Way) -> None:
+    def leave_out(self, side: Side, way: Way) -> None:
         """Make no more runs of this kind."""
-        for laps in self.laps.values():
-            laps.pop(way, None)
+        self.laps[side].pop(way, None)
 
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
@@ -166,7 +159,6 @@ class Rounds:
                 looked = stack.enter_context(contender.probes[way]())
                 lap = timed(pieces, self.on_device, looked.during)
         lap.readings = looked.clock.readings() if looked.clock is not None else []
-        lap.outer = looked.outer.readings() if looked.outer is not None else []
         if looked.profile is not None and looked.between:
             lap.eager = outside(looked.profile.trace, self.on_device)
         if looked.profile is not None and self.on_device:
@@ -175,7 +167,7 @@ class Rounds:
         return lap
 
 
-_WAYS: tuple[Way, ...] = ("plain", "probed", "twice", "between")
+_WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
