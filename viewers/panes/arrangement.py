@@ -303,6 +303,9 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     ),
 }
 
+PROFILES = ("profile", "region", "account")
+"""Those of what `tcw profile` measures."""
+
 PRESENTED: dict[str, tuple[str, ...]] = {
     "overview": ("overview", "findings"),
     "source": ("graph", "kernel"),
