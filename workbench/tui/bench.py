@@ -91,7 +91,7 @@ class Bench(Saving):
         """Look at another run, whole."""
         view = self.view
         view.run, view.playhead = number, 0
-        view.kernel = view.pair = view.variant = ""
+        view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
         self.show_facts()
         self._compare()
