@@ -163,6 +163,7 @@ class CeilingsItem(Item):
     threads: int
     bandwidth: list[BandwidthItem]
     rates: dict[str, float]
+    note: str
 
 
 class OutputItem(Item):
@@ -251,6 +252,7 @@ class TrialItem(Item):
     difference: float | None
     noise: float | None
     kept: bool
+    command: str
     equal: bool | None
     reason: str
 
@@ -422,6 +424,7 @@ def _ceilings(ceilings: Ceilings) -> CeilingsItem:
             BandwidthItem(bytes=one.bytes, per_second=one.per_second) for one in ceilings.bandwidth
         ],
         rates=dict(ceilings.rates),
+        note=ceilings.note,
     )
 
 
@@ -472,6 +475,7 @@ def _trial(one: Trial) -> TrialItem:
         difference=one.difference if known else None,
         noise=one.noise if known else None,
         kept=one.kept,
+        command=one.command,
         equal=one.equal,
         reason=one.reason,
     )

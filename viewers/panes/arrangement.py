@@ -241,7 +241,11 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         top=Slot("profile", 0),
         narrow=(Slot("profile", 5), Slot("profile-why", 2)),
         focus="profile",
-        wide=_columns((10, "source"), (8, "profile-why"), (10, "region-compiled")),
+        wide=(
+            Column((Slot("source"),), 10),
+            Column((Slot("profile-why"),), 8),
+            Column((Slot("region-compiled", 0), Slot("kernel")), 10),
+        ),
     ),
     "region": Arrangement(
         (

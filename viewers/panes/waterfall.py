@@ -71,22 +71,23 @@ def content(view: View, width: int) -> Content:
     return Content(
         "profile",
         f"eager → compiled, {chart.unit.name}",
-        _right(view, table),
+        _right(view, table, width),
         rows,
         f"region:{view.region}" if view.region else "",
         tracks=bool(view.region),
     )
 
 
-def _right(view: View, table: Table) -> Line:
-    words = []
+def _right(view: View, table: Table, width: int) -> Line:
+    head = table.head
+    words = [plain(head.what), f"call {head.call}"] if width >= 100 and not view.phase else []
     if view.region_filter:
         words.append(f"{table.shown} of {table.known}: {plain(view.region_filter)}")
     elif view.phase:
         words.append(view.phase)
     if view.order in WORDS and view.order:
         words.append(f"by {WORDS[view.order]}")
-    words.append(f"median of {plural(table.head.rounds, 'round')}")
+    words.append(f"median of {plural(head.rounds, 'round')}")
     return ((" · ".join(words), "dim"),)
 
 
@@ -271,7 +272,7 @@ class _Chart:
             ref=entry.ref,
             key=entry.key,
             opens=entry.key,
-            copies=_copied(self.view, row, self.unit),
+            copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 
     def _place(self, locations: Sequence[Location]) -> str:

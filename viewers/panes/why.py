@@ -27,10 +27,10 @@ def content(view: View, width: int) -> Content:
     if profile is None:
         return Content("why", rows=empty(width, *profiled.not_measured(view)))
     row = profiled.chosen(view) if view.region else None
-    own = {region.id for region in row.regions} if row is not None else set()
+    own = {*(region.id for region in row.regions), *row.refs} if row is not None else set()
     numbered = list(enumerate(profile.causes))
-    mine = [(n, one) for n, one in numbered if own.intersection(one.regions)]
-    others = [(n, one) for n, one in numbered if not own.intersection(one.regions)]
+    mine = [(n, one) for n, one in numbered if own.intersection(profiled.about(one))]
+    others = [(n, one) for n, one in numbered if not own.intersection(profiled.about(one))]
     rows: list[Row] = [BLANK]
     for number, cause in mine:
         rows += _cause(view, profile, number, cause, width)

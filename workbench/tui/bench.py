@@ -127,6 +127,11 @@ class Bench(Saving):
         self.refresh_all()
 
     async def do_profile(self) -> None:
+        """Go to the profile; there, have a driven compile make one."""
+        view = self.view
+        if view.driven and view.facts.profile is None and self.navigator.arrangement in PROFILES:
+            self.profile_again()
+            return
         pane = self.focus_pane()
         self.navigator.go("profile", pane.pane if pane else "")
         await self.rebuild()

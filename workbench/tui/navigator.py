@@ -318,6 +318,7 @@ class Navigator:
         before = phases.index(view.phase) if view.phase in phases else 0
         view.phase = phases[(before + by) % len(phases)]
         view.region = ""
+        self.light_region()
         return view.phase or "all phases"
 
     def _step_region(self, by: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 import torch
 
+from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, Reading
+from compiler.measure.probes.device_clock import DeviceClock
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
@@ -25,10 +27,10 @@ PATIENCE = 60.0
 """… unless they take longer than this; then at least three."""
 
 Side = Literal["eager", "compiled"]
-Way = Literal["plain", "probed", "twice"]
+Way = Literal["plain", "probed", "twice", "between"]
 """`plain`: nothing of ours is in it. `twice`: under two probes, of which one shows what the other
-costs."""
-During = Callable[[CallPhase, Any], AbstractContextManager[None]]
+costs. `between`: under torch's profiler, for what runs outside of graphs."""
+During = Callable[[CallPhase, Any], AbstractContextManager[Any]]
 
 
 @dataclass
@@ -45,6 +47,12 @@ class Lap:
     """What the outer of two probes read."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
+    bounds: tuple[int, ...] = ()
+    """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
+    eager: list[EagerRun] = field(default_factory=list)
+    """What a compiled call ran outside of graphs."""
+    busy: dict[CallPhase, float] = field(default_factory=dict)
+    """Seconds in which the device worked for each phase."""
 
     @property
     def seconds(self) -> float:
@@ -59,8 +67,13 @@ Laps = dict[Way, list[Lap]]
 class Looked:
     """How a run is probed."""
 
-    clock: Clock
+    clock: Clock | None = None
     outer: Clock | None = None
+    profile: DeviceClock | None = None
+    """Of a run under torch's profiler."""
+    between: bool = False
+    """Graphs are marked in that profile: what is outside of them can be told."""
+    during: During | None = None
 
 
 Probe = Callable[[], AbstractContextManager[Looked]]
@@ -89,12 +102,22 @@ class Rounds:
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
 
-    def warm_up(self, runs: int = 2) -> None:
-        """Plain runs, then one under each probe, which may build what it needs."""
-        for side, laps in self.laps.items():
-            for way in laps:
-                for _ in range(runs if way == "plain" else 1):
-                    self._run(side, way)
+    def warm_up(self, side: Side, way: Way, runs: int = 2) -> Lap:
+        """Plain runs, then one under each probe, which may build what it needs. Answers that of
+        the probe that is asked for; one without anything, where there is no such probe."""
+        found = Lap({})
+        for other, laps in self.laps.items():
+            for one in laps:
+                for _ in range(runs if one == "plain" else 1):
+                    lap = self._run(other, one)
+                if (other, one) == (side, way):
+                    found = lap
+        return found
+
+    def leave_out(self, way: Way) -> None:
+        """Make no more runs of this kind."""
+        for laps in self.laps.values():
+            laps.pop(way, None)
 
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
@@ -129,13 +152,18 @@ class Rounds:
                 return timed(pieces, self.on_device)
             with ExitStack() as stack:
                 looked = stack.enter_context(contender.probes[way]())
-                lap = timed(pieces, self.on_device)
-        lap.readings = looked.clock.readings()
+                lap = timed(pieces, self.on_device, looked.during)
+        lap.readings = looked.clock.readings() if looked.clock is not None else []
         lap.outer = looked.outer.readings() if looked.outer is not None else []
+        if looked.profile is not None and looked.between:
+            lap.eager = outside(looked.profile.trace, self.on_device)
+        if looked.profile is not None and self.on_device:
+            for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
+                lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
         return lap
 
 
-_WAYS: tuple[Way, ...] = ("plain", "probed", "twice")
+_WAYS: tuple[Way, ...] = ("plain", "probed", "twice", "between")
 
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
@@ -179,7 +207,9 @@ def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | Non
         torch.cuda.synchronize()
     before = getrusage(RUSAGE_SELF).ru_nivcsw
     start = time.perf_counter_ns()
-    marks.append(_event() if on_device else start)
+    bounds = [start]
+    if on_device:
+        marks.append(_event())
     for phase, group in groupby(pieces, key=_phase):
         for piece in group:
             if during is None:
@@ -187,15 +217,19 @@ def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | Non
             else:
                 with during(piece.phase, piece.part):
                     piece.action()
-        marks.append(_event() if on_device else time.perf_counter_ns())
+        if on_device:
+            marks.append(_event())
+        bounds.append(time.perf_counter_ns())
         phases.append(phase)
     if on_device:
         torch.cuda.synchronize()
         seconds = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
     else:
-        seconds = [(b - a) / 1e9 for a, b in pairwise(marks)]
+        seconds = [(b - a) / 1e9 for a, b in pairwise(bounds)]
     preempted = getrusage(RUSAGE_SELF).ru_nivcsw - before
-    return Lap(dict(zip(phases, seconds, strict=True)), start, preempted=preempted)
+    return Lap(
+        dict(zip(phases, seconds, strict=True)), start, preempted=preempted, bounds=tuple(bounds)
+    )
 
 
 def _phase(piece: Piece) -> CallPhase:
@@ -206,12 +240,3 @@ def _event() -> Any:
     event = torch.cuda.Event(enable_timing=True)
     event.record()
     return event
-
-
-@contextmanager
-def looking(clock: Clock, entered: Sequence[AbstractContextManager[Any]]) -> Iterator[Looked]:
-    """Probes that read into one clock."""
-    with ExitStack() as stack:
-        for one in entered:
-            stack.enter_context(one)
-        yield Looked(clock)

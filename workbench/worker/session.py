@@ -19,12 +19,14 @@ from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.profiling import Compiled, collecting, profile
+from workbench.worker.optimizer import step_accounts
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiling import Compiled, collecting, profile, speed_of
 from workbench.worker.profiling_records import Numbers
 from workbench.worker.runs import Model, RandomState, Twin, original_of
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
-from workbench.worker.user_code import UserCode
+from workbench.worker.user_code import UserCode, UserError
 
 ENGINES: dict[str, tuple[Engine, ...]] = {
     "inductor": ("inductor",),
@@ -40,7 +42,7 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
         recorder.emit(environment(hooks))
         step_aside(settings, recorder.user_root)
         if form_of(code, settings) == "script":
-            return script(recorder, code)
+            return script(recorder, code) if not settings.profile else no_script(recorder)
         ended, loaded = load(recorder, code, calls)
         if loaded is None or not reached("capture", settings.until):
             return ended
@@ -68,6 +70,21 @@ def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
             )
         )
     return ended
+
+
+def no_script(recorder: WorkerRecorder) -> Ended:
+    """A script is not profiled: nobody knows which of its calls is to be made again, with what."""
+    name = os.path.basename(recorder.settings.file)
+    error = UserError(
+        f"{name} is a script: it calls torch.compile itself, and has no `model` that could be "
+        "called again and again",
+        type="NoModel",
+        hint="name the model and its inputs: --model EXPR and --inputs SPEC, or `model` and "
+        "`example_inputs` in the file",
+        doing="profiling",
+    )
+    recorder.emit(failure_of(error, "profiling", recorder))
+    return "failed", None
 
 
 def load(
@@ -101,6 +118,7 @@ class Session:
         self.recorder = recorder
         self.sets = loaded.sets
         self.given = loaded.model
+        self.optimizer = loaded.optimizer
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
@@ -157,7 +175,16 @@ class Session:
         apart = Compiled(
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
         )
-        profile(recorder, apart, self.sets[settings.profiled_call - 1], self._numbers)
+        inputs = self.sets[settings.profiled_call - 1]
+        if self.optimizer is not None and settings.grad == "train":
+            original = original_of(self.given)
+            for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
+                recorder.emit(record)
+        measured = profile(recorder, apart, inputs, self._numbers)
+        if measured is not None and len(self.engines) == 1:
+            with unrecorded(recorder):
+                found = speed_of(measured, apart, inputs, settings.grad)
+            recorder.emit(found)
         return ended
 
     def _copy(self, original: Model) -> Model:

@@ -25,6 +25,7 @@ LOSS = f"{RANGE}loss"
 _OPERATION = re.compile(r"(?!autograd::|profiler::)(\w+)::([\w.]+)$")
 _NODE = "autograd::engine::evaluate_function: "
 _GRADIENTS = "torch::autograd::AccumulateGrad"
+_OTHER_FORM = re.compile(r"(^|_)out$|names|[dD]imname")
 _OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 
 
@@ -124,24 +125,27 @@ def _backward(event: HostEvent) -> bool:
 
 @cache
 def is_composite(name: str) -> bool:
-    """Whether torch runs it as other operations only (CompositeImplicitAutograd)."""
+    """Whether torch runs every form of it as other operations (CompositeImplicitAutograd); forms
+    that write into a given tensor or name dimensions do not count."""
     import torch
 
     space, _, operation = name.partition("::")
     packet = getattr(getattr(torch.ops, space, None), operation, None)
+    forms = [one for one in getattr(packet, "overloads", list)() if not _OTHER_FORM.search(one)]
+    known = [_is_composite(name if one == "default" else f"{name}.{one}") for one in forms]
+    return any(known) and False not in known
+
+
+def _is_composite(overload: str) -> bool | None:
+    import torch
+
     try:
-        overloads = [getattr(packet, overload) for overload in packet.overloads()]  # type: ignore[union-attr]
-        names = [str(overload._schema.name) for overload in overloads]
-        full = [
-            f"{found}.{overload._overloadname}" if overload._overloadname != "default" else found
-            for found, overload in zip(names, overloads, strict=True)
-        ]
-        return bool(full) and any(
-            torch._C._dispatch_has_kernel_for_dispatch_key(one, "CompositeImplicitAutograd")
-            for one in full
+        found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(
+            overload, "CompositeImplicitAutograd"
         )
-    except (AttributeError, RuntimeError):
-        return False
+    except RuntimeError:  # of TorchScript alone: `aten::to.prim_Device`
+        return None
+    return found
 
 
 @dataclass(frozen=True)

@@ -88,4 +88,6 @@ def ceilings_lines(ceilings: Ceilings | None) -> list[Line]:
     rates = [f"{dtype} {rate_text(rate, 'FLOP/s')}" for dtype, rate in ceilings.rates.items()]
     if rates:
         lines.append(line(("  products  ", "dim"), " · ".join(rates), hang=12))
+    if ceilings.note:
+        lines.append(line((f"  {ceilings.note}", "dim"), hang=2))
     return lines

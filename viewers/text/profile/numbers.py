@@ -26,9 +26,9 @@ class Unit:
 
 def unit_for(seconds: float) -> Unit:
     """For a call that takes so long."""
-    if seconds < 0.1:
+    if seconds < 1:
         return Unit("µs", 1e6, 1)
-    return Unit("ms", 1e3, 2) if seconds < 100 else Unit("s", 1.0, 2)
+    return Unit("ms", 1e3, 1) if seconds < 1000 else Unit("s", 1.0, 1)
 
 
 def change_text(seconds: float, about: bool = False) -> str:

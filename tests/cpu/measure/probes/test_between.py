@@ -120,6 +120,20 @@ def test_on_a_device_an_operation_has_the_time_of_its_kernels() -> None:
     assert (run.name, run.ns, run.kernels, run.host_ns) == ("aten.add", 7000, ("add",), 9000)
 
 
-def test_composites_are_those_that_torch_runs_as_other_operations() -> None:
-    names = ("aten::linear", "aten::reshape", "aten::to", "aten::add", "aten::mm", "no::such")
-    assert [is_composite(name) for name in names] == [True, True, True, False, False, False]
+@pytest.mark.parametrize(
+    ("name", "composite"),
+    [
+        ("aten::linear", True),
+        ("aten::reshape", True),
+        ("aten::to", True),
+        ("aten::scaled_dot_product_attention", True),
+        ("aten::mean", False),  # but for a form that names dimensions
+        ("aten::max", False),  # but for that of two tensors
+        ("aten::mm", False),
+        ("no::such", False),
+    ],
+)
+def test_composites_are_those_that_torch_runs_as_other_operations(
+    name: str, composite: bool
+) -> None:
+    assert is_composite(name) == composite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,10 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from torch import fx, nn
 
 import compiler.engine.compile as stages
+import compiler.measure.probes.engine_probe as engine_probe_module
 from compiler.control.decisions import Gate
+from compiler.control.hooks import Missing
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.lowering.registry import Unsupported
@@ -24,6 +29,7 @@ from compiler.runtime.launcher import launcher
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from compiler.trace.records import Kernel
+from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 from tests.cpu.recorded import record
 
 pytestmark = pytest.mark.skipif(
@@ -109,7 +115,8 @@ class Probed:
         order: list[tuple[str, int]] = []
 
         def compare(tensors: dict[str, torch.Tensor]) -> None:
-            for name, tensor in probe.memory.nodes(tensors).items():
+            given = {n: one for n, one in tensors.items() if isinstance(one, torch.Tensor)}
+            for name, tensor in probe.memory.nodes(given).items():
                 torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-4)
                 seen.add(name)
 
@@ -225,8 +232,14 @@ def test_sizes_that_are_not_known() -> None:
     def see(step: Any, tensors: Any) -> None:
         shapes.update((n, tuple(one.shape)) for n, one in probe.memory.nodes(tensors).items())
 
-    with probe.observing(see):
+    passed: dict[str, int] = {}
+
+    def before(step: Any, tensors: Any) -> None:
+        passed.update((name, one) for name, one in tensors.items() if isinstance(one, int))
+
+    with probe.observing(see, before):
         found.run()
+    assert list(passed.values()) == [11]
     assert [shapes[name] for name in ("mul", "relu", "addmm_1")] == [(11, 16), (11, 32), (11, 16)]
 
 
@@ -328,6 +341,12 @@ def test_without_a_compiler_only_calls_into_aten_are_timed(
     assert seen == aten
 
 
+def test_where_torch_lacks_what_the_launcher_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Probed(Mixed(), inference(torch.randn(4, 16)))
+    monkeypatch.setattr(engine_probe_module, "launcher", lambda *_: Missing("for a test"))
+    found.check()
+
+
 def test_what_an_observer_raises_is_raised_when_the_graph_has_run() -> None:
     found = Probed(Mixed(), inference(torch.randn(4, 16)))
     plain = found.run()[0]
@@ -362,6 +381,31 @@ def test_memory_is_taken_and_given_back_as_always() -> None:
 
     plain = asked(found.run)
     found.timed()
-    assert asked(lambda: found.timed()) == plain
+    assert asked(found.timed) == plain
+    assert asked(found.compared) == plain
     assert asked(found.run) == plain
     assert plain[0] + plain[1] > 0
+
+
+@settings(
+    max_examples=int(os.environ.get("TCW_RANDOM_GRAPHS", "5")),
+    deadline=None,
+    derandomize="TCW_RANDOM_GRAPHS" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+@given(program=PROGRAMS, shape=SHAPES, seed=st.integers(0, 9))
+def test_any_graph(program: list[Step], shape: list[int], seed: int) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    inputs = (
+        x,
+        x.sum(-1, keepdim=True),
+        x.flip(0).mT if x.dim() > 1 and shape[-1] == shape[-2] else x,
+    )
+
+    def call(model: Callable[..., Any]) -> Any:
+        with torch.no_grad():
+            return model(program, *inputs)
+
+    Probed(run, call, fullgraph=True, dynamic=False).check()

@@ -256,17 +256,21 @@ def test_the_error_of_a_wrong_kernel_stands_below_it() -> None:
     assert first.copies.startswith("import torch")
 
 
-def test_causes_of_the_region_come_first_and_y_copies_the_fix() -> None:
+def test_y_copies_the_fix_of_a_cause() -> None:
     view = view_of(profiles.graph_break())
-    everything = why.content(view, 70)
-    row = next(row for row in everything.rows if row.key)
-    assert row.copies == "h = h.clamp(-8, 8)"
+    cause = next(row for row in why.content(view, 70).rows if row.key)
+    region = next(row for row in waterfall.content(view, 100).rows if row.key)
+    assert cause.copies == region.copies == "h = h.clamp(-8, 8)"
+
+
+def test_causes_of_the_region_come_first() -> None:
+    view = view_of(profiles.masked_attention())
     profile = view.facts.profile
     assert profile is not None
-    last = profile.causes[-1]
-    view.region = last.regions[0]
+    last = len(profile.causes) - 1
+    view.region = profile.causes[last].regions[0]
     mine = why.content(view, 70)
-    assert mine.start == f"reason:{len(profile.causes) - 1}"
+    assert mine.start == f"reason:{last}"
     assert next(row.key for row in mine.rows if row.key) == mine.start
     assert any("the other causes" in line for line in texts(mine))
 

@@ -79,6 +79,20 @@ def test_an_attention_whose_mask_eager_has_too() -> None:
     assert not found.fixes
 
 
+def test_an_attention_that_stays_one_call_but_reads_a_mask() -> None:
+    records: list[AnyRecord] = []
+    for one in profiles.block_profile():
+        if isinstance(one, Graph):
+            one = captured(*mask_nodes(), attention_node())
+        if isinstance(one, Region) and one.label == "attention":
+            one = structs.replace(one, difference=90e-6)
+        records.append(one)
+    found = cause(records, "attention")
+    assert found.title == (
+        "fused attention is called with a mask, the mask of keep that only capture brings in"
+    )
+
+
 def test_an_attention_without_a_mask() -> None:
     graph = captured(*mask_nodes(), attention_node(""))
     records = [graph if isinstance(one, Graph) else one for one in profiles.masked_attention()]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
+from compiler.trace.records import Advice, CompiledStep, EagerOperation, Graph, Location, Node
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.suggestions import other_engine
@@ -45,28 +45,40 @@ def attention(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         kept = [step for step in row.steps if is_fused_attention(step.name)]
         if row.standing != "lost" or not fused:
             continue
-        if sorted(bare(one.operation) for one in fused) == sorted(bare(one.name) for one in kept):
-            continue
-        yield _cause(index, row, rows, fused)
+        same = sorted(bare(one.operation) for one in fused) == sorted(bare(s.name) for s in kept)
+        mask = _mask_of(index, row)
+        if any(map(_has_mask, fused)):
+            mask = None
+        if not same or mask is not None:
+            yield _cause(index, row, rows, fused, None if same else row.steps, mask)
 
 
 def _cause(
-    index: Index, row: RegionRow, rows: Sequence[RegionRow], fused: list[EagerOperation]
+    index: Index,
+    row: RegionRow,
+    rows: Sequence[RegionRow],
+    fused: list[EagerOperation],
+    steps: Sequence[CompiledStep] | None,
+    mask: Mask | None,
 ) -> Cause:
-    became = counted(step_word(index, step) for step in row.steps) or "nothing"
+    """`steps`: what the attention became; None where it stayed one call. `mask`: one that eager's
+    had not."""
     backward = "backward" in fused[0].operation
     one = "attention backward" if backward else "attention"
     what = f"fused {one}" if len(fused) == 1 else f"{len(fused)} fused {one}s"
     names = named(step.name for step in row.steps)
-    title = f"{what} became {became}"
+    if steps is None:
+        title = f"{what} is called with a mask"
+    else:
+        became = counted(step_word(index, step) for step in steps) or "nothing"
+        title = f"{what} became {became}"
     notes = [f"{named(bare(op.operation) for op in fused)} in eager; compiled: {names}"]
-    mask = _mask_of(index, row)
     fixes: list[Advice] = []
     regions = [region.id for region in row.regions]
     place = place_of(index.recording, fused[0].location) or row.place
     seconds, noise = row.difference, row.noise
-    if mask is not None and not any(map(_has_mask, fused)):
-        title += f", for {_what(mask)} that only capture brings in"
+    if mask is not None:
+        title += f", {'' if steps is None else 'for '}{_what(mask)} that only capture brings in"
         notes.append(_mask_words(index, mask))
         for other in rows:
             if not other.operations and _on(other, mask.lines) and other.standing == "lost":
