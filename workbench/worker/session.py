@@ -9,7 +9,7 @@ import torch
 
 from compiler import pipeline
 from compiler.control.stages import reached
-from compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
+from compiler.trace.records import Engine, EnginePart, Kernel, Progress, Settings, Warned
 from workbench.worker import isolation, patched
 from workbench.worker.backends import register
 from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
@@ -23,10 +23,11 @@ from workbench.worker.optimizer import step_accounts
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling import Compiled, collecting, profile, speed_of
 from workbench.worker.profiling_records import Numbers
-from workbench.worker.runs import Model, RandomState, Twin, original_of
+from workbench.worker.runs import Model, RandomState, Twin, original_of, prepare
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
 from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.verifying import verify
 
 ENGINES: dict[str, tuple[Engine, ...]] = {
     "inductor": ("inductor",),
@@ -130,6 +131,7 @@ class Session:
         original = original_of(self.given)
         signature = parameters(original)
         try:
+            self._check_profiled_call()
             for inputs in self.sets:
                 check_arguments(original, signature, inputs)
         except BaseException as error:
@@ -156,6 +158,17 @@ class Session:
             time_sides(recorder, reference.twin.model, sides, self.sets)
         return "ok", None
 
+    def _check_profiled_call(self) -> None:
+        wanted, there = self.recorder.settings.profiled_call, len(self.sets)
+        if self.recorder.settings.profile and wanted > there:
+            raise UserError(
+                f"there is no call {wanted} to profile: the file has "
+                f"{there} input set{'s' * (there != 1)}",
+                type="NoCall",
+                hint="--call counts the input sets from 1",
+                doing="profiling",
+            )
+
     def _profiled(self, one: EngineCalls) -> Ended:
         """All calls of an engine, then one of them taken apart."""
         recorder, settings = self.recorder, self.recorder.settings
@@ -168,10 +181,6 @@ class Session:
             recorder.run = None
         if ended[0] != "ok" or one.reference is None:
             return ended
-        if settings.profiled_call > len(self.sets):
-            words = f"there is no call {settings.profiled_call} to profile: there are "
-            recorder.emit(Warned(message=f"{words}{len(self.sets)}", asked=True))
-            return ended
         apart = Compiled(
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
         )
@@ -181,6 +190,15 @@ class Session:
             for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
                 recorder.emit(record)
         measured = profile(recorder, apart, inputs, self._numbers)
+        if settings.verify:
+            verify(
+                recorder,
+                [record for record in apart.records if isinstance(record, Kernel)],
+                collected.of_inductor,
+                collected.of_engine,
+                prepare(one.compiled, inputs, settings.grad),
+                settings.profiled_call,
+            )
         if measured is not None and len(self.engines) == 1:
             with unrecorded(recorder):
                 found = speed_of(measured, apart, inputs, settings.grad)
