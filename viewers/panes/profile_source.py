@@ -6,7 +6,7 @@ from compiler.trace import refs
 from compiler.trace.records import Kernel
 from viewers.panes import profiled
 from viewers.panes.rows import Role, Span, pad_left
-from viewers.panes.view import View
+from viewers.panes.view import Times, View
 from viewers.summary.profile import Cost, Profile, work_of
 from viewers.words import percent, seconds_text
 
@@ -35,13 +35,22 @@ def column(view: View, file: str) -> dict[int, Span] | None:
     profile = view.facts.profile
     if profile is None:
         return None
-    if view.times == "difference":
-        return _differences(profile, file)
+    known = view.facts.line_times
+    key = (file, view.times)
+    if key not in known:
+        differences = view.times == "difference"
+        known[key] = (
+            _differences(profile, file) if differences else _times(profile, file, view.times)
+        )
+    return known[key]
+
+
+def _times(profile: Profile, file: str, times: Times) -> dict[int, Span]:
     prefix = refs.source(file, 0)[:-1]
     found = {}
     for ref, cost in profile.costs.items():
         if ref.startswith(prefix):
-            span = _side(profile, cost, view.times == "eager")
+            span = _side(profile, cost, times == "eager")
             if span is not None:
                 found[refs.split_source(ref)[1]] = span
     return found

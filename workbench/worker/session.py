@@ -131,6 +131,7 @@ class Session:
         original = original_of(self.given)
         signature = parameters(original)
         try:
+            self._check_profiled_call()
             for inputs in self.sets:
                 check_arguments(original, signature, inputs)
         except BaseException as error:
@@ -158,6 +159,17 @@ class Session:
             time_sides(recorder, reference.twin.model, sides, self.sets)
         return "ok", None
 
+    def _check_profiled_call(self) -> None:
+        wanted, there = self.recorder.settings.profiled_call, len(self.sets)
+        if wanted > there:
+            raise UserError(
+                f"there is no call {wanted} to profile: the file has "
+                f"{there} input set{'s' * (there != 1)}",
+                type="NoCall",
+                hint="--call counts the input sets from 1",
+                doing="profiling",
+            )
+
     def _looked_into(self, one: EngineCalls) -> Ended:
         """All calls of an engine, then one of them taken apart, or its kernels verified."""
         recorder, settings = self.recorder, self.recorder.settings
@@ -169,10 +181,6 @@ class Session:
         if not driven:
             recorder.run = None
         if ended[0] != "ok" or one.reference is None:
-            return ended
-        if settings.profiled_call > len(self.sets):
-            words = f"there is no call {settings.profiled_call} to profile: there are "
-            recorder.emit(Warned(message=f"{words}{len(self.sets)}", asked=True))
             return ended
         apart = Compiled(
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
