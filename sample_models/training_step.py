@@ -1,7 +1,7 @@
 """A training step: what the forward keeps for the backward, and what is computed again.
 
-Run with `--train`. Look for: `--show autograd` lists every value that crosses, its bytes and why
-it was saved or recomputed; dropout's mask is recomputed from its seed, not saved.
+Run with `--train`. Look for: `--show autograd` lists every value that crosses, its bytes and why it
+was saved or recomputed (dropout's mask is); `tcw profile` times the optimizer's step apart.
 """
 
 import torch
@@ -27,3 +27,4 @@ class Classifier(nn.Module):
 torch.manual_seed(0)
 model = Classifier().train()
 example_inputs = (torch.randn(32, 64), torch.randint(0, 10, (32,)))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -163,6 +163,7 @@ class CeilingsItem(Item):
     threads: int
     bandwidth: list[BandwidthItem]
     rates: dict[str, float]
+    note: str
 
 
 class OutputItem(Item):
@@ -237,6 +238,7 @@ class ModeItem(Item):
     compile_seconds: float | None
     peak_bytes: int | None
     pays_after: int | None
+    note: str
     reason: str
 
 
@@ -251,6 +253,7 @@ class TrialItem(Item):
     difference: float | None
     noise: float | None
     kept: bool
+    command: str
     equal: bool | None
     reason: str
 
@@ -422,6 +425,7 @@ def _ceilings(ceilings: Ceilings) -> CeilingsItem:
             BandwidthItem(bytes=one.bytes, per_second=one.per_second) for one in ceilings.bandwidth
         ],
         rates=dict(ceilings.rates),
+        note=ceilings.note,
     )
 
 
@@ -457,6 +461,7 @@ def _mode(row: ModeRow) -> ModeItem:
         compile_seconds=row.compile_seconds if known else None,
         peak_bytes=row.peak_bytes,
         pays_after=row.pays_after,
+        note=row.note,
         reason=row.reason,
     )
 
@@ -472,6 +477,7 @@ def _trial(one: Trial) -> TrialItem:
         difference=one.difference if known else None,
         noise=one.noise if known else None,
         kept=one.kept,
+        command=one.command,
         equal=one.equal,
         reason=one.reason,
     )

@@ -1,6 +1,7 @@
 """Which values of a lowered graph lie in memory while its code runs, and where.
 
-Either engine keeps it at compile time, where a recording is to compare what kernels computed.
+Inductor's are kept at compile time, where a recording is to compare what kernels computed; those of
+our own engine stand in its artifact (`compiler.engine.step_buffers`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,6 @@ from compiler.control.recorder import Recorder
 _KEY = "realised"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a node's value lies, once some step has written it."""
-
-    buffer: str
-    """Name in the graph's code: `buf3`, `primals_1`."""
-    item: tuple[int, ...] = ()
-    """Where the name holds a tuple: which element."""
-
-
 @dataclass
 class RealisedGraph:
     """A lowered graph."""
@@ -31,11 +22,16 @@ class RealisedGraph:
     id: str
     """As `Kernel.graph`: `0/0/forward/lowered`."""
     module: fx.GraphModule
-    places: dict[fx.Node, Place] = field(default_factory=dict)
+    places: dict[fx.Node, str] = field(default_factory=dict)
+    """The buffer that holds a node's value, once some step has written it: `buf3`, `primals_1`."""
     memory: dict[str, str] = field(default_factory=dict)
     """Buffers that are no memory of their own, as they write another's: `buf7` -> `primals_5`."""
     operations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Buffers that each operation writes: `op3` -> `buf3`."""
+    pieces: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Buffers that are written in pieces, by several operations: the pieces."""
+    unstored: set[str] = field(default_factory=set)
+    """Buffers that stayed inside of their kernel, though the code has a name for them."""
 
 
 def keep(recorder: Recorder, graph: RealisedGraph) -> None:

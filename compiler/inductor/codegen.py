@@ -15,6 +15,7 @@ from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.labels import copy_label, user_label
+from compiler.graphs.realised import kept_graphs
 from compiler.inductor.generation import Draft, Generation, opened
 from compiler.inductor.kernel_lines import origins_of_lines
 from compiler.inductor.lowerings import Lowering, lowering_of
@@ -69,6 +70,9 @@ def _codegen(
             opened.stack.remove(generation)
         safely(generation.write)
         safely(_write_wrapper, recorder, lowering, self, answer)
+        kept = kept_graphs(recorder).get(lowering.id)
+        if kept is not None:
+            kept.unstored.update(getattr(self, "inplaced_to_remove", ()))
         return answer
 
     return codegen

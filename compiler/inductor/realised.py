@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.graphs.realised import Place, RealisedGraph
+from compiler.graphs.realised import RealisedGraph
 
 
 def realised_graph(
@@ -21,40 +21,47 @@ def realised_graph(
     """`graph`: the `GraphLowering` after its `run`. `results`: what each node's lowering answered,
     and the operations that were realised meanwhile."""
     found = RealisedGraph(id, graph.module)
+    makers: dict[str, str] = {}
     for operation in graph.operations:
-        names = tuple(output.get_name() for output in operation.get_outputs())
-        found.operations[operation.get_operation_name()] = names
+        name = operation.get_operation_name()
+        buffers = tuple(output.get_name() for output in operation.get_outputs())
+        found.operations[name] = buffers
+        kinds = _kinds(operation)
+        if "ConcatKernel" in kinds:
+            pieces = tuple(piece.get_name() for piece in operation.inputs)
+            found.pieces.update(dict.fromkeys(buffers, pieces))
+        elif "MultiOutput" in kinds:
+            maker = makers.get(operation.inputs[0].get_name(), name)
+            if maker != name:
+                found.operations[maker] += buffers
+                name = maker
+        makers.update(dict.fromkeys(buffers, name))
         for target in operation.get_mutation_names():
-            found.memory.update((name, target) for name in names if name != target)
+            found.memory.update((buffer, target) for buffer in buffers if buffer != target)
     for node, (answer, operations) in results.items():
-        if node.op == "output":
-            continue
-        place = _written_by(node, operations) or _place(answer)
-        if place is not None:
-            found.places[node] = place
+        if node.op != "output":
+            place = _written_by(node, operations) or _place(answer)
+            if place:
+                found.places[node] = place
     return found
 
 
-def _written_by(node: fx.Node, operations: Sequence[Any]) -> Place | None:
+def _written_by(node: fx.Node, operations: Sequence[Any]) -> str:
     """The buffer that stands for what a node writes in place."""
     schema = getattr(node.target, "_schema", None)
     if schema is None or not schema.is_mutable:
-        return None
+        return ""
     writing = [one for one in operations if one.get_mutation_names()]
     outputs = writing[-1].get_outputs() if writing else ()
-    return Place(outputs[0].get_name()) if outputs else None
+    return str(outputs[0].get_name()) if outputs else ""
 
 
-def _place(answer: Any) -> Place | None:
+def _place(answer: Any) -> str:
     if type(answer).__name__ != "TensorBox" or type(answer.data).__name__ != "StorageBox":
-        return None
+        return ""
     buffer = answer.data.data
-    kinds = {base.__name__ for base in type(buffer).__mro__}
-    if "Buffer" not in kinds:
-        return None
-    if "MultiOutput" not in kinds:
-        return Place(buffer.get_name())
-    if any(kind not in (list, tuple) for kind, _ in buffer.indices):
-        return None
-    source = buffer.inputs[0].get_name()
-    return Place(source, tuple(position for _, position in buffer.indices))
+    return str(buffer.get_name()) if "Buffer" in _kinds(buffer) else ""
+
+
+def _kinds(ir: Any) -> set[str]:
+    return {base.__name__ for base in type(ir).__mro__}

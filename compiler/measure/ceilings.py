@@ -216,10 +216,15 @@ class _GPU:
     def best(self, action: Callable[[], object], seconds: float) -> Best:
         once = self._events(action)
         count = max(1, min(100, int(seconds / 4 / max(once, 1e-6))))
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(count):
-                action()
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            graph.capture_begin()
+            try:
+                for _ in range(count):
+                    action()
+            finally:
+                graph.capture_end()
         return Best(min(self._events(graph.replay) for _ in range(5)) / count, True)
 
     def _events(self, action: Callable[[], object]) -> float:

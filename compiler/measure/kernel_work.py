@@ -13,7 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from compiler.measure.work import NOTHING, Work, operation_named, values_of, work_of_node
-from compiler.trace.records import Buffer, Graph, Kernel, MemoryPlan, Node, SchedulerNode
+from compiler.trace.records import (
+    Buffer,
+    Graph,
+    Kernel,
+    MemoryPlan,
+    Node,
+    SchedulerNode,
+)
 
 Home = tuple[str, int]
 """A kernel, and which of its calls."""

@@ -43,8 +43,6 @@ class Placed:
 
     step: CompiledStep
     computes: Computes
-    site: Site | None = None
-    """Of one that ran in eager, between graphs."""
     counted: list[NodeRef] = field(default_factory=list)
     """The captured nodes whose work it does: set by `regions`."""
 
@@ -143,6 +141,8 @@ class _Units:
         self._settled: set[tuple[str, Hashable]] = set()
         """Calls all of whose eager operations are paired: further lowered nodes that torch counts
         to them (gradients that are added up) are no work of theirs."""
+        self._uncaptured: dict[tuple[str, str], list[EagerOperation]] = defaultdict(list)
+        """(phase, kind) -> operations of lines of which no graph holds anything, in order."""
         self._line_up(list(compile_ids))
 
     def _line_up(self, compile_ids: list[str]) -> None:
@@ -161,6 +161,13 @@ class _Units:
                 running[site].append(one)
         for site in dict.fromkeys((*captured, *running)):
             self._line_up_site(site, captured[site], running[site])
+        known = {one.id: one for one in self.operations}
+        for one in self.operations:
+            forward = known.get(one.of, one)
+            site = site_of(forward.module, forward.location)
+            if one.part == "model" and not is_view(one) and not captured.get(site or ("", "", 0)):
+                like = kind(plain_word(word(one.operation)))
+                self._uncaptured[one.phase, like].append(one)
 
     def _line_up_site(
         self, site: Site, refs: list[NodeRef], operations: list[EagerOperation]
@@ -199,10 +206,6 @@ class _Units:
                 name = kind(plain_word(word(self.origins.nodes[ref].target)))
                 for call in self._calls_of(ref):
                     lowered[placed.step.phase, call][ref] = name
-            if placed.step.kind == "eager":
-                for call in self._at.get(placed.site, []) if placed.site else []:
-                    key: Hashable = placed.step.id
-                    lowered[placed.step.phase, call][key] = kind(plain_word(word(placed.step.name)))
         eager: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         for one in self.operations:
             if not is_view(one):
@@ -260,16 +263,23 @@ class _Units:
                 found.add(unit if unit is not None else (phase, call))
                 if captured not in placed.counted:
                     placed.counted.append(captured)
-        if step.kind == "eager" and placed.site is not None:
-            for call in self._at.get(placed.site, []):
-                found.add(self._paired.get((phase, call, step.id), (phase, call)))
         if found:
             return found
+        if step.kind == "eager":
+            return self._of_eager(step)
         for site in sorted(placed.computes.sites):
             found |= {(phase, call) for call in self._at.get(site, [])}
-        if step.kind == "eager" and not found:
-            return {(phase, ("nowhere", step.part, plain_word(word(step.name))))}
         return found or {(phase, ("step", step.id))}
+
+    def _of_eager(self, step: CompiledStep) -> set[Unit]:
+        """Of a step outside of graphs: those of the operation that it is. Both sides run the same
+        Python there, in the same order; the profiler that saw it knows no lines."""
+        like = kind(plain_word(word(step.name)))
+        if step.part == "model" and step.launches:
+            for one in self._uncaptured.get((step.phase, like), []):
+                self._uncaptured[step.phase, like].remove(one)
+                return self.of_operation(one)
+        return {(step.phase, ("nowhere", step.part, plain_word(word(step.name))))}
 
 
 def _by_name(found: dict[Hashable, str]) -> dict[str, list[Hashable]]:
@@ -291,7 +301,9 @@ def label(origins: Origins, group: Grouped) -> str:
         backward = False
         names = [plain_word(word(one.operation)) for one in group.operations]
         names = names or [
-            placed.computes.kernel.label if placed.computes.kernel else placed.step.name
+            placed.computes.kernel.label
+            if placed.computes.kernel
+            else plain_word(word(placed.step.name))
             for placed in group.steps
         ]
     distinct = list(dict.fromkeys(names))

@@ -1,7 +1,8 @@
 """What autograd keeps from a forward for its backward, read off the graph that it made.
 
-A node of C++ shows what it keeps as `_saved_…` (tools/autograd/templates/Functions.cpp); one of an
-autograd function, which a compiled graph is, as `saved_tensors` and in its own attributes
+A node shows each saved tensor as `_raw_saved_…` (tools/autograd/templates/Functions.cpp), which
+unlike `_saved_…` is read without unpacking: what a checkpoint left out is not computed for it. A
+compiled graph keeps further tensors in its node's own attributes
 (torch/_functorch/_aot_autograd/runtime_wrappers.py).
 """
 
@@ -45,14 +46,15 @@ def _nodes(outputs: Any) -> Iterator[Any]:
 
 
 def _saved(node: Any) -> Iterator[Any]:
-    values: list[Any] = []
+    values: list[Any] = list(vars(node).values()) if hasattr(node, "__dict__") else []
     for name in dir(node):
-        if name.startswith("_saved_") or name == "saved_tensors":
-            try:
-                values.append(getattr(node, name))
-            except RuntimeError:  # changed in place since: its backward would raise as well
-                continue
-    values += vars(node).values() if hasattr(node, "__dict__") else ()
+        if name.startswith("_raw_saved_"):
+            raw = getattr(node, name)
+            for one in raw if isinstance(raw, list | tuple) else (raw,):
+                try:
+                    values.append(one.data)  # the tensor, or what a hook packed it as
+                except RuntimeError:  # changed in place since: its backward would raise as well
+                    continue
     for value in values:
         for item in value if isinstance(value, list | tuple) else (value,):
             if isinstance(item, torch.Tensor):

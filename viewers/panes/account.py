@@ -31,13 +31,13 @@ from viewers.summary.profile import Profile
 from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
-NAME, FIGURE = 14, 11
+NAME, FIGURE, ERROR = 14, 11, 10
 BAR, WHAT = 16, 20
 """Cells of a bar; those that words have at least where there are bars, too."""
 BARS: tuple[Role, ...] = ("bar", "bar-accent")
 Side = Literal["eager", "compiled"]
 SIDES: tuple[Side, ...] = ("eager", "compiled")
-ORDER = ("kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
+ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
 """Summands of a call, from the work to what surrounds it."""
 
 
@@ -47,7 +47,8 @@ def content(view: View, width: int) -> Content:
     if profile is None:
         return Content("account", rows=empty(width, *profiled.not_measured(view)))
     head, unit = profile.head, profiled.unit_of(profile.head)
-    phases = ["", *profiled.phases_of(view)] if not view.phase else [view.phase]
+    known = dict.fromkeys(one.phase for one in profile.accounts)  # a step has no regions
+    phases = [view.phase] if view.phase else list(known)
     rows: list[Row] = []
     for phase in phases:
         sides = {one.side: one for one in profile.accounts if one.phase == phase}
@@ -57,7 +58,7 @@ def content(view: View, width: int) -> Content:
         rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
     rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
     right: Line = ((f"{unit.name}, median of {plural(head.rounds, 'round')}", "dim"),)
-    return Content("account", plain(head.what), right, rows)
+    return Content("account", plain(head.what), right, rows, still=True)
 
 
 def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) -> list[Row]:
@@ -162,7 +163,7 @@ def modes(view: View, width: int) -> Content:
     rows = _modes(profile, width) if profile.modes else _no_modes(view, width)
     rows += [BLANK, *_trials(profile, width)]
     right: Line = ((plural(len(profile.modes), "way"), "dim"),) if profile.modes else ()
-    return Content("modes", right=right, rows=rows)
+    return Content("modes", right=right, rows=rows, head=1 if profile.modes else 0)
 
 
 def _no_modes(view: View, width: int) -> list[Row]:
@@ -265,34 +266,32 @@ def precision(view: View, width: int) -> Content:
         words = f"tcw profile {file} --verify compares them"
         return Content("precision", rows=empty(width, "kernels not compared with float64", words))
     rank = {False: 0, True: 1, None: 2}
-    rows = [
-        Row(
-            body=(
-                ("   " + pad("kernel", max(10, width - 37)), "dim"),
-                (pad_left("error", 11) + pad_left("eager", 11) + pad_left("bound", 10), "dim"),
-            )
-        )
-    ]
+    errors = 3 if width >= 60 else 2
+    heads = tuple((pad_left(one, ERROR), "dim") for one in ("error", "eager", "bound")[:errors])
+    name = pad("kernel", max(8, width - 4 - errors * ERROR))
+    rows = [Row(body=(("   " + name, "dim"), *heads))]  # type: ignore[arg-type]
     for one in sorted(found, key=lambda one: rank[one.within]):
-        rows += _exact(view, one, width)
+        rows += _exact(view, one, width, errors)
     wrong = sum(one.within is False for one in found)
     words = f"{wrong} wrong of {len(found)}" if wrong else f"{plural(len(found), 'kernel')}"
-    return Content("precision", "against float64", ((words, "bad" if wrong else "dim"),), rows)
+    return Content(
+        "precision", "against float64", ((words, "bad" if wrong else "dim"),), rows, head=1
+    )
 
 
-def _exact(view: View, one: KernelPrecision, width: int) -> list[Row]:
+def _exact(view: View, one: KernelPrecision, width: int, errors: int) -> list[Row]:
     kernel = view.recording.kernels.get(one.kernel)
     name = plain(f"{one.kernel} {kernel_label(kernel) if kernel is not None else ''}")
-    room = max(10, width - 37)
+    room = max(8, width - 4 - errors * ERROR)
     mark: Span = {True: (" ✓ ", "good"), False: (" ✗ ", "bad"), None: (" · ", "dim")}[one.within]  # type: ignore[assignment]
     worst = max(one.outputs, key=lambda output: output.error, default=None)
     if worst is None:
-        words = cut(plain(one.reason or "not compared"), 32)
+        words = cut(plain(one.reason or "not compared"), errors * ERROR - 2)
         figures: Line = (("  " + words, "dim"),)
     else:
-        cells = zip((worst.error, worst.eager_error, worst.bound), (11, 11, 10), strict=True)
+        values = (worst.error, worst.eager_error, worst.bound)[:errors]
         role: Role = "bad" if one.within is False else "text"
-        figures = tuple((pad_left(error_text(value), cell), role) for value, cell in cells)
+        figures = tuple((pad_left(error_text(value), ERROR), role) for value in values)
     rows = [
         Row(
             body=(mark, (pad(cut(name, room - 1), room), "text"), *figures),

@@ -241,7 +241,11 @@ ARRANGEMENTS: dict[str, Arrangement] = {
         top=Slot("profile", 0),
         narrow=(Slot("profile", 5), Slot("profile-why", 2)),
         focus="profile",
-        wide=_columns((10, "source"), (8, "profile-why"), (10, "region-compiled")),
+        wide=(
+            Column((Slot("source"),), 10),
+            Column((Slot("profile-why"),), 8),
+            Column((Slot("region-compiled", 0), Slot("kernel")), 10),
+        ),
     ),
     "region": Arrangement(
         (
@@ -299,6 +303,9 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     ),
 }
 
+PROFILES = ("profile", "region", "account")
+"""Those of what `tcw profile` measures."""
+
 PRESENTED: dict[str, tuple[str, ...]] = {
     "overview": ("overview", "findings"),
     "source": ("graph", "kernel"),
@@ -306,7 +313,7 @@ PRESENTED: dict[str, tuple[str, ...]] = {
     "break": ("break", "sides"),
     "fusion": ("loops-a", "loops-b"),
     "recompiles": ("cache", "causes"),
-    "profile": ("profile", "profile-why"),
+    "profile": ("profile",),
     "region": ("region-eager", "region-compiled"),
 }
 """Arrangement -> the panes that an audience sees of it."""

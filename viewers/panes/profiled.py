@@ -9,12 +9,12 @@ from functools import cached_property
 from msgspec import structs
 
 from compiler.trace import refs
-from compiler.trace.records import CallProfile
+from compiler.trace.records import CallProfile, Run
 from compiler.trace.refs import Ref
 from viewers.panes.rows import Role
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
-from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
+from viewers.summary.profile import Cause, Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
 from viewers.text.profile.numbers import Unit, unit_for
 
 PHASES = ("forward", "backward", "step")
@@ -46,6 +46,7 @@ class Table:
     shown: int
     known: int
     """Regions of the call, those that the filter hides included."""
+    causes: tuple[Cause, ...]
 
     @property
     def whole(self) -> bool:
@@ -75,12 +76,32 @@ class Table:
         }
 
     @cached_property
+    def _fixes(self) -> dict[str, str]:
+        """Id of a region, or a source line -> what can be pasted for its costliest cause."""
+        found: dict[str, str] = {}
+        for cause in self.causes:
+            code = next((one.code for one in cause.fixes if one.code), "")
+            for thing in about(cause) if code else ():
+                found.setdefault(thing, code)
+        return found
+
+    def fix_of(self, row: RegionRow) -> str:
+        """What can be pasted to mend a region; "" where nothing is known."""
+        things = (*(region.id for region in row.regions), *row.refs)
+        return next((self._fixes[thing] for thing in things if thing in self._fixes), "")
+
+    @cached_property
     def differences(self) -> tuple[float, float]:
         """The largest loss and the largest win, of a row or of the rest: the scale of the bars."""
         found = [row.difference for row in self.rows if row.standing != "noise"]
         if self.rest is not None and not self.rest.in_noise:
             found.append(self.rest.difference)
         return max((0.0, *found)), max((0.0, *(-one for one in found)))
+
+
+def about(cause: Cause) -> tuple[str, ...]:
+    """The regions that a cause speaks of; of one that speaks of none, its line."""
+    return cause.regions or ((cause.place.ref,) if cause.place is not None else ())
 
 
 def table_of(view: View) -> Table | None:
@@ -124,6 +145,7 @@ def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -
         shown if words else whole.total,
         sum(row.count for row in rows),
         sum(row.count for row in known),
+        profile.causes,
     )
 
 
@@ -168,12 +190,15 @@ def chosen(view: View) -> RegionRow | None:
 
 def not_measured(view: View) -> tuple[str, str]:
     """What a pane says without a profile, and what measures one."""
-    start = view.recording.start
-    if start is not None and start.settings.profile:
+    start, run = view.recording.start, view.recording.last(Run)
+    settings = run.settings if run is not None else start.settings if start else None
+    if settings is not None and settings.profile:
         return (
             "the profile is not measured yet" if view.live else "it ended before it was measured",
             "",
         )
+    if view.driven:
+        return "not measured", "V compiles it again, and takes a call apart"
     file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
     return "not measured", f"tcw profile {file} --trace run.tcw measures it"
 

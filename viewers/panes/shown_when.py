@@ -28,6 +28,8 @@ def _wanted(view: View, waiting: Waiting) -> tuple[str, ...]:
         if isinstance(last, GraphBreak):
             return ("break",)
         return ("recompiles",) if isinstance(last, Recompile) else ("overview",)
+    if waiting.kind == "end" and view.facts.profile is not None:
+        return ("profile",)
     if waiting.kind == "end":
         compared = view.base is not None or view.recording.last(WhatIf) is not None
         return ("what-if", "overview") if compared else ("overview",)

@@ -71,22 +71,24 @@ def content(view: View, width: int) -> Content:
     return Content(
         "profile",
         f"eager → compiled, {chart.unit.name}",
-        _right(view, table),
+        _right(view, table, width),
         rows,
         f"region:{view.region}" if view.region else "",
         tracks=bool(view.region),
+        head=1 + len(_notes(table)),
     )
 
 
-def _right(view: View, table: Table) -> Line:
-    words = []
+def _right(view: View, table: Table, width: int) -> Line:
+    head = table.head
+    words = [plain(head.what), f"call {head.call}"] if width >= 100 and not view.phase else []
     if view.region_filter:
         words.append(f"{table.shown} of {table.known}: {plain(view.region_filter)}")
     elif view.phase:
         words.append(view.phase)
     if view.order in WORDS and view.order:
         words.append(f"by {WORDS[view.order]}")
-    words.append(f"median of {plural(table.head.rounds, 'round')}")
+    words.append(f"median of {plural(head.rounds, 'round')}")
     return ((" · ".join(words), "dim"),)
 
 
@@ -271,7 +273,7 @@ class _Chart:
             ref=entry.ref,
             key=entry.key,
             opens=entry.key,
-            copies=_copied(self.view, row, self.unit),
+            copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 
     def _place(self, locations: Sequence[Location]) -> str:
@@ -333,10 +335,12 @@ class _Chart:
             return Row(body=body, key="sum")
         if self.bars:
             body = body[: -len(self._bar(0.0 if role == "dim" else total.difference, role))]
+        room = self.width - width_of(body) - 3
         said = _verdict(self.table)
-        right: Line = ()
-        if width_of(body) + cell_len(said) + 3 <= self.width:
-            right = ((" ", "text"), (said, role), (" ", "text"))
+        if total.in_noise and cell_len(said) > room:
+            said = "in noise"
+        right: Line = ((" ", "text"), (said, role), (" ", "text"))
+        right = right if cell_len(said) <= room else ()
         return Row(body=body, right=right, key="sum", opens="view:account")
 
 

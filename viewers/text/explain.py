@@ -56,7 +56,7 @@ def explain(
         lines += _nothing(summary)
     evidence = _evidence(summary)
     lines += [BLANK, *evidence] if evidence and summary.findings else evidence
-    lines += _warnings(summary)
+    lines += warning_lines(summary)
     for wanted in show:
         name, _, detail = wanted.partition("=")
         view = View(recording, summary, names, width, detail)
@@ -89,7 +89,7 @@ def _both(
     if not found:
         lines += _nothing(first.summary)
     for column in comparison.columns:
-        notes = _warnings(column.summary)
+        notes = warning_lines(column.summary)
         lines += [line((column.engine, "accent")), *notes] if notes else []
     for wanted in show:
         name, _, detail = wanted.partition("=")
@@ -184,7 +184,7 @@ def asked_for_and_missing(summary: Summary) -> list[str]:
     return list(dict.fromkeys(warned.message for warned in summary.warnings if warned.asked))
 
 
-def _warnings(summary: Summary) -> list[Line]:
+def warning_lines(summary: Summary) -> list[Line]:
     """What this recording lacks: hooks that this torch does not offer, then our own warnings."""
     hooks = summary.environment.hooks if summary.environment else ()
     said = [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]

@@ -178,7 +178,7 @@ RUNNING: tuple[Hint, ...] = (
 )  # fmt: skip
 OVER: tuple[Hint, ...] = (
     ("K", "keep overrides"), ("u", "undo"), ("W", "write"), ("M", "measure"), ("w", "what-if"),
-    ("T", "next run"), _PANES,
+    ("T", "next run"), ("V", "profile"), _PANES,
 )  # fmt: skip
 PAST: tuple[Hint, ...] = (
     ("< >", "record"), ("{ }", "stage"), ("end", "back to now"), ("s", "next stop"), _PANES,

@@ -166,6 +166,17 @@ class Deciding(Driving):
             self.view.playhead = 0
             self.say(f"compiling again: {plain(why)}")
 
+    def profile_again(self) -> None:
+        """A run that takes a call apart when it is over."""
+        wanted = self._settings(dict(self.overruled.wanted))
+        if wanted is None:
+            self.say("nothing is recorded yet")
+            return
+        wanted = structs.replace(wanted, profile=True, until="run")
+        if self.send(Rerun(settings=wanted, because="profile")):
+            self.view.playhead = 0
+            self.say("compiling again, then a call is taken apart")
+
     def run_again(self, wanted: Settings, why: str, until: Breakpoint | None = None) -> None:
         raise NotImplementedError
 

@@ -318,6 +318,7 @@ class Navigator:
         before = phases.index(view.phase) if view.phase in phases else 0
         view.phase = phases[(before + by) % len(phases)]
         view.region = ""
+        self.light_region()
         return view.phase or "all phases"
 
     def _step_region(self, by: int) -> str:
@@ -375,7 +376,7 @@ class Navigator:
         """Look at the other engine's part of the trace, at the same compile."""
         view = self.view
         view.engine, view.facts = name, facts
-        view.kernel = view.pair = view.variant = ""
+        view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
         self.language_chosen = False
         if refs.kind(view.ref) != "src":

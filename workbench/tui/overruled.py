@@ -28,7 +28,8 @@ class Overruled:
         self.kept: dict[str, str] = {}
         self.written: dict[str, str] = {}
         self.runs: dict[int, Settings] = {}
-        """Number of a run -> its settings, with the answers that were given in it."""
+        """Number of a run -> its settings, with the answers that were given in it; whether it was
+        profiled is none of them."""
         self.ended: set[int] = set()
         self._asked: dict[str, Asked] = {}
         self._waits_at = ""
@@ -39,14 +40,14 @@ class Overruled:
         for record in records:
             if isinstance(record, Start) and not self.runs:
                 overrides = dict(record.settings.overrides)
-                self.runs[0] = record.settings
+                self.runs[0] = structs.replace(record.settings, profile=False)
                 self.wanted = {**overrides, **self.wanted}
                 settled = overrides if self.settled is None else self.settled
                 self.kept, self.written = dict(settled), dict(settled)
             elif isinstance(record, Run):
                 self._run = record.number
                 self.runs.pop(0, None)
-                self.runs[record.number] = record.settings
+                self.runs[record.number] = structs.replace(record.settings, profile=False)
             elif isinstance(record, Asked):
                 self._asked[record.id] = record
             elif isinstance(record, Waiting):

@@ -26,6 +26,8 @@ class Loaded:
 
     model: Callable[..., Any]
     sets: list[InputSet]
+    optimizer: Any = None
+    """The file's own, as it is there: `workbench.worker.optimizer` reads it."""
 
 
 def form_of(code: UserCode, settings: Settings) -> Literal["model", "script"]:
@@ -63,8 +65,9 @@ def load_model(code: UserCode, settings: Settings, calls: list[CallSpecification
     else:
         raise _no_model(code, module)
     _check_model(model, code, settings)
+    optimizer = vars(module).get("optimizer")
     if calls:
-        return Loaded(model, generated(calls))
+        return Loaded(model, generated(calls), optimizer)
     if "example_inputs" not in vars(module):
         near = difflib.get_close_matches("example_inputs", list(vars(module)), 1)
         raise UserError(
@@ -74,7 +77,7 @@ def load_model(code: UserCode, settings: Settings, calls: list[CallSpecification
             hint=f"is it {near[0]}?" if near else "add them, or pass --inputs 'f32[8,64]'",
             doing="reading inputs",
         )
-    return Loaded(model, input_sets(vars(module)["example_inputs"], code.file))
+    return Loaded(model, input_sets(vars(module)["example_inputs"], code.file), optimizer)
 
 
 def _free_name(stem: str) -> str:

@@ -6,37 +6,40 @@ the rounds and writes the records (docs/notes/profile.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
+from compiler.measure import speed
+from compiler.measure.ceilings import ceilings
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.guard_cost import GuardCosts, guard_costs
 from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
-from compiler.measure.kernels import NotAlone
 from compiler.measure.leaves import leaves
 from compiler.measure.named_graphs import named_graphs
 from compiler.measure.origins import Origins
 from compiler.measure.peak import peak_bytes
-from compiler.measure.probes.clock import HostClock, own_cost
-from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import EngineProbe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.saved import saved_bytes
-from compiler.trace.records import Engine, Kernel, Progress, Record, Warned
+from compiler.trace.records import Engine, Kernel, Progress, Record, Speed, Warned
 from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
-from workbench.worker.profiling_records import Measured, Numbers, records
-from workbench.worker.profiling_rounds import Contender, Looked, Rounds, Side, looking, timed
-from workbench.worker.runs import Model, RandomState, Twin, grad_mode, original_of, prepare
+from workbench.worker.profiling_probes import CompiledSide, EagerSide
+from workbench.worker.profiling_records import Numbers, records
+from workbench.worker.profiling_rounds import Contender, Rounds, Side
+from workbench.worker.profiling_sides import Measured
+from workbench.worker.runs import Model, Piece, PreparedRun, RandomState, Twin, original_of, prepare
+from workbench.worker.timing import device_of
 
 
 @dataclass
@@ -73,7 +76,9 @@ class Compiled:
     """Wall and CPU seconds of each recorded call, compilation included."""
 
 
-def profile(recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Numbers) -> None:
+def profile(
+    recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Numbers
+) -> Measured | None:
     """Take a call apart and record it; what cannot be measured is said, and ends nothing."""
     settings = recorder.settings
     call = settings.profiled_call
@@ -86,7 +91,10 @@ def profile(recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Number
         recorder.emit(Warned(message=f"call {call} was not profiled: {reason}", asked=True))
         if not isinstance(error, Exception):
             raise
-        return
+        return None
+    if not numbers.ceilings:
+        numbers.ceilings = True
+        _emit_ceilings(recorder, measured.device)
     for record in made:
         recorder.emit(record)
     if measured.compiled_again:
@@ -97,82 +105,118 @@ def profile(recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Number
                 asked=True,
             )
         )
+    return measured
+
+
+def speed_of(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode) -> Speed:
+    """The whole call, eager against compiled, from the rounds of the profile."""
+    sides: dict[Side, Callable[[], PreparedRun]] = {
+        "eager": lambda: prepare(one.eager.model, inputs, mode),
+        "compiled": lambda: prepare(one.model, inputs, mode),
+    }
+    plain = {side: [lap.seconds for lap in measured.laps[side]["plain"]] for side in sides}
+    running = speed.cpu_of(sides["compiled"])
+    return speed.summarise(
+        [speed.Contender(measured.call, sides["eager"], sides["compiled"])],
+        [speed.Times(plain["eager"], plain["compiled"])],
+        [(wall, 0) for wall, _ in one.calls],
+        max(0.0, sum(cpu for _, cpu in one.calls) - running * len(one.calls)),
+        "forward + backward" if mode == "train" else "forward",
+        measured.device,
+        (measured.peaks.get("eager"), measured.peaks.get("compiled")),
+    )
 
 
 def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) -> Measured:
     settings = recorder.settings
-    device = device_of(one.model, inputs)
-    on_device = device.type == "cuda"
-    probes, missing = _probes(one)
-    eager = EagerProbe(one.eager.model, call, first=0)
-    again = EagerProbe(one.eager.model, call)
-    bases = _bases(probes)
-    cost, eager_cost = own_cost(), call_cost()
-
-    @contextmanager
-    def probe_eager() -> Iterator[Looked]:
-        clock = HostClock(eager_cost)
-        with eager.timing(clock):
-            yield Looked(clock)
-
-    @contextmanager
-    def probe_eager_twice() -> Iterator[Looked]:
-        inner, outer = HostClock(eager_cost), HostClock(eager_cost)
-        # the mode that is entered last is called first
-        with eager.timing(inner), again.timing(outer):
-            yield Looked(inner, outer)
-
-    def probe_compiled() -> AbstractContextManager[Looked]:
-        clock = HostClock(cost)
-        return looking(
-            clock, [p.timing(clock, base) for p, base in zip(probes, bases, strict=True)]
-        )
-
-    def told(done: int) -> None:
-        words = f"profiling call {call}: round {done + 1} of {settings.rounds}"
-        recorder.emit(Progress(stage="run", activity=words))
-
     mode = settings.grad
-    sides = {
-        "eager": Contender(
-            lambda: prepare(one.eager.model, inputs, mode),
-            lambda run: run.pieces(),
-            {"probed": probe_eager, "twice": probe_eager_twice},
-        ),
-        "compiled": Contender(
-            lambda: prepare(one.model, inputs, mode),
-            lambda run: run.pieces(),
-            {"probed": probe_compiled},
-        ),
-    }
+    device = device_of(one.eager.model, [inputs])
+    on_device = device == "cuda"
+    eager = EagerSide(one.eager.model, call, on_device)
+    compiled = CompiledSide(_graph_probes(one), on_device, one.collected.of_engine)
+
+    def prepared(model: Model) -> Callable[[], PreparedRun]:
+        return lambda: prepare(model, inputs, mode)
+
     state = RandomState.now()
-    rounds = Rounds(sides, on_device)  # type: ignore[arg-type]
     try:
-        run = prepare(one.eager.model, inputs, mode)
-        with grad_mode(mode), eager.describing():
-            timed(run.pieces(), during=eager.during)
-        again.functions = eager.functions
-        rounds.warm_up()
+        eager.describe(prepared(one.eager.model)())
+        rounds = Rounds(
+            {
+                "eager": Contender(prepared(one.eager.model), pieces, {"probed": eager.looked}),
+                "compiled": Contender(prepared(one.model), pieces, compiled.probes()),
+            },
+            on_device,
+        )
+        last = rounds.warm_up()
+        eager.check(last["eager", "probed"])
+        if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
+            rounds.leave_out("compiled", "between")
         before = counters["stats"]["unique_graphs"]
+        told = _teller(recorder, f"profiling call {call}", settings.rounds)
         rounds.run(settings.rounds, told=told)
-        compiled_again = counters["stats"]["unique_graphs"] - before
+        eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
             call=call,
             engine=one.engine,
-            device=str(device),
-            probes=probes,
-            bases=bases,
+            device=device,
+            probes=compiled.graphs,
+            bases=compiled.bases,
+            end=compiled.end,
             origins=Origins(one.records),
-            operations=eager.operations,
+            operations=eager.probe.operations,
             laps=rounds.laps,
             guards=one.collected.guards,
-            compiled_again=compiled_again,
-            unmeasured="; ".join(filter(None, (missing, eager.differs))),
+            compiled_again=counters["stats"]["unique_graphs"] - before,
+            unmeasured="; ".join(
+                filter(None, (compiled.missing, eager.probe.differs, one.collected.guards.missing))
+            ),
         )
         _measure_memory(measured, one, inputs, mode)
     finally:
         state.restore()
     return measured
+
+
+def _emit_ceilings(recorder: Recorder, device: str) -> None:
+    recorder.emit(Progress(stage="run", activity="measuring what this machine can do at most"))
+    try:
+        with unrecorded(recorder):
+            found = ceilings("cuda" if device.startswith("cuda") else "cpu")
+    except (RuntimeError, OSError, MemoryError) as error:
+        reason = f"{class_name(error)}: {message_of(error, 300)}"
+        recorder.emit(Warned(message=f"the machine's ceilings were not measured: {reason}"))
+        return
+    recorder.emit(found)
+
+
+def pieces(run: PreparedRun) -> list[Piece]:
+    """What a call consists of."""
+    return run.pieces()
+
+
+def _teller(recorder: Recorder, doing: str, rounds: int) -> Callable[[int], None]:
+    """Says which round it is, at most once a second."""
+    said = [-1.0]
+
+    def told(done: int) -> None:
+        now = time.monotonic()
+        if now - said[0] >= 1:
+            said[0] = now
+            of = f" of {rounds}" if done < rounds else ", as others use the machine"
+            words = f"{doing}: round {done + 1}{of}"
+            recorder.emit(Progress(stage="run", activity=words))
+
+    return told
+
+
+def _graph_probes(one: Compiled) -> list[GraphProbe]:
+    """Of all graphs that were compiled while they were recorded."""
+    kernels = [record for record in one.records if isinstance(record, Kernel)]
+    named = named_graphs(one.collected.of_inductor, kernels)
+    found: list[GraphProbe] = [InductorProbe(id, graph) for id, graph in named.graphs.items()]
+    found += [EngineProbe(graph) for graph in one.collected.of_engine]
+    return found
 
 
 def _measure_memory(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode) -> None:
@@ -195,42 +239,3 @@ def state_of(model: Model) -> list[Any]:
     if not isinstance(model, torch.nn.Module):
         return []
     return [*model.parameters(), *model.buffers()]
-
-
-def _probes(one: Compiled) -> tuple[list[GraphProbe], str]:
-    """Of all graphs, and why some have none."""
-    kernels = [record for record in one.records if isinstance(record, Kernel)]
-    named = named_graphs(one.collected.of_inductor, kernels)
-    made: list[GraphProbe] = [InductorProbe(id, graph) for id, graph in named.graphs.items()]
-    made += [cast(GraphProbe, EngineProbe(graph)) for graph in one.collected.of_engine]
-    probes: list[GraphProbe] = []
-    reasons: dict[str, None] = {}
-    for probe in made:
-        try:
-            with probe.timing(HostClock(), 0):
-                pass
-        except NotAlone as error:
-            reasons[f"{probe.graph}: {error}"] = None
-        else:
-            probes.append(probe)
-    return probes, "; ".join(reasons)
-
-
-def _bases(probes: Sequence[GraphProbe]) -> list[int]:
-    """Each probe's first key."""
-    found, base = [], 0
-    for probe in probes:
-        found.append(base)
-        base += 1 + len(probe.steps)
-    return found
-
-
-def device_of(model: Model, inputs: InputSet) -> torch.device:
-    """Where the call runs: a GPU, where any of its tensors is on one."""
-    tensors: list[Any] = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    tensors += [value for value in inputs.positional if isinstance(value, torch.Tensor)]
-    tensors += [value for value in inputs.keyword.values() if isinstance(value, torch.Tensor)]
-    for tensor in tensors:
-        if tensor.device.type == "cuda":
-            return torch.device(tensor.device)
-    return torch.device("cpu")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 import torch
 
+from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, Reading
+from compiler.measure.probes.device_clock import DeviceClock
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
@@ -23,12 +25,16 @@ LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
 """… unless they take longer than this; then at least three."""
+DISTURBED = 4
+"""At most so many times the rounds that are asked for are made, where some are disturbed."""
+FEW = 3
+"""So many undisturbed runs say more than any number of others."""
 
 Side = Literal["eager", "compiled"]
-Way = Literal["plain", "probed", "twice"]
-"""`plain`: nothing of ours is in it. `twice`: under two probes, of which one shows what the other
-costs."""
-During = Callable[[CallPhase, Any], AbstractContextManager[None]]
+Way = Literal["plain", "probed", "between"]
+"""`plain`: nothing of ours is in it. `between`: the compiled call under torch's profiler, for what
+runs outside of graphs."""
+During = Callable[[CallPhase, Any], AbstractContextManager[Any]]
 
 
 @dataclass
@@ -41,10 +47,14 @@ class Lap:
     """Nanoseconds, on the clock of `time.perf_counter_ns`."""
     readings: list[Reading] = field(default_factory=list)
     """What a probe's clock read in it."""
-    outer: list[Reading] = field(default_factory=list)
-    """What the outer of two probes read."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
+    bounds: tuple[int, ...] = ()
+    """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
+    eager: list[EagerRun] = field(default_factory=list)
+    """What torch's profiler saw outside of graphs."""
+    busy: dict[CallPhase, float] = field(default_factory=dict)
+    """Seconds in which the device worked for each phase."""
 
     @property
     def seconds(self) -> float:
@@ -59,8 +69,12 @@ Laps = dict[Way, list[Lap]]
 class Looked:
     """How a run is probed."""
 
-    clock: Clock
-    outer: Clock | None = None
+    clock: Clock | None = None
+    profile: DeviceClock | None = None
+    """Of a run under torch's profiler."""
+    between: bool = False
+    """Graphs are marked in that profile: what is outside of them can be told."""
+    during: During | None = None
 
 
 Probe = Callable[[], AbstractContextManager[Looked]]
@@ -89,26 +103,35 @@ class Rounds:
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
 
-    def warm_up(self, runs: int = 2) -> None:
-        """Plain runs, then one under each probe, which may build what it needs."""
-        for side, laps in self.laps.items():
-            for way in laps:
-                for _ in range(runs if way == "plain" else 1):
-                    self._run(side, way)
+    def warm_up(self, runs: int = 2) -> dict[tuple[Side, Way], Lap]:
+        """Plain runs, then one under each probe, which may build what it needs. Answers the last
+        of each."""
+        return {
+            (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][-1]
+            for side, laps in self.laps.items()
+            for way in laps
+        }
+
+    def leave_out(self, side: Side, way: Way) -> None:
+        """Make no more runs of this kind."""
+        self.laps[side].pop(way, None)
 
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
     ) -> None:
-        """All rounds. The order turns from round to round; garbage collection is off."""
+        """As many undisturbed rounds as asked for, as long as there is time. The order turns from
+        round to round; garbage collection is off."""
         order = [(side, way) for way in _WAYS for side in self.laps if way in self.laps[side]]
         collecting = gc.isenabled()
         gc.collect()
         gc.disable()
         began = time.perf_counter()
         try:
-            for done in range(rounds):
+            for done in range(DISTURBED * rounds):
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
+                    break
+                if done >= rounds and self._undisturbed() >= rounds:
                     break
                 told(done)
                 turned = order[done % len(order) :] + order[: done % len(order)]
@@ -117,6 +140,11 @@ class Rounds:
         finally:
             if collecting:
                 gc.enable()
+
+    def _undisturbed(self) -> int:
+        """Rounds in which nobody took the processor from any run."""
+        every = [laps for of_side in self.laps.values() for laps in of_side.values()]
+        return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
     def _run(self, side: Side, way: Way) -> Lap:
         contender = self.sides[side]
@@ -129,13 +157,17 @@ class Rounds:
                 return timed(pieces, self.on_device)
             with ExitStack() as stack:
                 looked = stack.enter_context(contender.probes[way]())
-                lap = timed(pieces, self.on_device)
-        lap.readings = looked.clock.readings()
-        lap.outer = looked.outer.readings() if looked.outer is not None else []
+                lap = timed(pieces, self.on_device, looked.during)
+        lap.readings = looked.clock.readings() if looked.clock is not None else []
+        if looked.profile is not None and looked.between:
+            lap.eager = outside(looked.profile.trace, self.on_device)
+        if looked.profile is not None and self.on_device:
+            for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
+                lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
         return lap
 
 
-_WAYS: tuple[Way, ...] = ("plain", "probed", "twice")
+_WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
@@ -159,12 +191,13 @@ def quiet_laps(laps: Laps) -> Laps:
 
 
 def _least_disturbed(preempted: Sequence[int]) -> list[int]:
-    """Places of the lowest numbers: of all that are 0, or of `LEAST`, whichever are more.
+    """Places of the lowest numbers: of all that are 0, where there are a `FEW`, else of `LEAST`.
 
     The system takes a processor from a thread to give it to another program; it says how often.
     What is kept is not chosen by its time.
     """
-    limit = sorted(preempted)[min(LEAST, len(preempted)) - 1]
+    least = FEW if preempted.count(0) >= FEW else LEAST
+    limit = sorted(preempted)[min(least, len(preempted)) - 1]
     return [number for number, count in enumerate(preempted) if count <= limit]
 
 
@@ -179,7 +212,9 @@ def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | Non
         torch.cuda.synchronize()
     before = getrusage(RUSAGE_SELF).ru_nivcsw
     start = time.perf_counter_ns()
-    marks.append(_event() if on_device else start)
+    bounds = [start]
+    if on_device:
+        marks.append(_event())
     for phase, group in groupby(pieces, key=_phase):
         for piece in group:
             if during is None:
@@ -187,15 +222,19 @@ def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | Non
             else:
                 with during(piece.phase, piece.part):
                     piece.action()
-        marks.append(_event() if on_device else time.perf_counter_ns())
+        if on_device:
+            marks.append(_event())
+        bounds.append(time.perf_counter_ns())
         phases.append(phase)
     if on_device:
         torch.cuda.synchronize()
         seconds = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
     else:
-        seconds = [(b - a) / 1e9 for a, b in pairwise(marks)]
+        seconds = [(b - a) / 1e9 for a, b in pairwise(bounds)]
     preempted = getrusage(RUSAGE_SELF).ru_nivcsw - before
-    return Lap(dict(zip(phases, seconds, strict=True)), start, preempted=preempted)
+    return Lap(
+        dict(zip(phases, seconds, strict=True)), start, preempted=preempted, bounds=tuple(bounds)
+    )
 
 
 def _phase(piece: Piece) -> CallPhase:
@@ -206,12 +245,3 @@ def _event() -> Any:
     event = torch.cuda.Event(enable_timing=True)
     event.record()
     return event
-
-
-@contextmanager
-def looking(clock: Clock, entered: Sequence[AbstractContextManager[Any]]) -> Iterator[Looked]:
-    """Probes that read into one clock."""
-    with ExitStack() as stack:
-        for one in entered:
-            stack.enter_context(one)
-        yield Looked(clock)

@@ -16,15 +16,18 @@ from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.inputs import check_arguments, parameters
+from workbench.worker.inputs import InputSet, check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.profiling import Compiled, collecting, profile
+from workbench.worker.optimizer import step_accounts
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiling import Compiled, collecting, profile, speed_of
 from workbench.worker.profiling_records import Numbers
 from workbench.worker.runs import Model, RandomState, Twin, original_of
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
-from workbench.worker.user_code import UserCode
+from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.verifying import verify_call
 
 ENGINES: dict[str, tuple[Engine, ...]] = {
     "inductor": ("inductor",),
@@ -40,7 +43,7 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
         recorder.emit(environment(hooks))
         step_aside(settings, recorder.user_root)
         if form_of(code, settings) == "script":
-            return script(recorder, code)
+            return script(recorder, code) if not settings.profile else no_script(recorder)
         ended, loaded = load(recorder, code, calls)
         if loaded is None or not reached("capture", settings.until):
             return ended
@@ -68,6 +71,21 @@ def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
             )
         )
     return ended
+
+
+def no_script(recorder: WorkerRecorder) -> Ended:
+    """A script is not profiled: nobody knows which of its calls is to be made again, with what."""
+    name = os.path.basename(recorder.settings.file)
+    error = UserError(
+        f"{name} is a script: it calls torch.compile itself, and has no `model` that could be "
+        "called again and again",
+        type="NoModel",
+        hint="name the model and its inputs: --model EXPR and --inputs SPEC, or `model` and "
+        "`example_inputs` in the file",
+        doing="profiling",
+    )
+    recorder.emit(failure_of(error, "profiling", recorder))
+    return "failed", None
 
 
 def load(
@@ -101,6 +119,7 @@ class Session:
         self.recorder = recorder
         self.sets = loaded.sets
         self.given = loaded.model
+        self.optimizer = loaded.optimizer
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
@@ -112,6 +131,7 @@ class Session:
         original = original_of(self.given)
         signature = parameters(original)
         try:
+            self._check_profiled_call()
             for inputs in self.sets:
                 check_arguments(original, signature, inputs)
         except BaseException as error:
@@ -120,6 +140,7 @@ class Session:
         models = [self.given, *(self._copy(original) for _ in self.engines[1:])]
         generators = RandomState.now()
         done = self.done
+        looks_inside = recorder.settings.profile or recorder.settings.verify
         for engine, model in zip(self.engines, models, strict=True):
             if len(self.engines) > 1:
                 if done:
@@ -127,19 +148,30 @@ class Session:
                     generators.restore()
                 recorder.emit(EnginePart(engine=engine))
             done.append(EngineCalls(recorder, model, self.sets, engine))
-            ended = self._profiled(done[-1]) if recorder.settings.profile else done[-1].all()
+            ended = self._looked_into(done[-1]) if looks_inside else done[-1].all()
             if ended[0] != "ok":
                 return ended
         reference = done[0].reference
-        if reference is not None and not (recorder.settings.profile and len(done) == 1):
+        if reference is not None and not (looks_inside and len(done) == 1):
             if len(done) > 1:
                 self._compile_side_by_side(done)
             sides = [one.side() for one in done]
             time_sides(recorder, reference.twin.model, sides, self.sets)
         return "ok", None
 
-    def _profiled(self, one: EngineCalls) -> Ended:
-        """All calls of an engine, then one of them taken apart."""
+    def _check_profiled_call(self) -> None:
+        wanted, there = self.recorder.settings.profiled_call, len(self.sets)
+        if wanted > there:
+            raise UserError(
+                f"there is no call {wanted} to profile: the file has "
+                f"{there} input set{'s' * (there != 1)}",
+                type="NoCall",
+                hint="--call counts the input sets from 1",
+                doing="profiling",
+            )
+
+    def _looked_into(self, one: EngineCalls) -> Ended:
+        """All calls of an engine, then one of them taken apart, or its kernels verified."""
         recorder, settings = self.recorder, self.recorder.settings
         driven = recorder.run is not None
         kept = recorder.run if recorder.run is not None else []
@@ -150,15 +182,28 @@ class Session:
             recorder.run = None
         if ended[0] != "ok" or one.reference is None:
             return ended
-        if settings.profiled_call > len(self.sets):
-            words = f"there is no call {settings.profiled_call} to profile: there are "
-            recorder.emit(Warned(message=f"{words}{len(self.sets)}", asked=True))
-            return ended
         apart = Compiled(
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
         )
-        profile(recorder, apart, self.sets[settings.profiled_call - 1], self._numbers)
+        inputs = self.sets[settings.profiled_call - 1]
+        if settings.profile:
+            self._profiled(apart, inputs)
+        if settings.verify:
+            verify_call(recorder, apart, inputs)
         return ended
+
+    def _profiled(self, apart: Compiled, inputs: InputSet) -> None:
+        """One call taken apart."""
+        recorder, settings = self.recorder, self.recorder.settings
+        if self.optimizer is not None and settings.grad == "train":
+            original = original_of(self.given)
+            for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
+                recorder.emit(record)
+        measured = profile(recorder, apart, inputs, self._numbers)
+        if measured is not None and len(self.engines) == 1:
+            with unrecorded(recorder):
+                found = speed_of(measured, apart, inputs, settings.grad)
+            recorder.emit(found)
 
     def _copy(self, original: Model) -> Model:
         twin = Twin(original)

@@ -3,62 +3,92 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
-from compiler.graphs.realised import Place, RealisedGraph
+from compiler.graphs.realised import RealisedGraph
 from compiler.measure.probes.graph_probe import GraphStep
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_REUSED = re.compile(r"^\s*(\w+) = (?:reinterpret_tensor\()?(\w+)\b[^;\n]*; del \2\b", re.MULTILINE)
+"""`buf10 = buf9; del buf9  # reuse`, before the step that writes buf10."""
 
 
 class InductorMemory:
-    """`Memory` of one graph. A buffer that is written in place holds the value of who wrote it
-    last, among the steps so far."""
+    """`Memory` of one run of a graph. A buffer that is written in place holds the value of who
+    wrote it last, among the steps so far."""
 
     def __init__(
         self,
         graph: RealisedGraph,
         steps: Sequence[GraphStep],
         operations: Mapping[int, Sequence[str]],
+        code: str = "",
     ) -> None:
-        """`operations`: what each step carries out, by its index: `op3`, …"""
+        """`operations`: what the kernel of each step carries out, by its index: `op3`, …
+
+        `code`: the wrapper's text.
+        """
+        self._former = dict(_REUSED.findall(code))
+        """Name -> the name that its memory had before."""
         self.graph = graph
         self._steps = steps
-        self._operations = operations
+        self._operations = {index: tuple(names) for index, names in operations.items()}
+        self._times = Counter(self._operations.values())
         self._holds: dict[str, str] = {}
         """Name of a tensor -> the buffer whose value it holds now, where that is another one."""
-        self._at: dict[str, list[tuple[fx.Node, Place]]] = {}
-        for node, place in graph.places.items():
-            self._at.setdefault(place.buffer, []).append((node, place))
+        self._at: dict[str, list[fx.Node]] = {}
+        self._written: set[str] = set()
+        """Buffers that hold something."""
+        for node in graph.module.graph.nodes:
+            places = {graph.places[node]} if node in graph.places else set()
+            if node.op == "placeholder":
+                # it may have a second place: laid out as its reader wants it
+                places |= {node.name, str(node.target)}
+                self._written |= {node.name, str(node.target)}
+            for place in places:
+                self._at.setdefault(place, []).append(node)
 
     def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, held in tensors.items():
-            for node, place in self._at.get(self._holds.get(name, name), ()):
-                value = held
-                for position in place.item:
-                    value = value[position]
-                if isinstance(value, torch.Tensor) and _fits(value, node.meta.get("val")):
-                    found[node.name] = value
-        return found
+        return {
+            node.name: value
+            for name, value in tensors.items()
+            if (held := self._held(name)) in self._written
+            for node in self._at.get(held, ())
+            if _fits(value, node.meta.get("val"))
+        }
 
     def complete(self, step: int) -> Collection[str]:
-        """A kernel that is called several times writes what each call is given."""
-        given = set(_NAME.findall(self._steps[step].text))
-        found: dict[str, None] = {}
-        for operation in self._operations.get(step, ()):
-            for buffer in self.graph.operations.get(operation, ()):
-                name = buffer
-                while name in self.graph.memory:
-                    name = self.graph.memory[name]
-                if name in given:
-                    self._holds[name] = buffer
-                    found[name] = None
-        return found
+        operations = self._operations.get(step, ())
+        buffers = {one for name in operations for one in self.graph.operations.get(name, ())}
+        if self._times[operations] > 1:  # a kernel that several steps call, each with its own
+            given = set(_NAME.findall(self._steps[step].text))
+            buffers = {one for one in buffers if self._name(one) in given}
+        buffers -= self.graph.unstored
+        self._written |= buffers
+        for whole, pieces in self.graph.pieces.items():
+            if whole not in self._written and self._written.issuperset(pieces):
+                self._written.add(whole)
+                buffers.add(whole)
+        self._holds.update((self._name(buffer), buffer) for buffer in buffers)
+        names = {self._name(buffer) for buffer in buffers}
+        return names | {name for name in self._former if self._held(name) in buffers}
+
+    def _name(self, buffer: str) -> str:
+        """What the code calls it."""
+        while buffer in self.graph.memory:
+            buffer = self.graph.memory[buffer]
+        return buffer
+
+    def _held(self, name: str) -> str:
+        """The buffer whose value lies in a tensor of the code now."""
+        while name in self._former and name not in self._holds:
+            name = self._former[name]
+        return self._holds.get(name, name)
 
 
 def _fits(value: torch.Tensor, expected: Any) -> bool:

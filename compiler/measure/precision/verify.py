@@ -59,7 +59,7 @@ class Verdict:
     within: bool | None = None
     reason: str = ""
     cut: Cut | None = None
-    """Of a step that is outside of its bound, or was asked for."""
+    """Of the first step that is outside of its bound, and of one that was asked for."""
 
 
 class GraphVerifier:
@@ -73,6 +73,7 @@ class GraphVerifier:
         report: Callable[[Verdict], None] = lambda verdict: None,
     ) -> None:
         """`wanted`: steps whose cut is kept whatever comes out."""
+        self.module = module
         self.memory = memory
         self.wanted = wanted
         self.report = report
@@ -81,11 +82,15 @@ class GraphVerifier:
         self._nodes = {node.name: node for node in module.graph.nodes}
         self._known: dict[fx.Node, Any] = {}
         self._read: dict[fx.Node, Any] = {}
+        self._cut = False
+        """Something wrong was cut out: one is enough to keep the values of."""
 
     def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """A step is about to run."""
         self._read = {
-            node: _copied(value) for node, value in self._in(tensors).items() if _plain(value)
+            node: _copied(value)
+            for node, value in self._in(tensors).items()
+            if node in self._known or node.op == "placeholder"
         }
         self._known.update(self._read)
         for name, value in tensors.items():
@@ -97,36 +102,44 @@ class GraphVerifier:
         """It has run."""
         made = set(self.memory.complete(step.index))
         written = self._in({name: value for name, value in tensors.items() if name in made})
-        results = {node: _copied(value) for node, value in written.items() if _plain(value)}
+        results = {node: _copied(value) for node, value in written.items()}
         verdict = Verdict(step)
         compared = _not_views_of_each_other(results)
         if not compared:
             verdict.reason = "what it writes is no value of the lowered graph"
         elif self._compare(verdict, compared):
             verdict.within = True
-        self._known.update(results)
+        self._known.update(
+            (node, value) for node, value in results.items() if node.op != "placeholder"
+        )
         self._read = {}
         self.verdicts.append(verdict)
         self.report(verdict)
 
     def _in(self, tensors: Mapping[str, Any]) -> dict[fx.Node, Any]:
-        found = self.memory.nodes(tensors)
+        plain = {name: value for name, value in tensors.items() if _plain(value)}
+        found = self.memory.nodes(plain)
         return {self._nodes[name]: value for name, value in found.items() if name in self._nodes}
 
     def _compare(self, verdict: Verdict, results: dict[fx.Node, Any]) -> bool:
-        """Whether all of what a step wrote is within its bound; if not, the verdict says why."""
+        """Whether what a step wrote is within its bound, as far as it can be compared; the verdict
+        says what cannot, and why."""
         reasons: list[str] = []
         # What draws random numbers is taken as it is, for what is computed from it.
         available = dict(self._known)
         for node in results:
-            available.pop(node, None)
+            if node.op != "placeholder":
+                available.pop(node, None)
         targets: list[fx.Node] = []
         for node in sorted(results, key=self._evaluator.place.__getitem__):
+            if node.op == "placeholder":
+                self._judge_copy(verdict, node, results[node])
+                continue
             try:
                 self._evaluator.needed([node], available)
                 targets.append(node)
             except NotComparable as reason:
-                reasons.append(str(reason))
+                reasons.append(f"{node.name}: {reason}")
                 available[node] = results[node]
         if targets:
             try:
@@ -138,8 +151,19 @@ class GraphVerifier:
             except (RuntimeError, MemoryError) as error:
                 reasons.append(f"{type(error).__name__}: {str(error)[:200]}")
                 verdict.within = None
+        compared = bool(verdict.outputs) and verdict.within is None and not verdict.reason
         verdict.reason = verdict.reason or "; ".join(dict.fromkeys(reasons))
-        return bool(verdict.outputs) and verdict.within is None and not verdict.reason
+        return compared
+
+    def _judge_copy(self, verdict: Verdict, node: fx.Node, observed: Any) -> None:
+        """An argument that was laid out otherwise."""
+        argument = self._known.get(node)
+        if argument is not None:
+            value = Compared(observed, argument, argument, (), (), observed.dtype)
+            output, within, _ = judge(node.name, value)
+            verdict.outputs.append(output)
+            if within is False:
+                verdict.within = False
 
     def _judge(
         self,
@@ -163,7 +187,8 @@ class GraphVerifier:
                 undecided.append(reason)
         if undecided and verdict.within is None:
             verdict.reason = "; ".join(dict.fromkeys(undecided))
-        if verdict.within is False or verdict.step.index in self.wanted:
+        if verdict.step.index in self.wanted or (verdict.within is False and not self._cut):
+            self._cut = self._cut or verdict.within is False
             verdict.cut = Cut(order, inputs, {node: results[node] for node in targets})
 
 
@@ -231,8 +256,7 @@ def _not_views_of_each_other(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
     return {
         node: value
         for node, value in results.items()
-        if node.op != "placeholder"
-        and not (
+        if not (
             operations.is_view(node.target)
             and any(source in results for source in node.all_input_nodes)
         )

@@ -11,6 +11,7 @@ import torch
 
 from compiler.engine.step_buffers import Form, GraphBuffers, Number, StepBuffers
 from compiler.loops.sizes import FUNCTIONS
+from compiler.runtime.wrapper_helpers import reinterpreted, retyped
 
 _BUFFERS = msgspec.json.Decoder(GraphBuffers | None)
 _NOTHING = StepBuffers((), ())
@@ -28,7 +29,7 @@ class GraphMemory:
             self.steps = (_NOTHING,) * steps
         self._last = {name: i for i, step in enumerate(self.steps) for name in step.writes}
         self.numbers: dict[str, int] = {}
-        """Of the symbols that are known in this call."""
+        """Of the symbols and arguments that are known in this call."""
 
     def complete(self, step: int) -> tuple[str, ...]:
         """Buffers that a step writes and no later one writes to."""
@@ -51,7 +52,8 @@ class GraphMemory:
         return found
 
     def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
-        """Nodes of the lowered graph -> their tensors, of those that lie in these buffers."""
+        """Nodes of the lowered graph -> their tensors, of those that lie in these buffers: views
+        where torch can show them as such."""
         found: dict[str, Any] = {}
         for node, (name, form) in self._nodes.items():
             whole, dtype = tensors.get(name), getattr(torch, form.dtype, None)
@@ -59,13 +61,7 @@ class GraphMemory:
                 continue
             known = self._known(form)
             if known is not None:
-                sizes, strides, offset = known
-                if whole.dtype != dtype:
-                    whole = _flat(whole).view(dtype)
-                    found[node] = whole.as_strided(sizes, strides, offset)
-                else:
-                    start = whole.storage_offset() + offset
-                    found[node] = whole.as_strided(sizes, strides, start)
+                found[node] = _shown(whole, dtype, *known)
         return found
 
     def _tensor(self, form: Form, address: int | None) -> Any:
@@ -96,6 +92,16 @@ class GraphMemory:
         return int(eval(number, {"__builtins__": {}, **FUNCTIONS}, self.numbers))
 
 
-def _flat(tensor: Any) -> Any:
-    """All of a dense tensor's elements, as they lie in memory."""
-    return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
+def _shown(
+    whole: Any, dtype: torch.dtype, sizes: list[int], strides: list[int], offset: int
+) -> Any:
+    """A tensor in a buffer's memory; a copy where it walks backwards, which torch cannot show."""
+    backwards = [d for d, stride in enumerate(strides) if stride < 0]
+    for d in backwards:
+        offset += (sizes[d] - 1) * strides[d] if sizes[d] else 0
+    forwards = [abs(stride) for stride in strides]
+    if whole.dtype == dtype:
+        tensor = reinterpreted(whole, sizes, forwards, offset)
+    else:
+        tensor = retyped(whole, dtype, sizes, forwards, offset)
+    return tensor.flip(backwards) if backwards else tensor

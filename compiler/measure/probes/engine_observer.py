@@ -29,20 +29,24 @@ class EngineObserver:
         self.sites = sites
         self.see = see
         self.before = before
+        self.passed: Mapping[str, int] = {}
         self.failed: BaseException | None = None
         """What `see` or `before` raised."""
         self.callback = Observer(self._kernel)
         """For the unit: it must live as long as the unit may call it."""
 
-    def begin(self) -> None:
+    def begin(self, passed: Mapping[str, int], symbols: Mapping[str, int]) -> None:
+        """A call of the graph begins: `passed` are its arguments that are numbers, `symbols` is
+        what is known of sizes."""
         self.failed = None
-        self.memory.numbers.clear()
+        self.passed = passed
+        self.memory.numbers = dict(symbols)
 
     def starts(self, index: int, tensors: Mapping[str, Any]) -> None:
         """A call into ATen begins, with these arguments by name."""
         self._take_numbers(tensors)
         if self.before is not None:
-            self._say(self.before, index, _tensors(tensors))
+            self._say(self.before, index, {**self.passed, **_tensors(tensors)})
 
     def ended(self, index: int, tensors: Mapping[str, Any]) -> None:
         """It is over; its results are there as well."""
@@ -59,7 +63,8 @@ class EngineObserver:
                 names.update(dict.fromkeys(about.writes))
                 self._say(self.see, index, self.memory.at(index, names, pointers))
             elif self.before is not None:
-                self._say(self.before, index, self.memory.at(index, about.reads, pointers))
+                read = self.memory.at(index, about.reads, pointers)
+                self._say(self.before, index, {**self.passed, **read})
         except BaseException as problem:  # it must not pass through C
             self.failed = self.failed or problem
 

@@ -15,6 +15,8 @@ from time import perf_counter_ns
 from typing import Any
 
 import msgspec
+import torch
+from torch import fx
 
 from compiler.control.hooks import Missing
 from compiler.measure.engine_graphs import EngineGraph
@@ -100,7 +102,8 @@ class EngineProbe:
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:
         """See `GraphProbe`. The tensors are those buffers that the step reads or writes.
 
-        `before` is called before each step with what it reads. After a step, what it overwrote
+        `before` is called before each step with what it reads, and with the graph's arguments that
+        are numbers, by name of their nodes. After a step, what it overwrote
         (`memory.steps[step.index].ends`) is not there: only `before` shows it. What either raises
         ends the observing, and is raised when the graph has run. Kernels are left out where their
         unit cannot be built (`unmeasured`).
@@ -118,7 +121,7 @@ class EngineProbe:
             observed = self._wrapper(text, {**segments, **names})
 
         def run(arguments: list[Any]) -> Any:
-            observer.begin()
+            observer.begin(*given_numbers(self._graph.module, arguments))
             if unit is not None:
                 unit.readings.observe(observer.callback)
             try:
@@ -172,6 +175,30 @@ class EngineProbe:
 def engine_probe(graph: EngineGraph | AtenGraph) -> EngineProbe | AtenProbe:
     """The probe of a graph, whoever runs it."""
     return EngineProbe(graph) if isinstance(graph, EngineGraph) else AtenProbe(graph)
+
+
+def given_numbers(
+    module: fx.GraphModule, arguments: Sequence[Any]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """What a call passes as numbers: by name of the node, and what symbols stand for in it."""
+    passed: dict[str, int] = {}
+    symbols: dict[str, int] = {}
+
+    def take(size: Any, number: Any) -> None:
+        expression = getattr(getattr(size, "node", None), "expr", None)
+        if isinstance(number, int) and getattr(expression, "is_Symbol", False):
+            symbols[str(expression)] = number
+
+    nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
+    for node, argument in zip(nodes, arguments, strict=False):
+        value = node.meta.get("val")
+        if isinstance(argument, int):
+            passed[node.name] = argument
+            take(value, argument)
+        elif isinstance(argument, torch.Tensor) and isinstance(value, torch.Tensor):
+            for size, number in zip(value.shape, argument.shape, strict=False):
+                take(size, number)
+    return passed, {**passed, **symbols}
 
 
 class _Steps:

@@ -49,6 +49,6 @@ class GraphProbe(Protocol):
         whole graph, `base + 1 + index` around each step."""
         ...
 
-    def observing(self, see: See) -> AbstractContextManager[None]:
-        """While entered, `see` is called after each step of each run."""
+    def observing(self, see: See, before: See | None = None) -> AbstractContextManager[None]:
+        """While entered, `see` is called after each step of each run, `before` before it."""
         ...

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from compiler.control.commands import Rerun
 from compiler.trace import refs
 from compiler.trace.records import AnyRecord
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE
-from tests.no_torch.tui.conftest import Open, Reader, encoded
+from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
 from tests.no_torch.viewers.panes.test_profile import many
 
 
@@ -130,6 +131,9 @@ async def test_times_beside_the_source_are_turned(open_trace: Open, profile_file
 
 async def test_y_copies_the_fix(open_trace: Open, tmp_path: Path) -> None:
     async with open_trace(written(tmp_path, profiles.graph_break())) as reader:
+        await reader.press("y")
+        assert reader.app.clipboard == "h = h.clamp(-8, 8)", "of the region that is looked at"
+        reader.app.copy_to_clipboard("")
         pane = reader.pane("profile-why")
         reader.bench.set_focus(pane)
         broke = next(i for i, row in enumerate(pane.rows) if "graph break" in row.text)
@@ -151,7 +155,25 @@ async def test_a_picture_of_it(open_trace: Open, profile_file: Path, tmp_path: P
 async def test_five_thousand_regions(open_trace: Open, tmp_path: Path) -> None:
     async with open_trace(written(tmp_path, many(5000))) as reader:
         pane = reader.pane("profile")
+        top = pane.region.y + 1
+        assert "line    region" in reader.lines()[top]
+        assert "add 4999" in reader.lines()[top + 1]
         await reader.press("G", "k", "k")
         assert pane.row.key == "region:r0"
+        assert "line    region" in reader.lines()[top], "the head stays"
         await reader.press("ctrl+u")
         assert pane.visible_row(pane.cursor)
+
+
+async def test_a_driven_compile_is_profiled_on_request(drive: Drive) -> None:
+    async with drive() as driver:
+        await driver.press("c", "V")
+        assert "V compiles it again, and takes a call apart" in driver.text()
+        await driver.press("V")
+        again = driver.sent[-1]
+        assert isinstance(again, Rerun)
+        assert again.settings.profile
+        assert again.because == "profile"
+        await driver.go("settings")
+        await driver.press("w")
+        assert driver.sent[-1] is again, "nothing is overruled: a profile is no setting"

@@ -13,12 +13,15 @@ from compiler.trace.records import (
     CompiledStep,
     EagerOperation,
     Graph,
+    GraphBreak,
     Kernel,
     Location,
     Node,
     Region,
 )
 from viewers.recording import Recording
+
+_PHASES = ("", "forward", "backward", "step")
 
 
 class Index:
@@ -32,7 +35,8 @@ class Index:
         self.operations = {
             one.id: one for one in recording.all(EagerOperation) if one.call == head.call
         }
-        self.accounts = tuple(one for one in recording.all(Account) if one.call == head.call)
+        accounts = (one for one in recording.all(Account) if one.call == head.call)
+        self.accounts = tuple(sorted(accounts, key=lambda one: _PHASES.index(one.phase)))
         self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
         self._nodes: dict[str, dict[str, Node]] = {}
         self.region_of = {
@@ -52,6 +56,17 @@ class Index:
         """Whether the steps of the compiled graphs were measured: where none of them was, a region
         without steps says nothing."""
         return any(step.graph for step in self.steps.values()) or not self.recording.kernels
+
+    @cached_property
+    def between_is_known(self) -> bool:
+        """Whether what runs outside of all graphs was measured: where nothing of it was, a region
+        without steps may run there."""
+        return any(step.kind == "eager" for step in self.steps.values())
+
+    @cached_property
+    def breaks(self) -> int:
+        """Graph breaks: what eager ran there runs outside of all graphs."""
+        return len(self.recording.all(GraphBreak))
 
     @cached_property
     def unplaced(self) -> int:

@@ -121,8 +121,20 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         operations=operations,
         eager_work=work_of(index, operations),
         compiled_work=work_of(index, steps),
-        known=index.compiled_is_known and not (index.unplaced and not (steps and operations)),
+        known=_known(index, steps, operations),
     )
+
+
+def _known(
+    index: Index, steps: Sequence[CompiledStep], operations: Sequence[EagerOperation]
+) -> bool:
+    """Whether it can be told what a region stands against."""
+    if steps and operations:
+        return True
+    if not index.compiled_is_known or index.unplaced:
+        return False
+    outside = any(one.part != "model" for one in operations) or bool(index.breaks)
+    return bool(steps) or index.between_is_known or not outside
 
 
 def _module(modules: Sequence[str]) -> str:

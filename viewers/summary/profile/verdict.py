@@ -17,7 +17,7 @@ class ProfileVerdict:
     headline: str
     """`1.31x slower than eager`, `1.07x faster`, `no difference that 30 rounds can show`."""
     cause: str
-    """The first cause in words; "" where there is none."""
+    """The first cause in words; "" where there is none, or a win that the whole does not show."""
     place: Place | None
     """Its line."""
     detail: str
@@ -25,8 +25,20 @@ class ProfileVerdict:
     tone: Tone
 
 
+_ALWAYS = ("precision", "recompile", "break")
+"""Kinds that are told in the first line however short a call's part of them is."""
+_LEAST = 0.01
+"""Share of a call that another cause has to have."""
+
+
+def _matters(head: CallProfile, cause: Cause, tone: Tone) -> bool:
+    if not cause.lost and tone != "won":
+        return False
+    whole = max(head.eager.median, head.compiled.median)
+    return cause.kind in _ALWAYS or abs(cause.seconds) >= _LEAST * whole
+
+
 def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
-    first = causes[0] if causes else None
     eager, compiled = seconds_text(head.eager.median), seconds_text(head.compiled.median)
     noise = f"±{percent(head.noise)} ({head.rounds} rounds)"
     tone: Tone = "neutral"
@@ -37,6 +49,9 @@ def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     else:
         slower = 1 / head.speedup if head.speedup > 0 else None
         headline, tone = f"{ratio_text(slower)} slower than eager", "lost"
+    first = causes[0] if causes else None
+    if first is not None and not _matters(head, first, tone):
+        first = None
     return ProfileVerdict(
         headline=headline,
         cause=first.title if first else "",

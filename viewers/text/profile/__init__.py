@@ -8,7 +8,7 @@ from viewers.plain import plain
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.profile import Profile, Sort, profiles_of
-from viewers.text.explain import asked_for_and_missing
+from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.failure import failure_lines
 from viewers.text.header import file_name, names_of, title
 from viewers.text.lines import BLANK, Line, Role, line
@@ -26,6 +26,7 @@ from viewers.text.profile.results import (
 from viewers.words import plural
 
 _TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
+_MOST_LINES = 10_000
 _LEAST_CAUSES = 12
 """Lines that causes get on the smallest terminal."""
 
@@ -62,6 +63,8 @@ def profile(
             lines += [BLANK, line((one.engine, "strong"))]
         lines += _one(one, names, width, height, sort, top, file_name(summary))
     lines += modes_lines(found[0].modes or _modes(recording), width)
+    notes = warning_lines(summary)
+    lines += [BLANK, *notes] if notes else []
     keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
     return [*lines, BLANK, line((keep, "dim"), hang=2)]
 
@@ -109,8 +112,8 @@ def _one(
         lines.append(line((why, "recompile"), hang=2))
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
-    room = max(_LEAST_CAUSES, height - len(table) - 8)
-    lines += causes_lines(one.causes, names, width, room, plain(file))
+    room = max(_LEAST_CAUSES, height - len(table) - 8) if top is None else _MOST_LINES
+    lines += causes_lines(one.causes[:top], names, width, room, plain(file))
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)
     lines += ceilings_lines(one.ceilings)
@@ -134,5 +137,4 @@ def _without(recording: Recording, width: int) -> list[Line]:
         return [*failure_lines(part, summary, names, width), *rows]
     lines = [] if rows else [line(("No call was profiled", "lost"))]
     lines += [line((text, "recompile"), hang=2) for text in asked_for_and_missing(summary)]
-    lines += [line((one.message, "dim"), hang=2) for one in summary.warnings if not one.asked]
-    return [*lines, title(summary), *rows]
+    return [*lines, *warning_lines(summary), title(summary), *rows]

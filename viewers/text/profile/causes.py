@@ -20,7 +20,8 @@ def causes_lines(
 ) -> list[Line]:
     """As many in full as fit `room` lines, the first always; the others on a line each."""
     if not causes:
-        return []
+        quiet = "no region differs by more than its noise, and no other cause was found"
+        return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]
     column = 3 + max(cell_len(_cost(cause)) for cause in causes) + 2
     full = [_cause(cause, names, width, column, file) for cause in causes]
     sizes = [len(fitted(lines, width)) for lines in full]
@@ -34,7 +35,7 @@ def causes_lines(
         head, role = _head(cause, column)
         lines.append(line((head, role), cause.title, fixed=True))
     if len(rest) > left:
-        lines.append(line((f"…  {plural(len(rest) - left, 'more')}: --top all", "dim")))
+        lines.append(line((f"…  {plural(len(rest) - left, 'more')}: --top {len(causes)}", "dim")))
     return [BLANK, line(("why", "accent")), *lines]
 
 

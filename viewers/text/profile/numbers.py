@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewers.words import seconds_text
+from viewers.words import percent, seconds_text
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,22 @@ class Unit:
 
 def unit_for(seconds: float) -> Unit:
     """For a call that takes so long."""
-    if seconds < 0.1:
+    if seconds < 1:
         return Unit("µs", 1e6, 1)
-    return Unit("ms", 1e3, 2) if seconds < 100 else Unit("s", 1.0, 2)
+    return Unit("ms", 1e3, 1) if seconds < 1000 else Unit("s", 1.0, 1)
 
 
 def change_text(seconds: float, about: bool = False) -> str:
     """`+842 µs`, `-62.6 µs`, `≈154 µs` for one that was worked out."""
     sign = "≈" if about else ("+" if seconds > 0 else "-" if seconds < 0 else "")
     return f"{sign}{seconds_text(abs(seconds))}"
+
+
+def share_text(share: float | None) -> str:
+    """0.18 -> `18%`, 0.0001 -> `<0.1%`, None -> `–`."""
+    if share is None:
+        return "–"
+    return "<0.1%" if 0 < share < 0.0005 else percent(share)
 
 
 def rate_text(value: float | None, unit: str) -> str:

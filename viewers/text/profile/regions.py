@@ -7,16 +7,22 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from viewers.drawing.bars import Bars
-from viewers.places import FileNames, cut
+from viewers.places import FileNames, cut, keep_end
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall
 from viewers.text.lines import Line, Role, line
-from viewers.text.profile.numbers import Unit
-from viewers.words import numbers_text, percent
+from viewers.text.profile.numbers import Unit, share_text
+from viewers.words import numbers_text
 
 WIDE = 112
 """Cells from which on there is room for launches and the share of the roofline."""
 _LEAST_BAR = 6
+_SMALL = 0.005
+"""Share of a call below which a row is not shown unless asked for."""
+_RUNS = 3
+"""Runs of lines that are listed."""
+_FEW, _MANY = 8, 24
+"""Rows that are shown at least, and at most."""
 _ROLES: dict[str, Role] = {"lost": "lost", "won": "won", "noise": "dim"}
 
 
@@ -24,19 +30,22 @@ def regions_table(
     profile: Profile, names: FileNames, width: int, sort: Sort, top: int | None, unit: Unit
 ) -> list[Line]:
     fall = profile.waterfall(sort)
-    shown = fall.rows if top is None else fall.rows[:top]
+    shown = _mattering(fall) if top is None else fall.rows[:top]
     wide = width >= WIDE
     files = {one.file for row in shown for one in row.locations[:1]}
     cells = [_row(row, names, unit, wide, len(files) > 1) for row in shown]
-    left_out = fall.rows[len(shown) :]
-    tails = _tails(fall, left_out, unit, wide)
+    left_out = [row for row in fall.rows if row not in shown]
+    tails = _tails(fall, left_out, "smaller" if top is None else "more", unit, wide)
+    if len(fall.quiet) == 1:
+        alone = _row(fall.quiet[0], names, unit, wide, len(files) > 1)
+        tails.insert(-1, [alone[0], f"▸ {alone[1]}", *alone[2:]])
     whole = _sums("sum", fall.total, unit, wide)
     head = ["line", "region", "eager", "compiled", "Δ", "±"]
     head += ["launches", "roofline"] if wide else []
     sizes = [
         max(cell_len(one[at]) for one in (head, *cells, *tails, whole)) for at in range(len(head))
     ]
-    sizes[0] = min(sizes[0], 24 if wide else 10)
+    sizes[0] = min(sizes[0], 24 if wide else 16 if len(files) > 1 else 10)
     room = width - sum(sizes) - 2 * len(sizes) - 2
     least = 2 * _LEAST_BAR + 1
     if room < least:
@@ -68,8 +77,17 @@ def regions_table(
     return lines
 
 
+def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
+    """The rows that differ by more than a small share of the call, and always a few."""
+    least = _SMALL * max(fall.total.eager, fall.total.compiled)
+    largest = sorted(fall.rows, key=lambda row: -abs(row.difference))
+    kept = {row.key for row in largest[:_FEW]}
+    kept |= {row.key for row in largest[:_MANY] if abs(row.difference) >= least}
+    return tuple(row for row in fall.rows if row.key in kept)
+
+
 def _tails(
-    fall: Waterfall, left_out: Sequence[RegionRow], unit: Unit, wide: bool
+    fall: Waterfall, left_out: Sequence[RegionRow], word: str, unit: Unit, wide: bool
 ) -> list[list[str]]:
     """What the rows do not show: rows beyond the top, rows in the noise, the rest of the call."""
     tails = []
@@ -79,12 +97,8 @@ def _tails(
             compiled=sum(row.compiled.median for row in left_out if row.compiled),
             noise=sum(row.noise for row in left_out),
         )
-        tails.append(_sums(f"… {len(left_out)} more", sums, unit, wide))
-    if len(fall.quiet) == 1:
-        tails.append(
-            _sums(plain(f"▸ {fall.quiet[0].label}, in noise"), fall.quiet_sums, unit, wide)
-        )
-    elif fall.quiet:
+        tails.append(_sums(f"… {len(left_out)} {word}", sums, unit, wide))
+    if len(fall.quiet) > 1:
         what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
         tails.append(_sums(f"▸ {len(fall.quiet)} {what}", fall.quiet_sums, unit, wide))
     tails.append(_sums("  host and rest", fall.rest, unit, wide))
@@ -95,7 +109,7 @@ def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -
     times = f" ×{row.count}" if row.count > 1 else ""
     phase = f"{row.phase}: " if row.phase in ("backward", "step") else ""
     texts = [
-        lines_of(row, names, file and wide),
+        lines_of(row, names, file),
         plain(f"{phase}{row.label}") + times,
         unit.text(row.eager.median if row.eager else None),
         unit.text(row.compiled.median if row.compiled else None),
@@ -104,13 +118,10 @@ def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -
     ]
     if wide:
         launches = f"{row.eager_work.launches:,}→{row.compiled_work.launches:,}"
-        shares = "→".join(_share(work.share) for work in (row.eager_work, row.compiled_work))
+        both = (row.eager_work.share, row.compiled_work.share)
+        shares = "→".join(map(share_text, both)) if any(one is not None for one in both) else ""
         texts += [launches, shares]
     return texts
-
-
-def _share(share: float | None) -> str:
-    return "–" if share is None else percent(share)
 
 
 def _sums(label: str, sums: Sums, unit: Unit, wide: bool) -> list[str]:
@@ -133,6 +144,9 @@ def lines_of(row: RegionRow, names: FileNames, file: bool) -> str:
         return ""
     first = row.locations[0].file
     numbers = numbers_text(one.line for one in row.locations if one.file == first)
+    runs = numbers.split(", ")
+    if len(runs) > _RUNS:
+        numbers = f"{runs[0]} … {runs[-1]}"
     more = " …" if any(one.file != first for one in row.locations) else ""
     short = plain(names.short(first)).rpartition("/")[2]
     return (f"{short}:{numbers}" if file else numbers) + more
@@ -143,7 +157,7 @@ def _line(
 ) -> Line:
     pieces: list[tuple[str, Role]] = []
     for at, (text, size) in enumerate(zip(texts, sizes, strict=True)):
-        fit = cut(text, size)
+        fit = cut(text, size) if at else keep_end(text, size)
         pad = " " * (size - cell_len(fit))
         gap = "  " if at else " "
         pieces.append((gap + fit + pad if at < 2 else gap + pad + fit, roles[at]))

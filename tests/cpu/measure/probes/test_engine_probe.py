@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,13 +10,16 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from torch import fx, nn
 
 import compiler.engine.compile as stages
+import compiler.measure.probes.engine_probe as engine_probe_module
 from compiler.control.decisions import Gate
+from compiler.control.hooks import Missing
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
-from compiler.lowering.registry import Unsupported
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
 from compiler.measure.probes.clock import HostClock, Reading
@@ -24,6 +28,7 @@ from compiler.runtime.launcher import launcher
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from compiler.trace.records import Kernel
+from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 from tests.cpu.recorded import record
 
 pytestmark = pytest.mark.skipif(
@@ -109,7 +114,8 @@ class Probed:
         order: list[tuple[str, int]] = []
 
         def compare(tensors: dict[str, torch.Tensor]) -> None:
-            for name, tensor in probe.memory.nodes(tensors).items():
+            given = {n: one for n, one in tensors.items() if isinstance(one, torch.Tensor)}
+            for name, tensor in probe.memory.nodes(given).items():
                 torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-4)
                 seen.add(name)
 
@@ -225,8 +231,14 @@ def test_sizes_that_are_not_known() -> None:
     def see(step: Any, tensors: Any) -> None:
         shapes.update((n, tuple(one.shape)) for n, one in probe.memory.nodes(tensors).items())
 
-    with probe.observing(see):
+    passed: dict[str, int] = {}
+
+    def before(step: Any, tensors: Any) -> None:
+        passed.update((name, one) for name, one in tensors.items() if isinstance(one, int))
+
+    with probe.observing(see, before):
         found.run()
+    assert list(passed.values()) == [11]
     assert [shapes[name] for name in ("mul", "relu", "addmm_1")] == [(11, 16), (11, 32), (11, 16)]
 
 
@@ -290,22 +302,28 @@ def test_steps_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert [step.index for step in probe.steps] == [one.step for one in kernels]
 
 
-def test_a_graph_that_was_left_to_aten(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> Any:
-        raise Unsupported("for a test")
+def test_a_graph_that_was_left_to_aten() -> None:
+    def branching(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return torch.cond(y.sum() > 0, lambda y: y + 1, lambda y: y - 1, (y,)).relu()
 
-    monkeypatch.setattr(stages, "lower", refuse)
-    found = Probed(Mixed(), inference(torch.randn(4, 17)[:, :16]))
+    found = Probed(branching, inference(torch.randn(4, 16)))
     (probe,) = found.probes
     assert isinstance(probe, AtenProbe)
-    assert [step.name for step in probe.steps][:2] == ["aten.mul.Tensor", "aten.t.default"] or [
-        step.kind for step in probe.steps
-    ] == ["aten"] * len(probe.steps)
-    seen: list[str] = []
-    with probe.observing(lambda step, tensors: seen.append(probe.nodes[step.index])):
-        found.run()
-    assert seen == probe.nodes
+    assert not found.graphs
+    assert [step.name for step in probe.steps] == [
+        "aten.mul.Tensor",
+        "aten.sum.default",
+        "aten.gt.Scalar",
+        "torch.ops.higher_order.cond",
+        "aten.relu.default",
+    ]
     found.check()
+    seen: list[tuple[str, list[str]]] = []
+    with probe.observing(lambda step, tensors: seen.append((step.name, list(tensors)))):
+        found.run()
+    assert seen[0] == ("aten.mul.Tensor", ["arg0_1", "mul"])
+    assert [name for name, _ in seen] == [step.name for step in probe.steps]
 
 
 def test_without_a_compiler_only_calls_into_aten_are_timed(
@@ -326,6 +344,12 @@ def test_without_a_compiler_only_calls_into_aten_are_timed(
     with probe.observing(lambda step, tensors: seen.append(step.index)):
         found.run()
     assert seen == aten
+
+
+def test_where_torch_lacks_what_the_launcher_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Probed(Mixed(), inference(torch.randn(4, 16)))
+    monkeypatch.setattr(engine_probe_module, "launcher", lambda *_: Missing("for a test"))
+    found.check()
 
 
 def test_what_an_observer_raises_is_raised_when_the_graph_has_run() -> None:
@@ -362,6 +386,31 @@ def test_memory_is_taken_and_given_back_as_always() -> None:
 
     plain = asked(found.run)
     found.timed()
-    assert asked(lambda: found.timed()) == plain
+    assert asked(found.timed) == plain
+    assert asked(found.compared) == plain
     assert asked(found.run) == plain
     assert plain[0] + plain[1] > 0
+
+
+@settings(
+    max_examples=int(os.environ.get("TCW_RANDOM_GRAPHS", "5")),
+    deadline=None,
+    derandomize="TCW_RANDOM_GRAPHS" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+@given(program=PROGRAMS, shape=SHAPES, seed=st.integers(0, 9))
+def test_any_graph(program: list[Step], shape: list[int], seed: int) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    inputs = (
+        x,
+        x.sum(-1, keepdim=True),
+        x.flip(0).mT if x.dim() > 1 and shape[-1] == shape[-2] else x,
+    )
+
+    def call(model: Callable[..., Any]) -> Any:
+        with torch.no_grad():
+            return model(program, *inputs)
+
+    Probed(run, call, fullgraph=True, dynamic=False).check()

@@ -9,7 +9,19 @@ from msgspec import structs
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, CallProfile, Graph, Node, Region
+from compiler.trace.records import (
+    Account,
+    AnyRecord,
+    CallProfile,
+    Ceilings,
+    CompiledStep,
+    EagerOperation,
+    Graph,
+    Kernel,
+    ModeRow,
+    Node,
+    Region,
+)
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, LOWERED, Call, X, at
 from viewers.panes import (
@@ -256,17 +268,21 @@ def test_the_error_of_a_wrong_kernel_stands_below_it() -> None:
     assert first.copies.startswith("import torch")
 
 
-def test_causes_of_the_region_come_first_and_y_copies_the_fix() -> None:
+def test_y_copies_the_fix_of_a_cause() -> None:
     view = view_of(profiles.graph_break())
-    everything = why.content(view, 70)
-    row = next(row for row in everything.rows if row.key)
-    assert row.copies == "h = h.clamp(-8, 8)"
+    cause = next(row for row in why.content(view, 70).rows if row.key)
+    region = next(row for row in waterfall.content(view, 100).rows if row.key)
+    assert cause.copies == region.copies == "h = h.clamp(-8, 8)"
+
+
+def test_causes_of_the_region_come_first() -> None:
+    view = view_of(profiles.masked_attention())
     profile = view.facts.profile
     assert profile is not None
-    last = profile.causes[-1]
-    view.region = last.regions[0]
+    last = len(profile.causes) - 1
+    view.region = profile.causes[last].regions[0]
     mine = why.content(view, 70)
-    assert mine.start == f"reason:{len(profile.causes) - 1}"
+    assert mine.start == f"reason:{last}"
     assert next(row.key for row in mine.rows if row.key) == mine.start
     assert any("the other causes" in line for line in texts(mine))
 
@@ -345,3 +361,36 @@ def test_the_time_of_a_kernel_in_its_title_and_in_the_list(block: list[AnyRecord
     assert kernel.content(view, 90).right[0][0].startswith("26.5 µs · 25% of the roofline")
     rows = {row.key: row.text for row in kernels.content(view, 80).rows if row.key}
     assert "141 µs" in rows["kernel:k6"]
+
+
+EVIL = "a\x1b[31m[bold]b\n\u202ec 漢字\t"
+
+
+def test_the_users_words_are_data() -> None:
+    records: list[AnyRecord] = []
+    for one in profiles.wrong_kernel():
+        if isinstance(one, Region):
+            one = structs.replace(one, label=EVIL, modules=(EVIL,))
+        elif isinstance(one, EagerOperation):
+            one = structs.replace(one, operation=EVIL, arguments=EVIL, module=EVIL)
+        elif isinstance(one, CompiledStep | ModeRow):
+            one = structs.replace(one, name=EVIL)
+        elif isinstance(one, Kernel):
+            one = structs.replace(one, name=EVIL, label=EVIL)
+        elif isinstance(one, CallProfile):
+            one = structs.replace(one, what=EVIL, unmeasured=EVIL)
+        elif isinstance(one, Ceilings):
+            one = structs.replace(one, device=EVIL, rates={EVIL: 1e9})
+        elif isinstance(one, Account):
+            lines = tuple(structs.replace(line, name=EVIL, what=EVIL) for line in one.lines)
+            one = structs.replace(one, lines=lines)
+        records.append(one)
+    view = view_of(records, region="r3", unfolded={"profile:noise:"}, region_filter="")
+    for pane in (waterfall.content, why.content, region.eager, region.compiled, account.content,
+                 account.modes, account.precision):  # fmt: skip
+        for width in (40, 107):
+            content = pane(view, width)
+            said = [content.subject, *(span for span, _ in content.right)]
+            assert "".join((*said, *texts(content))).isprintable(), pane
+    for row in waterfall.selection(view, 100):
+        assert row.text.isprintable()

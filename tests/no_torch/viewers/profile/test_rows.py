@@ -101,6 +101,18 @@ def test_steps_of_unknown_kernels_may_be_what_any_region_became() -> None:
     assert "removed" not in kinds
 
 
+def test_a_loss_is_not_removed_where_only_graphs_were_measured() -> None:
+    records: list[AnyRecord] = []
+    for one in profiles.training():
+        if isinstance(one, Region) and one.phase == "step":
+            one = structs.replace(one, steps=(), compiled=None, difference=-44e-6)
+        if not isinstance(one, CompiledStep) or one.kind != "eager":
+            records.append(one)
+    rows = [row for row in profiled(records).rows if row.phase == "step"]
+    assert rows
+    assert all(row.standing == "noise" for row in rows)
+
+
 def test_nothing_was_profiled() -> None:
     records = [one for one in profiles.block_profile() if not isinstance(one, CallProfile)]
     assert profile_of(Recording(records)) is None

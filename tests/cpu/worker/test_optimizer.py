@@ -1,0 +1,112 @@
+"""The optimizer's step, eager against compiled by our own engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from compiler.trace.records import Engine, Settings, Warned
+from compiler.trace.records.profile import Account
+from tests.cpu.worker.finished import Trace
+from workbench.worker import optimizer
+from workbench.worker.backends import compiled, register
+from workbench.worker.inputs import InputSet
+from workbench.worker.optimizer import Trained, optimizer_of, step_accounts
+from workbench.worker.runs import Model, Twin
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x)))
+
+
+@dataclass
+class Sides:
+    model: Model
+    eager: Twin
+    engine: Engine = "tcw"
+
+
+def _adam(parameters: Any) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, lr=0.1)
+
+
+def _accounts(given: Callable[[nn.Module], Any]) -> tuple[list[Account], list[str], nn.Module]:
+    torch._dynamo.reset()
+    trace = Trace()
+    settings = Settings(file=__file__, grad="train", engine="tcw")
+    register(settings)
+    model = Net()
+    sides = Sides(compiled(model, settings, "tcw"), Twin(model))
+    inputs = InputSet((torch.randn(3, 4),))
+    recorder = trace.of(settings)
+    found = step_accounts(recorder, given(model), model, sides, inputs)
+    return found, [one.message for one in trace.records if isinstance(one, Warned)], model
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizer, "ROUNDS", 4)
+
+
+@pytest.mark.parametrize("given", [lambda model: _adam(model.parameters()), lambda model: _adam])
+def test_both_sides_are_timed_and_the_model_is_as_before(given: Callable[[Any], Any]) -> None:
+    torch.manual_seed(0)
+    wanted = [one.clone() for one in Net().parameters()]
+    torch.manual_seed(0)
+    found, warned, model = _accounts(given)
+    assert warned == []
+    assert [(one.side, one.phase) for one in found] == [("eager", "step"), ("compiled", "step")]
+    assert all(one.measured.median > 0 for one in found)
+    assert [line.name for line in found[0].lines] == ["operations"]
+    assert {"kernels", "wrapper"} <= {line.name for line in found[1].lines}
+    for before, after in zip(wanted, model.parameters(), strict=True):
+        torch.testing.assert_close(after, before, rtol=0, atol=0)
+
+
+def test_a_step_starts_from_the_same_each_time() -> None:
+    model = Net()
+    model(torch.ones(1, 4)).sum().backward()
+    side = Trained(model, _adam(model.parameters()))
+    side.optimizer.step()
+    side.remember()
+    side.optimizer.step()
+    first = [one.detach().clone() for one in model.parameters()]
+    for _ in range(2):
+        side.rewind()
+        side.optimizer.step()
+    for one, other in zip(first, model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert {float(one["step"]) for one in side.optimizer.state.values()} == {2.0}
+
+
+def test_an_optimizer_of_the_model_becomes_one_of_its_copy() -> None:
+    model = Net()
+    given = _adam(
+        [{"params": model.first.parameters(), "lr": 0.5}, *[{"params": model.second.parameters()}]]
+    )
+    twin = Twin(model).model
+    made = optimizer_of(given, model, twin)
+    assert made is not given
+    assert [group["lr"] for group in made.param_groups] == [0.5, 0.1]
+    ours = {id(one) for group in made.param_groups for one in group["params"]}
+    assert ours == {id(one) for one in twin.parameters()}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(3, "`optimizer` is a int"), (lambda parameters: None, "which makes a NoneType")],
+)
+def test_what_is_no_optimizer_is_said(given: Any, says: str) -> None:
+    found, (warned,), _ = _accounts(lambda _: given)
+    assert found == []
+    assert says in warned

@@ -1,0 +1,288 @@
+"""The optimizer's step of a training call, timed apart: eager against compiled, as torch documents
+it (`torch.compile(optimizer.step)`).
+
+A model file's `optimizer` is an Optimizer of the model's parameters, or a function that takes
+parameters and makes one. Before each step its parameters, gradients and state are put back, in
+place, so that every round does the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+import torch
+from torch._dynamo.utils import counters
+
+from compiler.control.recorder import Recorder
+from compiler.measure.account import account, less, line, summed
+from compiler.measure.engine_graphs import engine_graphs
+from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.kernels import NotAlone
+from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
+from compiler.measure.probes.eager_probe import EagerProbe, call_cost
+from compiler.measure.probes.engine_probe import engine_probe
+from compiler.trace.records import Engine, Progress, Settings, Warned
+from compiler.trace.records.profile import Account, AccountLine
+from workbench.worker.backends import compiled
+from workbench.worker.describe import class_name, message_of
+from workbench.worker.inputs import InputSet
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiling_rounds import Lap, timed
+from workbench.worker.runs import Model, Piece, RandomState, Twin, original_of, prepare
+from workbench.worker.user_code import UserError
+
+ROUNDS = 30
+WARM_UPS = 3
+SECONDS = 5.0
+
+Probing = Callable[[Clock], AbstractContextManager[None]]
+
+
+@dataclass
+class Trained:
+    """A model that takes a step with an optimizer of its own."""
+
+    model: Model
+    optimizer: torch.optim.Optimizer
+
+    def remember(self) -> None:
+        """The values that each round starts from."""
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self._tensors = [(p, p.detach().clone()) for p in parameters]
+        self._tensors += [(p.grad, p.grad.clone()) for p in parameters if p.grad is not None]
+        self._others: list[tuple[dict[str, Any], str, Any]] = []
+        for state in self.optimizer.state.values():
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor):
+                    self._tensors.append((value, value.detach().clone()))
+                else:
+                    self._others.append((state, name, copy.deepcopy(value)))
+
+    def rewind(self) -> None:
+        """Put them back, each in its place: compiled code knows tensors by their addresses."""
+        with torch.no_grad():
+            for tensor, value in self._tensors:
+                tensor.detach().copy_(value)
+        for state, name, value in self._others:
+            state[name] = copy.deepcopy(value)
+
+
+class Sides(Protocol):
+    """As `workbench.worker.profiling.Compiled`."""
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def eager(self) -> Twin: ...
+
+
+def optimizer_of(given: Any, original: Model, model: Model) -> torch.optim.Optimizer:
+    """An optimizer of `model`'s parameters, as the file's `given` is one of `original`'s.
+
+    Raises `UserError` where `given` is neither an Optimizer nor makes one.
+    """
+    if not isinstance(original, torch.nn.Module) or not isinstance(model, torch.nn.Module):
+        raise _bad("a function has no parameters to step")
+    if isinstance(given, torch.optim.Optimizer):
+        if model is original:
+            return given
+        names = dict(model.named_parameters())
+        of_model = {
+            id(parameter): names[name]
+            for name, parameter in original.named_parameters()
+            if name in names
+        }
+        return copy.deepcopy(given, of_model)  # what it holds of the one, it holds of the other
+    made = given(model.parameters()) if callable(given) else given
+    if not isinstance(made, torch.optim.Optimizer):
+        raise _bad(
+            f"`optimizer` is a {class_name(given)}"
+            + ("" if made is given else f", which makes a {class_name(made)}")
+        )
+    return made
+
+
+def _bad(what: str) -> UserError:
+    return UserError(
+        what,
+        type="BadOptimizer",
+        hint="optimizer = torch.optim.AdamW(model.parameters()), or a function of parameters",
+        doing="reading the optimizer",
+    )
+
+
+def step_accounts(
+    recorder: Recorder, given: Any, original: Model, call: Sides, inputs: InputSet
+) -> list[Account]:
+    """Both sides' accounts of the phase `step`; none where it cannot be measured, which is said.
+
+    `original` is the model that the file's optimizer is of. The models of both sides are run once
+    more, for gradients. What is compiled here is none of the recording's graphs.
+    """
+    recorder.emit(Progress(stage="run", activity="timing the optimizer's step"))
+    generators = RandomState.now()
+    try:
+        with unrecorded(recorder):
+            models = call.eager.model, original_of(call.model)
+            sides = [Trained(one, optimizer_of(given, original, one)) for one in models]
+            return _accounts(sides, recorder.settings, call.engine, inputs)
+    except Exception as error:  # whatever the user's optimizer raises
+        recorder.emit(
+            Warned(
+                message="the optimizer's step was not measured: "
+                f"{class_name(error)}: {message_of(error, 300)}",
+                asked=True,
+            )
+        )
+        return []
+    finally:
+        generators.restore()
+
+
+def _accounts(
+    sides: Sequence[Trained], settings: Settings, engine: Engine, inputs: InputSet
+) -> list[Account]:
+    call = settings.profiled_call
+    for side in sides:
+        prepare(side.model, inputs, "train")()  # gradients, from the same inputs
+        with torch.no_grad():
+            before = [p.detach().clone() for g in side.optimizer.param_groups for p in g["params"]]
+            side.optimizer.step()  # the first one makes the state
+            for group in side.optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.copy_(before.pop(0))
+        side.remember()
+    eager, other = sides
+    on_device = any(tensor.is_cuda for tensor, _ in eager._tensors)
+    options = msgspec.structs.replace(settings, fullgraph=False, until="run")
+    with inductor_graphs(keep_arguments=False) as ours, engine_graphs(keep_arguments=False) as own:
+        step = compiled(other.optimizer.step, options, engine)
+        for _ in range(WARM_UPS):
+            other.rewind()
+            step()
+    probe = EagerProbe(torch.nn.Module(), call)
+    eager.rewind()
+    with probe.describing(), probe.during("step", "optimizer"):
+        eager.optimizer.step()
+    graphs = [graph.probe(f"step/{place}") for place, graph in enumerate(ours)]
+    graphs += [engine_probe(graph) for graph in own]  # type: ignore[misc]
+    bases = [sum(1 + len(one.steps) for one in graphs[:place]) for place in range(len(graphs))]
+
+    @contextmanager
+    def in_graphs(clock: Clock) -> Iterator[None]:
+        with ExitStack() as stack:
+            for one, base in zip(graphs, bases, strict=True):
+                stack.enter_context(one.timing(clock, base))
+            yield
+
+    runs = ((eager, eager.optimizer.step), (other, step))
+    known = counters["stats"]["unique_graphs"]
+    probings: tuple[tuple[Probing, int], ...] = (
+        (probe.timing, call_cost()),
+        (in_graphs, own_cost()),
+    )
+    if on_device:
+        probings = ()
+    else:
+        try:
+            with in_graphs(HostClock()):
+                pass
+        except NotAlone:
+            probings = probings[:1]
+    plain, probed = _rounds(runs, probings, on_device)
+    if counters["stats"]["unique_graphs"] != known:
+        raise RuntimeError("it was compiled again while it was timed")
+    lines: list[list[AccountLine]] = [[], []]
+    if probings:
+        lines[0] = _eager_lines(probed[0], len(probe.operations))
+    if len(probings) > 1:
+        kinds = {
+            base + 1 + one.index: one.kind
+            for graph, base in zip(graphs, bases, strict=True)
+            for one in graph.steps
+        }
+        lines[1] = _compiled_lines(probed[1], bases, kinds)
+    return [
+        account(name, call, "step", [lap.seconds for lap in laps], found)
+        for name, laps, found in zip(("eager", "compiled"), plain, lines, strict=True)
+    ]
+
+
+def _rounds(
+    runs: Sequence[tuple[Trained, Callable[[], object]]],
+    probings: Sequence[tuple[Probing, int]],
+    on_device: bool,
+) -> tuple[list[list[Lap]], list[list[Lap]]]:
+    """Each side's plain laps, and probed ones; the order turns from round to round."""
+    plain: list[list[Lap]] = [[], []]
+    probed: list[list[Lap]] = [[], []]
+
+    def once(place: int, probing: bool) -> Lap:
+        side, action = runs[place]
+        side.rewind()
+        pieces = [Piece("step", "optimizer", action)]
+        if not probing:
+            return timed(pieces, on_device)
+        enter, cost = probings[place]
+        clock = HostClock(cost)
+        with enter(clock):
+            lap = timed(pieces, on_device)
+        lap.readings = clock.readings()
+        return lap
+
+    order = [(0, False), (1, False), *((place, True) for place in range(len(probings)))]
+    for place, probing in order:
+        once(place, probing)
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    spent = 0.0
+    try:
+        for number in range(ROUNDS):
+            if number >= 7 and spent > SECONDS:
+                break
+            for place, probing in reversed(order) if number % 2 else order:
+                lap = once(place, probing)
+                spent += lap.seconds
+                (probed if probing else plain)[place].append(lap)
+    finally:
+        if collecting:
+            gc.enable()
+        for side, _ in runs:
+            side.rewind()
+    return plain, probed
+
+
+def _seconds(laps: Sequence[Lap], wanted: Callable[[Reading], bool]) -> list[float]:
+    return [sum(one.ns for one in lap.readings if wanted(one)) / 1e9 for lap in laps]
+
+
+def _eager_lines(laps: Sequence[Lap], operations: int) -> list[AccountLine]:
+    # what is between them is Python, and the probe's own: it is no line of its own
+    return [line("operations", _seconds(laps, lambda _: True), f"{operations} of ATen")]
+
+
+def _compiled_lines(
+    laps: Sequence[Lap], bases: Sequence[int], kinds: Mapping[int, str]
+) -> list[AccountLine]:
+    whole = _seconds(laps, lambda one: one.key in bases)
+    parts = {
+        kind: _seconds(laps, lambda one, kind=kind: kinds.get(one.key) == kind)  # type: ignore[misc]
+        for kind in ("kernel", "aten")
+    }
+    counts = {kind: sum(one == kind for one in kinds.values()) for kind in parts}
+    inside = summed(parts.values(), len(laps))
+    return [
+        line("kernels", parts["kernel"], f"{counts['kernel']} kernels"),
+        line("aten", parts["aten"], f"{counts['aten']} calls"),
+        line("wrapper", less(whole, inside), f"of {len(bases)} graphs"),
+        line("dispatch", less([lap.seconds for lap in laps], whole), "guards, Dynamo's wrappers"),
+    ]

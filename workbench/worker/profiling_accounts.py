@@ -1,0 +1,99 @@
+"""The accounts of a profiled call: what each side's time is made of."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from compiler.measure.account import account, less, line, summed
+from compiler.measure.regions import Placed
+from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
+from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds
+
+_KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
+"""(name of the line, kind of the steps, one of them in words)."""
+
+
+def eager_account(
+    measured: Measured, side: SideRounds, operations: dict[int, EagerOperation], phase: CallPhase
+) -> Account:
+    """Operations, and what is around them."""
+    wanted = {key: one for key, one in operations.items() if phase in ("", one.phase)}
+    running = summed((side.seconds.get(key, []) for key in wanted), side.rounds)
+    launches = sum(one.launches > 0 for one in wanted.values())
+    lines = [line("operations", running, f"{launches} operations, {len(wanted) - launches} views")]
+    if side.host:
+        lines.append(_idle(side, phase))
+    else:
+        around = less(side.phase(phase, "probed"), running)
+        lines.append(line("dispatch", around, "Python, modules, autograd"))
+    return account("eager", measured.call, phase, side.phase(phase, "plain"), lines)
+
+
+def compiled_account(
+    measured: Measured, side: SideRounds, steps: dict[int, Placed], phase: CallPhase
+) -> Account:
+    """Steps by their kind, and on a CPU what the host does around them; on a GPU, which works
+    while the host does that, the time in which it had nothing to do."""
+    wanted = {key: p.step for key, p in steps.items() if phase in ("", p.step.phase)}
+    sums: dict[str, list[float]] = {}
+    lines: list[AccountLine] = []
+    for name, kind, noun in _KINDS:
+        keys = [key for key, step in wanted.items() if step.kind == kind]
+        rounds = len(side.seconds[keys[0]]) if keys else side.rounds
+        sums[name] = summed((side.seconds[key] for key in keys), rounds)
+        lines.append(line(name, sums[name], _count(len(keys), noun)))
+    if side.host:
+        lines.append(_idle(side, phase))
+        return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
+    graphs = [
+        base
+        for probe, base in zip(measured.probes, measured.bases, strict=True)
+        if base in side.seconds
+        and (not phase or (phase == "backward") == probe.graph.endswith(BACKWARD))
+        and phase != "step"
+    ]
+    whole = summed((side.seconds[base] for base in graphs), side.rounds)
+    guarding, checked = _guards(measured, side, phase)
+    between = [median(sums["eager"])] * side.rounds
+    guards = [guarding] * side.rounds
+    lines += [
+        line(
+            "wrapper",
+            less(whole, sums["kernels"], sums["aten"]),
+            f"of {_count(len(graphs), 'graph')}",
+        ),
+        line("guards", guards, checked),
+        line(
+            "dispatch",
+            less(side.phase(phase, "probed"), whole, guards, between),
+            "Dynamo's and AOTAutograd's wrappers, autograd",
+        ),
+    ]
+    return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
+
+
+def _idle(side: SideRounds, phase: CallPhase) -> AccountLine:
+    """What the device's work leaves of the plain call."""
+    measured = median(side.phase(phase, "plain"))
+    idle = [max(0.0, measured - busy) for busy in side.busy(phase)]
+    return line("idle", idle, "the device has nothing to do")
+
+
+def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[float, str]:
+    """Seconds of all guards that the call checks: those of each frame whose graph ran, as often
+    as it ran."""
+    if phase not in ("", "forward"):
+        return 0.0, ""
+    seconds, frames = 0.0, 0
+    for probe, base in zip(measured.probes, measured.bases, strict=True):
+        name = probe.graph.rpartition("/")[0]
+        cost = measured.guards.found.get(name)
+        if cost is None or base not in side.seen or probe.graph.endswith(BACKWARD):
+            continue
+        seconds += cost.median * len(side.seen[base])
+        frames += len(side.seen[base])
+    return seconds, f"of {_count(frames, 'frame')}" if frames else ""
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,167 @@
+"""The probes of one call: which clocks look at which side, on a CPU and on a GPU."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from compiler.measure.engine_graphs import EngineGraph
+from compiler.measure.kernels import NotAlone
+from compiler.measure.probes.between import LOSS, EagerRun
+from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
+from compiler.measure.probes.device_clock import device_clock
+from compiler.measure.probes.eager_probe import EagerProbe, call_cost
+from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.trace.records.profile import CallPhase, EagerOperation
+from workbench.worker.profiling_rounds import Lap, Looked, Probe, Way, timed
+from workbench.worker.runs import Model, PreparedRun, grad_mode
+
+_MISSED = 0.05
+"""Share of the operations that a profiler may miss, for its figures to be taken."""
+
+
+class EagerSide:
+    """The eager call under a probe.
+
+    Torch's own profiler times its operations: it works below Python, so that they run as they
+    always do, while a dispatch mode goes through Python at each, which takes as long as a small
+    operation, and what it evicts from caches makes the next one slower.
+    """
+
+    def __init__(self, model: Model, call: int, on_device: bool) -> None:
+        self.on_device = on_device
+        self.probe = EagerProbe(model, call)
+        self.by_profiler = True
+        """False where the profiler saw other operations: then a dispatch mode times them."""
+
+    def describe(self, run: PreparedRun) -> None:
+        """Make the call once, to know its operations."""
+        with grad_mode(run.mode), self.probe.describing():
+            timed(run.pieces(), during=self.probe.during)
+
+    def check(self, lap: Lap) -> None:
+        """Whether a run under the profiler shows the operations that are described."""
+        if self.on_device:
+            return
+        seen = {one.key for one in readings_of(self.probe.operations, lap.eager)}
+        wanted = [key for key, one in enumerate(self.probe.operations) if one.launches]
+        missed = sum(key not in seen for key in wanted)
+        self.by_profiler = missed <= _MISSED * len(wanted)
+
+    def read(self, laps: Iterable[Lap]) -> None:
+        """Make readings of what the profiler saw, with operations as keys."""
+        if self.by_profiler and not self.on_device:
+            for lap in laps:
+                lap.readings = readings_of(self.probe.operations, lap.eager)
+
+    @contextmanager
+    def looked(self) -> Iterator[Looked]:
+        """Entered around one run."""
+        if self.on_device:
+            with device_clock() as device, self.probe.timing(device):
+                yield Looked(device, profile=device)
+        elif self.by_profiler:
+            with device_clock(device=False) as host:
+                yield Looked(profile=host, between=True, during=_named)
+        else:
+            clock = HostClock(call_cost())
+            with self.probe.timing(clock):
+                yield Looked(clock)
+
+
+def readings_of(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
+    """What a profiler saw of the described operations: the n-th of its name in its phase. What
+    runs inside of another operation has none of its own."""
+    known: dict[tuple[str, str], list[EagerRun]] = defaultdict(list)
+    for run in runs:
+        known[run.phase, run.name].append(run)
+    taken: Counter[tuple[str, str]] = Counter()
+    found: list[Reading] = []
+    for key, operation in enumerate(operations):
+        like = (operation.phase, ".".join(operation.operation.split(".")[:2]))
+        if taken[like] < len(known[like]):
+            run = known[like][taken[like]]
+            found.append(Reading(key, run.start, run.ns))
+        taken[like] += 1
+    return found
+
+
+class CompiledSide:
+    """The compiled call with clocks in its graphs."""
+
+    def __init__(
+        self, probes: Sequence[GraphProbe], on_device: bool, engine_graphs: Sequence[EngineGraph]
+    ) -> None:
+        """`engine_graphs`: those of our own engine, whose probes keep their own time."""
+        self.on_device = on_device
+        self.graphs: list[GraphProbe] = []
+        self.missing = ""
+        """Why some graphs have no probe."""
+        reasons: dict[str, None] = {}
+        for probe in probes:
+            try:
+                with probe.timing(HostClock(), 0):
+                    self.graphs.append(probe)
+            except NotAlone as error:
+                reasons[f"{probe.graph}: {error}"] = None
+        self.missing = "; ".join(reasons)
+        self.bases = [0]
+        for probe in self.graphs:
+            self.bases.append(self.bases[-1] + 1 + len(probe.steps))
+        self.end = self.bases.pop()
+        """The first key that is no graph's."""
+        self._cost = own_cost()
+        self._engine_graphs = {graph.graph: graph for graph in engine_graphs}
+
+    def probes(self) -> dict[Way, Probe]:
+        """By way to run it."""
+        if self.on_device:
+            return {"probed": self._profiled}
+        return {"probed": self._on_host, "between": self._profiled}
+
+    @contextmanager
+    def _timing(self, clock: Clock, marked: bool = False) -> Iterator[None]:
+        """`marked`: the clock has to see each graph, if not its steps."""
+        with ExitStack() as stack:
+            for probe, base in zip(self.graphs, self.bases, strict=True):
+                graph = self._engine_graphs.get(probe.graph) if marked else None
+                stack.enter_context(
+                    probe.timing(clock, base) if graph is None else _marked(graph, clock, base)
+                )
+            yield
+
+    @contextmanager
+    def _on_host(self) -> Iterator[Looked]:
+        clock = HostClock(self._cost)
+        with self._timing(clock):
+            yield Looked(clock)
+
+    @contextmanager
+    def _profiled(self) -> Iterator[Looked]:
+        with device_clock(self.on_device) as clock, self._timing(clock, marked=True):
+            yield Looked(clock, profile=clock, between=True, during=_named)
+
+
+@contextmanager
+def _marked(graph: EngineGraph, clock: Clock, key: int) -> Iterator[None]:
+    def run(arguments: list[Any]) -> Any:
+        clock.start(key)
+        try:
+            return graph.compiled.call(arguments)
+        finally:
+            clock.stop(key)
+
+    with graph.replaced(run):
+        yield
+
+
+def _named(phase: CallPhase, part: Any) -> AbstractContextManager[Any]:
+    """Marks what makes the loss in a profile."""
+    if part != "loss":
+        return nullcontext()
+    named: AbstractContextManager[Any] = torch._C._profiler._RecordFunctionFast(LOSS)
+    return named

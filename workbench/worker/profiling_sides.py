@@ -1,0 +1,100 @@
+"""What the rounds of one call read, by side, key and round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from compiler.measure.guard_cost import GuardCosts
+from compiler.measure.origins import Origins
+from compiler.measure.probes.between import in_rounds
+from compiler.measure.probes.clock import Reading
+from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.trace.records import Engine
+from compiler.trace.records.profile import CallPhase, EagerOperation
+from workbench.worker.profiling_rounds import Laps, Side, Way
+
+BACKWARD = "/backward"
+"""In the id of a backward graph."""
+
+
+@dataclass
+class Measured:
+    """What came out of the rounds of one call."""
+
+    call: int
+    engine: Engine
+    device: str
+    probes: Sequence[GraphProbe]
+    bases: Sequence[int]
+    """The first key of each probe: that of its whole graph; its steps follow."""
+    end: int
+    """The first key that is no graph's: from there on it is what runs outside of them."""
+    origins: Origins
+    operations: Sequence[EagerOperation]
+    """By key of their readings."""
+    laps: dict[Side, Laps]
+    guards: GuardCosts
+    compiled_again: int = 0
+    unmeasured: str = ""
+    peaks: dict[Side, int | None] = field(default_factory=dict)
+    saved: dict[Side, int] = field(default_factory=dict)
+
+
+class SideRounds:
+    """The readings of one side. Keys from `end` on are of what ran outside of graphs."""
+
+    def __init__(self, laps: Laps, end: int = 0) -> None:
+        self.laps = laps
+        probed = laps["probed"]
+        self.rounds = len(probed)
+        self.seconds = by_key(lap.readings for lap in probed)
+        """Key -> seconds of each round."""
+        self.host = by_key(
+            [Reading(one.key, one.start, one.host_ns) for one in lap.readings if one.host_ns]
+            for lap in probed
+        )
+        """The same by the host's clock; empty where that is the only one."""
+        self.seen: dict[int, list[Reading]] = {}
+        """Key -> what was read of it in the first round."""
+        self.first: dict[int, int] = {}
+        """When it first started in its call: what runs first comes first."""
+        for reading in probed[0].readings:
+            self.seen.setdefault(reading.key, []).append(reading)
+            self.first.setdefault(reading.key, reading.start - probed[0].start)
+        laps_between = laps.get("between", probed)
+        self.between = in_rounds([lap.eager for lap in laps_between]) if end else []
+        """What ran outside of graphs, in order."""
+        for key, one in enumerate(self.between, end):
+            self.seconds[key] = [ns / 1e9 for ns in one.ns]
+            self.first[key] = one.run.start - laps_between[0].start
+            if one.run.host_ns is not None:
+                self.host[key] = [ns / 1e9 for ns in one.host_ns]
+
+    @property
+    def phases(self) -> list[CallPhase]:
+        """In order; one ("") outside of training."""
+        return list(self.laps["plain"][0].phases)
+
+    def phase(self, phase: CallPhase, way: Way) -> list[float]:
+        """Seconds of a phase, or of the whole call ("")."""
+        return [lap.phases.get(phase, lap.seconds) for lap in self.laps[way]]
+
+    def busy(self, phase: CallPhase) -> list[float]:
+        """Seconds in which the device worked, of each round."""
+        return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
+
+    def typical(self) -> int:
+        """The round whose time is the median."""
+        order = sorted(range(self.rounds), key=lambda i: self.laps["probed"][i].seconds)
+        return order[len(order) // 2]
+
+
+def by_key(rounds: Iterable[Sequence[Reading]]) -> dict[int, list[float]]:
+    """Seconds of each round by key; 0 where a round has none."""
+    found: dict[int, list[float]] = {}
+    every = list(rounds)
+    for number, readings in enumerate(every):
+        for one in readings:
+            found.setdefault(one.key, [0.0] * len(every))[number] += one.ns / 1e9
+    return found

@@ -1,0 +1,260 @@
+"""Each kernel of a call against the same operations in float64 (docs/notes/profile.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from msgspec import structs
+from torch import fx
+
+from compiler.control.recorder import Recorder
+from compiler.graphs.realised import kept_graphs
+from compiler.measure.engine_graphs import EngineGraph
+from compiler.measure.inductor_graphs import InductorGraph
+from compiler.measure.kernels import NotAlone
+from compiler.measure.named_graphs import named_graphs
+from compiler.measure.precision.arithmetic import NotComparable
+from compiler.measure.precision.inductor_memory import InductorMemory
+from compiler.measure.precision.repro import repros
+from compiler.measure.precision.reproduce import Tried, tried
+from compiler.measure.precision.verify import GraphVerifier, Memory, Verdict
+from compiler.measure.probes.engine_probe import EngineProbe
+from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.probes.inductor_probe import InductorProbe
+from compiler.measure.probes.naming import kernel_of_steps
+from compiler.trace.matching import base_graph
+from compiler.trace.records import Engine, Kernel, KernelPrecision, Progress, Record, Warned
+from workbench.worker.describe import class_name, message_of
+from workbench.worker.inputs import InputSet
+from workbench.worker.ourselves import unrecorded
+from workbench.worker.runs import Model, RandomState, prepare
+
+
+@dataclass
+class Looked:
+    """One compiled graph while it is verified."""
+
+    probe: GraphProbe
+    verifier: GraphVerifier
+    kernels: dict[int, Kernel]
+    """By index of the step."""
+
+
+class Call(Protocol):
+    """What one engine compiled while it was recorded (`workbench.worker.profiling.Compiled`)."""
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def collected(self) -> Any:
+        """Its graphs: `of_inductor`, `of_engine`."""
+        ...
+
+    @property
+    def records(self) -> Sequence[Record]: ...
+
+
+def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
+    """Verify the call that the settings name, on these inputs."""
+    settings = recorder.settings
+    kernels = [record for record in one.records if isinstance(record, Kernel)]
+    graphs = one.collected
+    state = RandomState.now()
+    try:
+        run = prepare(one.model, inputs, settings.grad)
+        verify(
+            recorder, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
+            one.engine,
+        )  # fmt: skip
+    finally:
+        state.restore()
+
+
+def verify(
+    recorder: Recorder,
+    kernels: Sequence[Kernel],
+    of_inductor: Sequence[InductorGraph],
+    of_engine: Sequence[EngineGraph],
+    run: Callable[[], Any],
+    number: int,
+    engine: Engine = "inductor",
+) -> None:
+    """Make one call with every graph looked into, and record what each kernel errs by.
+
+    `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
+    outside of its bound is cut out as a file, or the one that was asked for. What cannot be done
+    is recorded, and ends nothing.
+    """
+    wanted = recorder.settings.repro
+    recorder.emit(Progress(stage="run", activity="comparing each kernel with float64"))
+    looked, refused = _looked(recorder, kernels, of_inductor, of_engine, wanted)
+    try:
+        with unrecorded(recorder), ExitStack() as stack:
+            for one in list(looked):
+                try:
+                    first = _Once(one.verifier)
+                    stack.enter_context(one.probe.observing(first.after, first.before))
+                except NotAlone as error:
+                    looked.remove(one)
+                    refused.append((one.probe.graph, str(error)))
+            run()
+    except Exception as error:  # whatever the user's model raises on a later run
+        reason = f"{class_name(error)}: {message_of(error, 300)}"
+        recorder.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
+        return
+    for graph, reason in refused:
+        recorder.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
+    found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
+    cut = next(
+        (kernel.id for _, kernel, verdicts in found if _to_cut(kernel, verdicts, wanted)), ""
+    )
+    for one, kernel, verdicts in found:
+        record = _record(one.probe.graph, kernel, number, verdicts)
+        if kernel.id == cut:
+            recorder.emit(Progress(stage="run", activity=f"cutting out {kernel.id}"))
+            record = _with_repro(recorder, record, one, kernel, verdicts, engine)
+        recorder.emit(record)
+
+
+def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
+    if wanted:
+        return kernel.id == wanted
+    return any(verdict.within is False for verdict in verdicts)
+
+
+def _with_repro(
+    recorder: Recorder,
+    record: KernelPrecision,
+    one: Looked,
+    kernel: Kernel,
+    verdicts: Sequence[Verdict],
+    engine: Engine,
+) -> KernelPrecision:
+    """The record with the kernel's part of the graph as a file, tried."""
+    verdict = next((v for v in verdicts if v.within is False and v.cut), None)
+    verdict = verdict or next((v for v in verdicts if v.cut), None)
+    if verdict is None or verdict.cut is None:
+        words = record.reason or "it was not run"
+        return structs.replace(record, repro_note=f"it cannot be cut out: {words}")
+    text, last = "", Tried(None, "")
+    try:
+        for made in repros(one.verifier.module, verdict.cut, kernel, engine, _words(record)):
+            with unrecorded(recorder):
+                last = tried(made.text)
+            text = text if text and not last.shows else made.text
+            if last.shows or record.within is not False:
+                break
+    except (NotComparable, RuntimeError) as error:
+        if not text:
+            return structs.replace(record, repro_note=f"it cannot be cut out: {error}")
+    return structs.replace(
+        record, repro=recorder.text(text), reproduces=last.shows, repro_note=last.words
+    )
+
+
+def _words(record: KernelPrecision) -> str:
+    """What was seen, for the head of the file."""
+    worst = max(record.outputs, key=lambda one: one.error / (one.bound or 1e-300), default=None)
+    if worst is None or record.within is not False:
+        return "In the model its results were within their bounds."
+    more = f", {worst.note}" if worst.note else ""
+    return (
+        f"In the model {worst.node} was off by {worst.error:.2g} of its largest value, eager by "
+        f"{worst.eager_error:.2g}, rounding explains {worst.bound:.2g}{more}."
+    )
+
+
+class _Once:
+    """A verifier that looks at the first run of its graph alone."""
+
+    def __init__(self, verifier: GraphVerifier) -> None:
+        self.verifier = verifier
+        self._last = -1
+
+    def before(self, step: Any, tensors: Any) -> None:
+        if step.index > self._last:
+            self.verifier.before(step, tensors)
+
+    def after(self, step: Any, tensors: Any) -> None:
+        if step.index > self._last:
+            self._last = step.index
+            self.verifier.after(step, tensors)
+
+
+def _looked(
+    recorder: Recorder,
+    kernels: Sequence[Kernel],
+    of_inductor: Sequence[InductorGraph],
+    of_engine: Sequence[EngineGraph],
+    wanted: str,
+) -> tuple[list[Looked], list[tuple[str, str]]]:
+    """The graphs, and (id, why not) of those that cannot be looked into."""
+    own: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        if not kernel.predicted:
+            own.setdefault(base_graph(kernel.graph), []).append(kernel)
+    looked: list[Looked] = []
+    refused: list[tuple[str, str]] = []
+
+    def look(probe: GraphProbe, module: fx.GraphModule, memory: Callable[..., Memory]) -> None:
+        mine = own.get(probe.graph, [])
+        ids = {kernel.id: kernel for kernel in mine}
+        of_steps = {i: ids[id] for i, id in kernel_of_steps(probe.steps, mine).items()}
+        asked = {index for index, kernel in of_steps.items() if kernel.id == wanted}
+        verifier = GraphVerifier(module, memory(of_steps), asked)
+        looked.append(Looked(probe, verifier, of_steps))
+
+    named = named_graphs(of_inductor, kernels) if of_inductor else None
+    kept = kept_graphs(recorder)
+    for id, graph in named.graphs.items() if named is not None else ():
+        realised = kept.get(f"{id}/lowered")
+        if realised is None:
+            refused.append((id, "its lowering was not recorded"))
+            continue
+        probe = InductorProbe(id, graph)
+
+        def memory(
+            of_steps: dict[int, Kernel],
+            realised: Any = realised,
+            probe: Any = probe,
+            code: str = graph.source,
+        ) -> Memory:
+            operations = {index: kernel.nodes for index, kernel in of_steps.items()}
+            return InductorMemory(realised, probe.steps, operations, code)
+
+        look(probe, realised.module, memory)
+    refused += [(id, "its code was not found again") for id in (named.lost if named else ())]
+    for engine_graph in of_engine:
+        engine_probe = EngineProbe(engine_graph)
+        look(engine_probe, engine_graph.module, lambda _, probe=engine_probe: probe.memory)
+    return looked, refused
+
+
+def _by_kernel(one: Looked) -> Iterator[tuple[Kernel, list[Verdict]]]:
+    """Each kernel with the verdicts on its steps, in the order of the code."""
+    found: dict[str, list[Verdict]] = {}
+    kernels = {kernel.id: kernel for kernel in one.kernels.values()}
+    for verdict in one.verifier.verdicts:
+        kernel = one.kernels.get(verdict.step.index)
+        if kernel is not None:
+            found.setdefault(kernel.id, []).append(verdict)
+    for id, verdicts in found.items():
+        yield kernels[id], verdicts
+
+
+def _record(graph: str, kernel: Kernel, call: int, verdicts: list[Verdict]) -> KernelPrecision:
+    within = [verdict.within for verdict in verdicts]
+    reasons = dict.fromkeys(verdict.reason for verdict in verdicts if verdict.reason)
+    return KernelPrecision(
+        graph=graph,
+        kernel=kernel.id,
+        call=call,
+        outputs=tuple(output for verdict in verdicts for output in verdict.outputs),
+        within=False if False in within else None if None in within else True,
+        reason="; ".join(reasons),
+    )
