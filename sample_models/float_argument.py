@@ -17,7 +17,7 @@ class Annealed(nn.Module):
         self.score = nn.Linear(width, width)
 
     def forward(self, x, temperature=1.0):
-        sharpness = math.exp(-temperature)
+        sharpness = 1.0 / math.exp(temperature)
         return torch.softmax(self.score(x) * sharpness, dim=-1)
 
 

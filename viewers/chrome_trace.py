@@ -88,7 +88,7 @@ def _nesting(timeline: CallTimeline) -> Iterable[tuple[Moment, float]]:
     that do not nest, and what is measured runs one after the other."""
     moments = sorted(timeline.moments, key=lambda one: one.start)
     ends = [*(one.start for one in moments[1:]), timeline.seconds]
-    for one, end in zip(moments, ends, strict=True):
+    for one, end in zip(moments, ends, strict=False):
         yield one, max(0.0, min(one.seconds, end - one.start))
 
 

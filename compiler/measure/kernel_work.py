@@ -19,7 +19,6 @@ from compiler.trace.records import (
     Kernel,
     MemoryPlan,
     Node,
-    Record,
     SchedulerNode,
 )
 
@@ -141,44 +140,6 @@ class GraphWork:
     def _flops(self, origins: Sequence[str]) -> int | None:
         nodes = [self._nodes[name] for name in origins if name in self._nodes]
         return _total([work_of_node(node, self._values).flops for node in nodes])
-
-
-class KernelWork:
-    """Of the kernels of a whole recording."""
-
-    def __init__(self, records: Iterable[Record]) -> None:
-        self._graphs: dict[str, Graph] = {}
-        self._kernels: dict[str, list[Kernel]] = defaultdict(list)
-        self._operations: dict[str, list[SchedulerNode]] = defaultdict(list)
-        self._plans: dict[str, MemoryPlan] = {}
-        self._works: dict[str, tuple[Work, ...]] = {}
-        self._known: dict[str, GraphWork] = {}
-        for one in records:
-            if isinstance(one, Graph):
-                self._graphs[one.id] = one
-            elif isinstance(one, Kernel):
-                self._kernels[one.graph].append(one)
-            elif isinstance(one, SchedulerNode):
-                self._operations[one.graph].append(one)
-            elif isinstance(one, MemoryPlan):
-                self._plans[one.graph] = one
-
-    def of(self, kernel: Kernel, call: int = 0) -> Work:
-        """Of one call of a kernel, its calls counted from 0 in the order of the code."""
-        works = self._works.get(kernel.id)
-        if works is None:
-            works = self._works[kernel.id] = self._all(kernel)
-        return works[call] if call < len(works) else Work()
-
-    def _all(self, kernel: Kernel) -> tuple[Work, ...]:
-        id = kernel.graph
-        if id not in self._graphs:
-            return ()
-        if id not in self._known:
-            self._known[id] = GraphWork(
-                self._graphs[id], self._kernels[id], self._operations[id], self._plans.get(id)
-            )
-        return self._known[id].of(kernel)
 
 
 def _calls(kernel: Kernel) -> list[tuple[str, ...]]:

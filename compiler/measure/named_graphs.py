@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from compiler.measure.kernels import CompiledGraph
 from compiler.measure.probes.naming import root_graph
-from compiler.trace.records import Kernel
+from compiler.trace.matching import base_graph
+from compiler.trace.records import Kernel, Record, Wrapper
 from compiler.trace.writer import text_hash
 
 G = TypeVar("G", bound=CompiledGraph)
@@ -24,25 +25,53 @@ class Named(Generic[G]):
     """Ids of recorded graphs of whose kernels no live graph has the texts."""
 
 
-def named_graphs(found: Sequence[G], kernels: Iterable[Kernel]) -> Named[G]:
-    """Each graph's id, by the texts of the functions that were recorded for it, in order: ids are
-    counted anew in each compile. Graphs whose code nobody recorded are left out."""
+def named_graphs(found: Sequence[G], records: Iterable[Record]) -> Named[G]:
+    """Each graph's id, by what `Kernel` and `Wrapper` records say of it, in order: ids are counted
+    anew in each compile.
+
+    The text of the whole wrapper decides where it is the same, else those of the functions that it
+    calls (torch numbers its compiles in the wrapper's comments). Subgraphs are part of the graph
+    that calls them. Graphs whose code nobody recorded are left out.
+    """
     texts: dict[str, dict[str, str]] = {}
-    for kernel in kernels:
-        if not kernel.predicted:
-            own = texts.setdefault(root_graph(kernel.graph)[0], {})
-            if kernel.language != "aten":
-                own[kernel.name] = kernel.text
+    wrappers: dict[str, str] = {}
+    for record in records:
+        if isinstance(record, Kernel) and not record.predicted:
+            own = texts.setdefault(root_graph(record.graph)[0], {})
+            if record.language != "aten":
+                own[record.name] = record.text
+        elif isinstance(record, Wrapper) and not record.predicted:
+            wrappers[base_graph(record.graph)] = record.text
     free = list(found)
     named: Named[G] = Named()
-    for id, wanted in texts.items():
-        alike = [graph for graph in free if set(graph.kernels) == set(wanted)]
-        alike = alike or [graph for graph in free if wanted and wanted.keys() <= set(graph.kernels)]
-        same = (g for g in alike if all(text_hash(g.text(k)) == wanted[k] for k in wanted))
-        graph = next(same, None)
+    known = {name: wrappers[name] for name in texts if name in wrappers}
+    exact = dict(_by_wrapper(free, known))
+    for name, wanted in texts.items():
+        graph = exact.get(name) or _by_kernels(free, wanted)
         if graph is None:
-            named.lost.append(id)
+            named.lost.append(name)
         else:
-            named.graphs[id] = graph
-            free.remove(graph)
+            named.graphs[name] = graph
+            if name not in exact:
+                free.remove(graph)
     return named
+
+
+def _by_wrapper(free: list[G], wrappers: Mapping[str, str]) -> Iterator[tuple[str, G]]:
+    """Graphs that are taken out of `free`, with their ids."""
+    hashes = {id(graph): text_hash(getattr(graph, "source", "")) for graph in free}
+    for name, wanted in wrappers.items():
+        graph = next((one for one in free if hashes[id(one)] == wanted), None)
+        if graph is not None:
+            free.remove(graph)
+            yield name, graph
+
+
+def _by_kernels(free: Sequence[G], wanted: Mapping[str, str]) -> G | None:
+    """The first that has these functions with these texts; best with no others."""
+    alike = [graph for graph in free if set(graph.kernels) == set(wanted)]
+    alike = alike or [graph for graph in free if wanted and wanted.keys() <= set(graph.kernels)]
+    for graph in alike:
+        if all(text_hash(graph.text(name)) == wanted[name] for name in wanted):
+            return graph
+    return None

@@ -303,6 +303,9 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     ),
 }
 
+PROFILES = ("profile", "region", "account")
+"""Those of what `tcw profile` measures."""
+
 PRESENTED: dict[str, tuple[str, ...]] = {
     "overview": ("overview", "findings"),
     "source": ("graph", "kernel"),
@@ -310,7 +313,7 @@ PRESENTED: dict[str, tuple[str, ...]] = {
     "break": ("break", "sides"),
     "fusion": ("loops-a", "loops-b"),
     "recompiles": ("cache", "causes"),
-    "profile": ("profile", "profile-why"),
+    "profile": ("profile",),
     "region": ("region-eager", "region-compiled"),
 }
 """Arrangement -> the panes that an audience sees of it."""

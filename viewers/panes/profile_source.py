@@ -6,8 +6,9 @@ from compiler.trace import refs
 from compiler.trace.records import Kernel
 from viewers.panes import profiled
 from viewers.panes.rows import Role, Span, pad_left
-from viewers.panes.view import View
+from viewers.panes.view import Times, View
 from viewers.summary.profile import Cost, Profile, work_of
+from viewers.text.profile.numbers import Unit
 from viewers.words import percent, seconds_text
 
 WIDTH = 8
@@ -17,12 +18,18 @@ HOT = 0.1
 BLANK: Span = (" " * WIDTH, "text")
 
 
+def unit_of(profile: Profile) -> Unit:
+    """Figures of at most five digits: the column is narrow."""
+    most = max(profile.head.eager.median, profile.head.compiled.median)
+    return Unit("µs", 1e6, 1) if most < 0.1 else Unit("ms", 1e3, 2)
+
+
 def title(view: View) -> str:
     """`µs compiled`."""
     profile = view.facts.profile
     if profile is None:
         return ""
-    unit = profiled.unit_of(profile.head).name
+    unit = unit_of(profile).name
     return f"Δ {unit}" if view.times == "difference" else f"{unit} {view.times}"
 
 
@@ -35,13 +42,22 @@ def column(view: View, file: str) -> dict[int, Span] | None:
     profile = view.facts.profile
     if profile is None:
         return None
-    if view.times == "difference":
-        return _differences(profile, file)
+    known = view.facts.line_times
+    key = (file, view.times)
+    if key not in known:
+        differences = view.times == "difference"
+        known[key] = (
+            _differences(profile, file) if differences else _times(profile, file, view.times)
+        )
+    return known[key]
+
+
+def _times(profile: Profile, file: str, times: Times) -> dict[int, Span]:
     prefix = refs.source(file, 0)[:-1]
     found = {}
     for ref, cost in profile.costs.items():
         if ref.startswith(prefix):
-            span = _side(profile, cost, view.times == "eager")
+            span = _side(profile, cost, times == "eager")
             if span is not None:
                 found[refs.split_source(ref)[1]] = span
     return found
@@ -54,7 +70,7 @@ def _side(profile: Profile, cost: Cost, eager: bool) -> Span | None:
     whole = (profile.head.eager if eager else profile.head.compiled).median
     shared = not eager and cost.shared
     role: Role = "warn" if seconds >= HOT * whole else "dim"
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile)
     words = ("≤" if shared else "") + profiled.short_figure(seconds, unit)
     return (pad_left(words, WIDTH - 1) + " ", role)
 
@@ -68,7 +84,7 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
             before = sums.setdefault(min(lines), [0.0, 0.0])
             before[0] += row.difference
             before[1] += row.noise
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile)
     found: dict[int, Span] = {}
     for line, (difference, noise) in sums.items():
         quiet = abs(difference) <= noise

@@ -37,6 +37,7 @@ from viewers.timeline import Track
 
 if TYPE_CHECKING:
     from viewers.panes.profiled import Table
+    from viewers.panes.rows import Role
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {
@@ -70,6 +71,8 @@ class Facts:
         self._compared: tuple[Facts, int, Difference] | None = None
         self.tables: dict[tuple[str, str, str], Table] = {}
         """(order, phase, filter) -> the regions of the profile so."""
+        self.line_times: dict[tuple[str, str], dict[int, tuple[str, Role]]] = {}
+        """(file, what times) -> line -> its time in words."""
         self.node_times: dict[str, dict[str, float]] = {}
         """Graph -> node -> seconds of what it is the last node of."""
         self.region_words: dict[str, str] = {}

@@ -75,6 +75,7 @@ def content(view: View, width: int) -> Content:
         rows,
         f"region:{view.region}" if view.region else "",
         tracks=bool(view.region),
+        head=1 + len(_notes(table)),
     )
 
 
@@ -334,10 +335,12 @@ class _Chart:
             return Row(body=body, key="sum")
         if self.bars:
             body = body[: -len(self._bar(0.0 if role == "dim" else total.difference, role))]
+        room = self.width - width_of(body) - 3
         said = _verdict(self.table)
-        right: Line = ()
-        if width_of(body) + cell_len(said) + 3 <= self.width:
-            right = ((" ", "text"), (said, role), (" ", "text"))
+        if total.in_noise and cell_len(said) > room:
+            said = "in noise"
+        right: Line = ((" ", "text"), (said, role), (" ", "text"))
+        right = right if cell_len(said) <= room else ()
         return Row(body=body, right=right, key="sum", opens="view:account")
 
 

@@ -6,6 +6,7 @@ for nothing but a change of the source is told, not tried.
 
 from __future__ import annotations
 
+import os
 import queue
 import shlex
 import time
@@ -363,7 +364,8 @@ _GRADS = {"no-grad": ("--no-grad",), "inference": ("--inference-mode",), "train"
 def command_line(settings: Settings, options: Sequence[str] = ()) -> str:
     """`tcw profile …`: what was profiled, with further options, as a shell takes it."""
     found = changed_by(settings, options).settings
-    words = ["tcw", "profile", found.file]
+    near = os.path.relpath(found.file)
+    words = ["tcw", "profile", found.file if near.startswith(os.pardir) else near]
     words += ["--model", found.model] if found.model else []
     for text in found.inputs:
         words += ["--inputs", text]

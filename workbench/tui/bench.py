@@ -7,6 +7,7 @@ from typing import get_args
 from compiler.control.commands import Breakpoint
 from compiler.trace.records import Run
 from viewers.panes import breakpoints
+from viewers.panes.arrangement import PROFILES
 from viewers.panes.breakpoints import same
 from viewers.panes.view import Times
 from viewers.plain import plain
@@ -28,8 +29,6 @@ FOLLOWS = (
 ORDERS = {
     "memory": ("", "size", "life"), "fusion": ("", "time"), "profile": ("", "line", "time"),
 }  # fmt: skip
-PROFILES = ("profile", "region", "account")
-"""Arrangements of what `tcw profile` measures."""
 """Arrangement -> the orders that its pane has."""
 
 
@@ -92,7 +91,7 @@ class Bench(Saving):
         """Look at another run, whole."""
         view = self.view
         view.run, view.playhead = number, 0
-        view.kernel = view.pair = view.variant = ""
+        view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
         self.show_facts()
         self._compare()

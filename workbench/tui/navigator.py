@@ -376,7 +376,7 @@ class Navigator:
         """Look at the other engine's part of the trace, at the same compile."""
         view = self.view
         view.engine, view.facts = name, facts
-        view.kernel = view.pair = view.variant = ""
+        view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
         self.language_chosen = False
         if refs.kind(view.ref) != "src":

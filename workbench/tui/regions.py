@@ -17,7 +17,7 @@ from viewers.panes import (
     timeline,
     waterfall,
 )
-from viewers.panes.arrangement import ARRANGEMENTS, Arrangement, presented
+from viewers.panes.arrangement import ARRANGEMENTS, PROFILES, Arrangement, presented
 from viewers.panes.rows import Content, Row
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
@@ -189,7 +189,8 @@ class Regions(Screen[None]):
         if waiting.decision:
             return DECIDE if "/fuse/" in waiting.decision else CHOOSE
         if waiting.kind == "end":
-            return OVER
+            profile = arrangement in PROFILES and view.facts.profile is not None
+            return HINTS[arrangement] if profile else OVER
         return STEP if waiting.kind == "step" or waiting.stage == "capture" else STAND
 
     def say(self, words: str) -> None:

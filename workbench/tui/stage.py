@@ -25,8 +25,9 @@ ROOMY = 30
 """Lines of a screen from which on an audience sees rows with a blank line between them."""
 
 
-CLOSE = "source", "memory", "what-if", "picture"
-"""Panes, by how their names start, whose rows belong together: a few lines of source, charts."""
+CLOSE = "source", "memory", "what-if", "picture", "profile", "region", "account"
+"""Panes, by how their names start, whose rows belong together: a few lines of source, charts,
+tables."""
 LEAST_WIDTH, LEAST_HEIGHT = 10, 3
 """Cells that a pane keeps when its neighbour is dragged."""
 

@@ -47,8 +47,8 @@ _FOREGROUND: dict[Role, str] = {
     **dict.fromkeys(FILLS, "text"),
     "turn": "background", "button": "text", "off": "faint",
 }  # fmt: skip
-_AS_THEY_ARE: frozenset[Role] = frozenset({"turn", "bar-good", "bar-bad"})
-"""Nothing is read on them, or they have a ground of their own."""
+SHAPES: frozenset[Role] = frozenset({"bar-good", "bar-bad"})
+"""Nothing is read in them."""
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
@@ -74,6 +74,8 @@ _PLAIN_TINTS: dict[Tint, Style] = {
 
 LEAST = 4.5
 """Contrast of words with what is behind them."""
+LEAST_OF_SHAPES = 3.0
+"""And of bars, as WCAG 2 has it for graphics."""
 
 
 def contrast(one: Color, other: Color) -> float:
@@ -89,13 +91,13 @@ def _luminance(colour: Color) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _legible(colour: Color, ground: Color, text: str) -> Color:
+def _legible(colour: Color, ground: Color, text: str, least: float) -> Color:
     """The colour with as much of the text's in it as it takes to be read on `ground`."""
     far = Color.parse(text).get_truecolor()
     near = colour.get_truecolor()
     for step in range(17):
         mixed = Color.from_triplet(blend_rgb(near, far, step / 16))
-        if contrast(mixed, ground) >= LEAST:
+        if contrast(mixed, ground) >= least:
             return mixed
     return colour
 
@@ -164,8 +166,9 @@ class Theme:
         for tint, base in self._bases.items():
             for role, style in (self._promoted if tint == "selected" else self._roles).items():
                 ground = style.bgcolor or base.bgcolor
-                if style.color is not None and ground is not None and role not in _AS_THEY_ARE:
-                    colour = _legible(style.color, ground, self.colours["text"])
+                if style.color is not None and ground is not None and role != "turn":
+                    least = LEAST_OF_SHAPES if role in SHAPES else LEAST
+                    colour = _legible(style.color, ground, self.colours["text"], least)
                     style += Style(color=colour)
                 found[role, tint] = style
         return found

@@ -143,16 +143,19 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         eager.describe(prepared(one.eager.model)())
         rounds = Rounds(
             {
-                "eager": Contender(prepared(one.eager.model), pieces, eager.probes()),
+                "eager": Contender(prepared(one.eager.model), pieces, {"probed": eager.looked}),
                 "compiled": Contender(prepared(one.model), pieces, compiled.probes()),
             },
             on_device,
         )
-        if not rounds.warm_up("compiled", "between").eager:
-            rounds.leave_out("between")
+        last = rounds.warm_up()
+        eager.check(last["eager", "probed"])
+        if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
+            rounds.leave_out("compiled", "between")
         before = counters["stats"]["unique_graphs"]
         told = _teller(recorder, f"profiling call {call}", settings.rounds)
         rounds.run(settings.rounds, told=told)
+        eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
             call=call,
             engine=one.engine,
@@ -201,7 +204,8 @@ def _teller(recorder: Recorder, doing: str, rounds: int) -> Callable[[int], None
         now = time.monotonic()
         if now - said[0] >= 1:
             said[0] = now
-            words = f"{doing}: round {done + 1} of {rounds}"
+            of = f" of {rounds}" if done < rounds else ", as others use the machine"
+            words = f"{doing}: round {done + 1}{of}"
             recorder.emit(Progress(stage="run", activity=words))
 
     return told

@@ -7,7 +7,7 @@ from statistics import median
 from compiler.measure.account import account, less, line, summed
 from compiler.measure.regions import Placed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
-from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds, by_key
+from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
 """(name of the line, kind of the steps, one of them in words)."""
@@ -21,27 +21,12 @@ def eager_account(
     running = summed((side.seconds.get(key, []) for key in wanted), side.rounds)
     launches = sum(one.launches > 0 for one in wanted.values())
     lines = [line("operations", running, f"{launches} operations, {len(wanted) - launches} views")]
-    if "twice" in side.laps:
-        around = _around(side, phase, list(wanted))
-        lines.append(line("dispatch", around, "Python, modules, autograd"))
-    else:
+    if side.host:
         lines.append(_idle(side, phase))
+    else:
+        around = less(side.phase(phase, "probed"), running)
+        lines.append(line("dispatch", around, "Python, modules, autograd"))
     return account("eager", measured.call, phase, side.phase(phase, "plain"), lines)
-
-
-def _around(side: SideRounds, phase: CallPhase, wanted: list[int]) -> list[float]:
-    """What is around the operations, from runs under two probes: the outer one reads what the
-    inner one costs, which the run holds twice."""
-    twice = side.laps["twice"]
-    ours, theirs = (
-        summed((found.get(key, []) for key in wanted), len(twice))
-        for found in (
-            by_key(lap.readings for lap in twice),
-            by_key(lap.outer for lap in twice),
-        )
-    )
-    probing = [2 * max(0.0, outer - inner) for inner, outer in zip(ours, theirs, strict=True)]
-    return less(side.phase(phase, "twice"), ours, probing)
 
 
 def compiled_account(
@@ -57,7 +42,7 @@ def compiled_account(
         rounds = len(side.seconds[keys[0]]) if keys else side.rounds
         sums[name] = summed((side.seconds[key] for key in keys), rounds)
         lines.append(line(name, sums[name], _count(len(keys), noun)))
-    if "plain" in side.laps and side.host:
+    if side.host:
         lines.append(_idle(side, phase))
         return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
     graphs = [

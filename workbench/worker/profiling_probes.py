@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
@@ -10,60 +11,83 @@ import torch
 
 from compiler.measure.engine_graphs import EngineGraph
 from compiler.measure.kernels import NotAlone
-from compiler.measure.probes.between import LOSS
-from compiler.measure.probes.clock import Clock, HostClock, own_cost
+from compiler.measure.probes.between import LOSS, EagerRun
+from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.trace.records.profile import CallPhase
-from workbench.worker.profiling_rounds import Looked, Probe, Way, timed
+from compiler.trace.records.profile import CallPhase, EagerOperation
+from workbench.worker.profiling_rounds import Lap, Looked, Probe, Way, timed
 from workbench.worker.runs import Model, PreparedRun, grad_mode
+
+_MISSED = 0.05
+"""Share of the operations that a profiler may miss, for its figures to be taken."""
 
 
 class EagerSide:
-    """The eager call under one probe, or under two."""
+    """The eager call under a probe.
+
+    Torch's own profiler times its operations: it works below Python, so that they run as they
+    always do, while a dispatch mode goes through Python at each, which takes as long as a small
+    operation, and what it evicts from caches makes the next one slower.
+    """
 
     def __init__(self, model: Model, call: int, on_device: bool) -> None:
         self.on_device = on_device
-        self.probe, self._again = EagerProbe(model, call), EagerProbe(model, call)
-        self._cost = call_cost()
+        self.probe = EagerProbe(model, call)
+        self.by_profiler = True
+        """False where the profiler saw other operations: then a dispatch mode times them."""
 
     def describe(self, run: PreparedRun) -> None:
         """Make the call once, to know its operations."""
         with grad_mode(run.mode), self.probe.describing():
             timed(run.pieces(), during=self.probe.during)
-        self._again.functions = self.probe.functions
 
-    def probes(self) -> dict[Way, Probe]:
-        """By way to run it."""
-        return {"probed": self._on_device} if self.on_device else self._on_host()
+    def check(self, lap: Lap) -> None:
+        """Whether a run under the profiler shows the operations that are described."""
+        if self.on_device:
+            return
+        seen = {one.key for one in readings_of(self.probe.operations, lap.eager)}
+        wanted = [key for key, one in enumerate(self.probe.operations) if one.launches]
+        missed = sum(key not in seen for key in wanted)
+        self.by_profiler = missed <= _MISSED * len(wanted)
 
-    def _on_host(self) -> dict[Way, Probe]:
-        return {"probed": self._once, "twice": self._twice, "between": self._profiled}
-
-    @contextmanager
-    def _once(self) -> Iterator[Looked]:
-        clock = HostClock(self._cost)
-        with self.probe.timing(clock):
-            yield Looked(clock)
-
-    @contextmanager
-    def _twice(self) -> Iterator[Looked]:
-        inner, outer = HostClock(self._cost), HostClock(self._cost)
-        # the mode that is entered last is called first
-        with self.probe.timing(inner), self._again.timing(outer):
-            yield Looked(inner, outer)
+    def read(self, laps: Iterable[Lap]) -> None:
+        """Make readings of what the profiler saw, with operations as keys."""
+        if self.by_profiler and not self.on_device:
+            for lap in laps:
+                lap.readings = readings_of(self.probe.operations, lap.eager)
 
     @contextmanager
-    def _profiled(self) -> Iterator[Looked]:
-        """By the clock of what the compiled call runs outside of graphs."""
-        with device_clock(device=False) as clock:
-            yield Looked(profile=clock, between=True, during=_named)
+    def looked(self) -> Iterator[Looked]:
+        """Entered around one run."""
+        if self.on_device:
+            with device_clock() as device, self.probe.timing(device):
+                yield Looked(device, profile=device)
+        elif self.by_profiler:
+            with device_clock(device=False) as host:
+                yield Looked(profile=host, between=True, during=_named)
+        else:
+            clock = HostClock(call_cost())
+            with self.probe.timing(clock):
+                yield Looked(clock)
 
-    @contextmanager
-    def _on_device(self) -> Iterator[Looked]:
-        with device_clock() as clock, self.probe.timing(clock):
-            yield Looked(clock, profile=clock)
+
+def readings_of(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
+    """What a profiler saw of the described operations: the n-th of its name in its phase. What
+    runs inside of another operation has none of its own."""
+    known: dict[tuple[str, str], list[EagerRun]] = defaultdict(list)
+    for run in runs:
+        known[run.phase, run.name].append(run)
+    taken: Counter[tuple[str, str]] = Counter()
+    found: list[Reading] = []
+    for key, operation in enumerate(operations):
+        like = (operation.phase, ".".join(operation.operation.split(".")[:2]))
+        if taken[like] < len(known[like]):
+            run = known[like][taken[like]]
+            found.append(Reading(key, run.start, run.ns))
+        taken[like] += 1
+    return found
 
 
 class CompiledSide:

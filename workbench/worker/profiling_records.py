@@ -178,11 +178,8 @@ def _regions(
     eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
     compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}
     rounds = min(eager.rounds, compiled.rounds)
-    by_profiler = eager.by_profiler(list(operations.values())) if compiled.between else {}
     for group in groups:
-        outside = group.steps and all(placed.step.kind == "eager" for placed in group.steps)
-        clock = {**eager_of, **by_profiler} if outside else eager_of
-        before = summed((clock[one.id] for one in group.operations), rounds)
+        before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
         gained, noise = difference(before, after)
         yield Region(

@@ -25,11 +25,15 @@ LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
 """… unless they take longer than this; then at least three."""
+DISTURBED = 4
+"""At most so many times the rounds that are asked for are made, where some are disturbed."""
+FEW = 3
+"""So many undisturbed runs say more than any number of others."""
 
 Side = Literal["eager", "compiled"]
-Way = Literal["plain", "probed", "twice", "between"]
-"""`plain`: nothing of ours is in it. `twice`: under two probes, of which one shows what the other
-costs. `between`: under torch's profiler, for what runs outside of graphs."""
+Way = Literal["plain", "probed", "between"]
+"""`plain`: nothing of ours is in it. `between`: the compiled call under torch's profiler, for what
+runs outside of graphs."""
 During = Callable[[CallPhase, Any], AbstractContextManager[Any]]
 
 
@@ -43,14 +47,12 @@ class Lap:
     """Nanoseconds, on the clock of `time.perf_counter_ns`."""
     readings: list[Reading] = field(default_factory=list)
     """What a probe's clock read in it."""
-    outer: list[Reading] = field(default_factory=list)
-    """What the outer of two probes read."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
-    """What a compiled call ran outside of graphs."""
+    """What torch's profiler saw outside of graphs."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
     """Seconds in which the device worked for each phase."""
 
@@ -68,7 +70,6 @@ class Looked:
     """How a run is probed."""
 
     clock: Clock | None = None
-    outer: Clock | None = None
     profile: DeviceClock | None = None
     """Of a run under torch's profiler."""
     between: bool = False
@@ -102,36 +103,35 @@ class Rounds:
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
 
-    def warm_up(self, side: Side, way: Way, runs: int = 2) -> Lap:
-        """Plain runs, then one under each probe, which may build what it needs. Answers that of
-        the probe that is asked for; one without anything, where there is no such probe."""
-        found = Lap({})
-        for other, laps in self.laps.items():
-            for one in laps:
-                for _ in range(runs if one == "plain" else 1):
-                    lap = self._run(other, one)
-                if (other, one) == (side, way):
-                    found = lap
-        return found
+    def warm_up(self, runs: int = 2) -> dict[tuple[Side, Way], Lap]:
+        """Plain runs, then one under each probe, which may build what it needs. Answers the last
+        of each."""
+        return {
+            (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][-1]
+            for side, laps in self.laps.items()
+            for way in laps
+        }
 
-    def leave_out(self, way: Way) -> None:
+    def leave_out(self, side: Side, way: Way) -> None:
         """Make no more runs of this kind."""
-        for laps in self.laps.values():
-            laps.pop(way, None)
+        self.laps[side].pop(way, None)
 
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
     ) -> None:
-        """All rounds. The order turns from round to round; garbage collection is off."""
+        """As many undisturbed rounds as asked for, as long as there is time. The order turns from
+        round to round; garbage collection is off."""
         order = [(side, way) for way in _WAYS for side in self.laps if way in self.laps[side]]
         collecting = gc.isenabled()
         gc.collect()
         gc.disable()
         began = time.perf_counter()
         try:
-            for done in range(rounds):
+            for done in range(DISTURBED * rounds):
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
+                    break
+                if done >= rounds and self._undisturbed() >= rounds:
                     break
                 told(done)
                 turned = order[done % len(order) :] + order[: done % len(order)]
@@ -140,6 +140,11 @@ class Rounds:
         finally:
             if collecting:
                 gc.enable()
+
+    def _undisturbed(self) -> int:
+        """Rounds in which nobody took the processor from any run."""
+        every = [laps for of_side in self.laps.values() for laps in of_side.values()]
+        return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
     def _run(self, side: Side, way: Way) -> Lap:
         contender = self.sides[side]
@@ -154,7 +159,6 @@ class Rounds:
                 looked = stack.enter_context(contender.probes[way]())
                 lap = timed(pieces, self.on_device, looked.during)
         lap.readings = looked.clock.readings() if looked.clock is not None else []
-        lap.outer = looked.outer.readings() if looked.outer is not None else []
         if looked.profile is not None and looked.between:
             lap.eager = outside(looked.profile.trace, self.on_device)
         if looked.profile is not None and self.on_device:
@@ -163,7 +167,7 @@ class Rounds:
         return lap
 
 
-_WAYS: tuple[Way, ...] = ("plain", "probed", "twice", "between")
+_WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
@@ -187,12 +191,13 @@ def quiet_laps(laps: Laps) -> Laps:
 
 
 def _least_disturbed(preempted: Sequence[int]) -> list[int]:
-    """Places of the lowest numbers: of all that are 0, or of `LEAST`, whichever are more.
+    """Places of the lowest numbers: of all that are 0, where there are a `FEW`, else of `LEAST`.
 
     The system takes a processor from a thread to give it to another program; it says how often.
     What is kept is not chosen by its time.
     """
-    limit = sorted(preempted)[min(LEAST, len(preempted)) - 1]
+    least = FEW if preempted.count(0) >= FEW else LEAST
+    limit = sorted(preempted)[min(least, len(preempted)) - 1]
     return [number for number, count in enumerate(preempted) if count <= limit]
 
 

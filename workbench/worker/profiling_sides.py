@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -67,9 +66,9 @@ class SideRounds:
             self.seen.setdefault(reading.key, []).append(reading)
             self.first.setdefault(reading.key, reading.start - probed[0].start)
         laps_between = laps.get("between", probed)
-        self.between = in_rounds([lap.eager for lap in laps_between])
-        """What ran outside of graphs, in order; on the eager side all that torch's profiler saw."""
-        for key, one in enumerate(self.between, end) if end else ():
+        self.between = in_rounds([lap.eager for lap in laps_between]) if end else []
+        """What ran outside of graphs, in order."""
+        for key, one in enumerate(self.between, end):
             self.seconds[key] = [ns / 1e9 for ns in one.ns]
             self.first[key] = one.run.start - laps_between[0].start
             if one.run.host_ns is not None:
@@ -87,25 +86,6 @@ class SideRounds:
     def busy(self, phase: CallPhase) -> list[float]:
         """Seconds in which the device worked, of each round."""
         return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
-
-    def by_profiler(self, operations: Sequence[EagerOperation]) -> dict[str, list[float]]:
-        """Id of an eager operation -> seconds of each round by torch's profiler, which is the clock
-        of what a compiled call runs outside of graphs: the n-th of its name, part and phase."""
-        seen: Counter[tuple[str, str, str]] = Counter()
-        known: dict[tuple[str, str, str, int], list[float]] = {}
-        for one in self.between:
-            like = (one.run.part, one.run.phase, one.run.name)
-            known[*like, seen[like]] = [ns / 1e9 for ns in one.ns]
-            seen[like] += 1
-        seen.clear()
-        found: dict[str, list[float]] = {}
-        for operation in operations:
-            name = ".".join(operation.operation.split(".")[:2])
-            like = (operation.part, operation.phase, name)
-            if (*like, seen[like]) in known:
-                found[operation.id] = known[*like, seen[like]]
-            seen[like] += 1
-        return found
 
     def typical(self) -> int:
         """The round whose time is the median."""

@@ -16,7 +16,7 @@ from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.inputs import check_arguments, parameters
+from workbench.worker.inputs import InputSet, check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.optimizer import step_accounts
@@ -27,6 +27,7 @@ from workbench.worker.runs import Model, RandomState, Twin, original_of
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
 from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.verifying import verify_call
 
 ENGINES: dict[str, tuple[Engine, ...]] = {
     "inductor": ("inductor",),
@@ -130,6 +131,7 @@ class Session:
         original = original_of(self.given)
         signature = parameters(original)
         try:
+            self._check_profiled_call()
             for inputs in self.sets:
                 check_arguments(original, signature, inputs)
         except BaseException as error:
@@ -138,6 +140,7 @@ class Session:
         models = [self.given, *(self._copy(original) for _ in self.engines[1:])]
         generators = RandomState.now()
         done = self.done
+        looks_inside = recorder.settings.profile or recorder.settings.verify
         for engine, model in zip(self.engines, models, strict=True):
             if len(self.engines) > 1:
                 if done:
@@ -145,19 +148,30 @@ class Session:
                     generators.restore()
                 recorder.emit(EnginePart(engine=engine))
             done.append(EngineCalls(recorder, model, self.sets, engine))
-            ended = self._profiled(done[-1]) if recorder.settings.profile else done[-1].all()
+            ended = self._looked_into(done[-1]) if looks_inside else done[-1].all()
             if ended[0] != "ok":
                 return ended
         reference = done[0].reference
-        if reference is not None and not (recorder.settings.profile and len(done) == 1):
+        if reference is not None and not (looks_inside and len(done) == 1):
             if len(done) > 1:
                 self._compile_side_by_side(done)
             sides = [one.side() for one in done]
             time_sides(recorder, reference.twin.model, sides, self.sets)
         return "ok", None
 
-    def _profiled(self, one: EngineCalls) -> Ended:
-        """All calls of an engine, then one of them taken apart."""
+    def _check_profiled_call(self) -> None:
+        wanted, there = self.recorder.settings.profiled_call, len(self.sets)
+        if wanted > there:
+            raise UserError(
+                f"there is no call {wanted} to profile: the file has "
+                f"{there} input set{'s' * (there != 1)}",
+                type="NoCall",
+                hint="--call counts the input sets from 1",
+                doing="profiling",
+            )
+
+    def _looked_into(self, one: EngineCalls) -> Ended:
+        """All calls of an engine, then one of them taken apart, or its kernels verified."""
         recorder, settings = self.recorder, self.recorder.settings
         driven = recorder.run is not None
         kept = recorder.run if recorder.run is not None else []
@@ -168,14 +182,19 @@ class Session:
             recorder.run = None
         if ended[0] != "ok" or one.reference is None:
             return ended
-        if settings.profiled_call > len(self.sets):
-            words = f"there is no call {settings.profiled_call} to profile: there are "
-            recorder.emit(Warned(message=f"{words}{len(self.sets)}", asked=True))
-            return ended
         apart = Compiled(
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
         )
         inputs = self.sets[settings.profiled_call - 1]
+        if settings.profile:
+            self._profiled(apart, inputs)
+        if settings.verify:
+            verify_call(recorder, apart, inputs)
+        return ended
+
+    def _profiled(self, apart: Compiled, inputs: InputSet) -> None:
+        """One call taken apart."""
+        recorder, settings = self.recorder, self.recorder.settings
         if self.optimizer is not None and settings.grad == "train":
             original = original_of(self.given)
             for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
@@ -185,7 +204,6 @@ class Session:
             with unrecorded(recorder):
                 found = speed_of(measured, apart, inputs, settings.grad)
             recorder.emit(found)
-        return ended
 
     def _copy(self, original: Model) -> Model:
         twin = Twin(original)

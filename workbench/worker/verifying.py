@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from msgspec import structs
 from torch import fx
 
 from compiler.control.recorder import Recorder
@@ -15,16 +16,21 @@ from compiler.measure.engine_graphs import EngineGraph
 from compiler.measure.inductor_graphs import InductorGraph
 from compiler.measure.kernels import NotAlone
 from compiler.measure.named_graphs import named_graphs
+from compiler.measure.precision.arithmetic import NotComparable
 from compiler.measure.precision.inductor_memory import InductorMemory
+from compiler.measure.precision.repro import repros
+from compiler.measure.precision.reproduce import Tried, tried
 from compiler.measure.precision.verify import GraphVerifier, Memory, Verdict
 from compiler.measure.probes.engine_probe import EngineProbe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import kernel_of_steps
 from compiler.trace.matching import base_graph
-from compiler.trace.records import Kernel, KernelPrecision, Progress, Warned
+from compiler.trace.records import Engine, Kernel, KernelPrecision, Progress, Record, Warned
 from workbench.worker.describe import class_name, message_of
+from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
+from workbench.worker.runs import Model, RandomState, prepare
 
 
 @dataclass
@@ -37,6 +43,38 @@ class Looked:
     """By index of the step."""
 
 
+class Call(Protocol):
+    """What one engine compiled while it was recorded (`workbench.worker.profiling.Compiled`)."""
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def collected(self) -> Any:
+        """Its graphs: `of_inductor`, `of_engine`."""
+        ...
+
+    @property
+    def records(self) -> Sequence[Record]: ...
+
+
+def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
+    """Verify the call that the settings name, on these inputs."""
+    settings = recorder.settings
+    kernels = [record for record in one.records if isinstance(record, Kernel)]
+    graphs = one.collected
+    state = RandomState.now()
+    try:
+        run = prepare(one.model, inputs, settings.grad)
+        verify(
+            recorder, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
+            one.engine,
+        )  # fmt: skip
+    finally:
+        state.restore()
+
+
 def verify(
     recorder: Recorder,
     kernels: Sequence[Kernel],
@@ -44,14 +82,15 @@ def verify(
     of_engine: Sequence[EngineGraph],
     run: Callable[[], Any],
     number: int,
-    wanted: Collection[str] = (),
-) -> list[tuple[Kernel, Verdict]]:
+    engine: Engine = "inductor",
+) -> None:
     """Make one call with every graph looked into, and record what each kernel errs by.
 
-    `kernels` and the graphs are those of one engine; `run` makes call `number`. Answers those that
-    are cut out: what is outside of its bound, and kernels `wanted` by id. What cannot be done is
-    recorded, and ends nothing.
+    `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
+    outside of its bound is cut out as a file, or the one that was asked for. What cannot be done
+    is recorded, and ends nothing.
     """
+    wanted = recorder.settings.repro
     recorder.emit(Progress(stage="run", activity="comparing each kernel with float64"))
     looked, refused = _looked(recorder, kernels, of_inductor, of_engine, wanted)
     try:
@@ -67,15 +106,67 @@ def verify(
     except Exception as error:  # whatever the user's model raises on a later run
         reason = f"{class_name(error)}: {message_of(error, 300)}"
         recorder.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
-        return []
+        return
     for graph, reason in refused:
         recorder.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
-    cut: list[tuple[Kernel, Verdict]] = []
-    for one in looked:
-        for kernel, verdicts in _by_kernel(one):
-            recorder.emit(_record(one.probe.graph, kernel, number, verdicts))
-            cut += [(kernel, verdict) for verdict in verdicts if verdict.cut is not None]
-    return cut
+    found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
+    cut = next(
+        (kernel.id for _, kernel, verdicts in found if _to_cut(kernel, verdicts, wanted)), ""
+    )
+    for one, kernel, verdicts in found:
+        record = _record(one.probe.graph, kernel, number, verdicts)
+        if kernel.id == cut:
+            recorder.emit(Progress(stage="run", activity=f"cutting out {kernel.id}"))
+            record = _with_repro(recorder, record, one, kernel, verdicts, engine)
+        recorder.emit(record)
+
+
+def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
+    if wanted:
+        return kernel.id == wanted
+    return any(verdict.within is False for verdict in verdicts)
+
+
+def _with_repro(
+    recorder: Recorder,
+    record: KernelPrecision,
+    one: Looked,
+    kernel: Kernel,
+    verdicts: Sequence[Verdict],
+    engine: Engine,
+) -> KernelPrecision:
+    """The record with the kernel's part of the graph as a file, tried."""
+    verdict = next((v for v in verdicts if v.within is False and v.cut), None)
+    verdict = verdict or next((v for v in verdicts if v.cut), None)
+    if verdict is None or verdict.cut is None:
+        words = record.reason or "it was not run"
+        return structs.replace(record, repro_note=f"it cannot be cut out: {words}")
+    text, last = "", Tried(None, "")
+    try:
+        for made in repros(one.verifier.module, verdict.cut, kernel, engine, _words(record)):
+            with unrecorded(recorder):
+                last = tried(made.text)
+            text = text if text and not last.shows else made.text
+            if last.shows or record.within is not False:
+                break
+    except (NotComparable, RuntimeError) as error:
+        if not text:
+            return structs.replace(record, repro_note=f"it cannot be cut out: {error}")
+    return structs.replace(
+        record, repro=recorder.text(text), reproduces=last.shows, repro_note=last.words
+    )
+
+
+def _words(record: KernelPrecision) -> str:
+    """What was seen, for the head of the file."""
+    worst = max(record.outputs, key=lambda one: one.error / (one.bound or 1e-300), default=None)
+    if worst is None or record.within is not False:
+        return "In the model its results were within their bounds."
+    more = f", {worst.note}" if worst.note else ""
+    return (
+        f"In the model {worst.node} was off by {worst.error:.2g} of its largest value, eager by "
+        f"{worst.eager_error:.2g}, rounding explains {worst.bound:.2g}{more}."
+    )
 
 
 class _Once:
@@ -100,7 +191,7 @@ def _looked(
     kernels: Sequence[Kernel],
     of_inductor: Sequence[InductorGraph],
     of_engine: Sequence[EngineGraph],
-    wanted: Collection[str],
+    wanted: str,
 ) -> tuple[list[Looked], list[tuple[str, str]]]:
     """The graphs, and (id, why not) of those that cannot be looked into."""
     own: dict[str, list[Kernel]] = {}
@@ -114,7 +205,7 @@ def _looked(
         mine = own.get(probe.graph, [])
         ids = {kernel.id: kernel for kernel in mine}
         of_steps = {i: ids[id] for i, id in kernel_of_steps(probe.steps, mine).items()}
-        asked = {index for index, kernel in of_steps.items() if kernel.id in wanted}
+        asked = {index for index, kernel in of_steps.items() if kernel.id == wanted}
         verifier = GraphVerifier(module, memory(of_steps), asked)
         looked.append(Looked(probe, verifier, of_steps))
 

@@ -59,7 +59,7 @@ class Verdict:
     within: bool | None = None
     reason: str = ""
     cut: Cut | None = None
-    """Of a step that is outside of its bound, or was asked for."""
+    """Of the first step that is outside of its bound, and of one that was asked for."""
 
 
 class GraphVerifier:
@@ -73,6 +73,7 @@ class GraphVerifier:
         report: Callable[[Verdict], None] = lambda verdict: None,
     ) -> None:
         """`wanted`: steps whose cut is kept whatever comes out."""
+        self.module = module
         self.memory = memory
         self.wanted = wanted
         self.report = report
@@ -81,6 +82,8 @@ class GraphVerifier:
         self._nodes = {node.name: node for node in module.graph.nodes}
         self._known: dict[fx.Node, Any] = {}
         self._read: dict[fx.Node, Any] = {}
+        self._cut = False
+        """Something wrong was cut out: one is enough to keep the values of."""
 
     def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """A step is about to run."""
@@ -184,7 +187,8 @@ class GraphVerifier:
                 undecided.append(reason)
         if undecided and verdict.within is None:
             verdict.reason = "; ".join(dict.fromkeys(undecided))
-        if verdict.within is False or verdict.step.index in self.wanted:
+        if verdict.step.index in self.wanted or (verdict.within is False and not self._cut):
+            self._cut = self._cut or verdict.within is False
             verdict.cut = Cut(order, inputs, {node: results[node] for node in targets})
 
 

@@ -235,7 +235,13 @@ class KernelPrecision(Record):
     reason: str = ""
     """Why not."""
     repro: TextHash = ""
-    """A file that runs this kernel's graph alone and shows the error, where `within` is False."""
+    """A file that runs this kernel's graph alone: of the first kernel that is outside of its bound,
+    and of one that was asked for."""
+    reproduces: bool | None = None
+    """Whether that file, run in a process of its own, showed an error; None: it was not run to its
+    end."""
+    repro_note: str = ""
+    """What it printed, or why there is no file."""
 
 
 class ModeRow(Record):

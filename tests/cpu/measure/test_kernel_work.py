@@ -12,9 +12,9 @@ from torch import nn
 from torch.nn import functional
 
 from compiler.engine.backend import backend
-from compiler.measure.kernel_work import KernelWork
+from compiler.measure.kernel_work import GraphWork
 from compiler.measure.work import Work
-from compiler.trace.records import Kernel
+from compiler.trace.records import Graph, Kernel, MemoryPlan, SchedulerNode
 from tests.cpu.inductor.recorded import recording
 
 ENGINES: dict[str, Any] = {"inductor": "inductor", "tcw": backend}
@@ -32,11 +32,14 @@ def works(engine: str, function: Callable[..., Any], *inputs: Any) -> list[tuple
     """Of each kernel and call, in order. Nothing is built."""
     with recording() as recorded, torch.no_grad():
         torch.compile(function, backend=ENGINES[engine])(*inputs)
-    found = KernelWork(recorded.records)
+    (graph,) = [one for one in recorded.all(Graph) if one.kind == "lowered"]
+    kernels = recorded.all(Kernel)
+    (plan,) = recorded.all(MemoryPlan)
+    found = GraphWork(graph, kernels, recorded.all(SchedulerNode), plan)
     rows = [
-        (step, one, found.of(one, call))
-        for one in recorded.all(Kernel)
-        for call, step in enumerate(one.steps or (0,))
+        (step, one, work)
+        for one in kernels
+        for step, work in zip(one.steps or (0,), found.of(one), strict=True)
     ]
     return [(one, work) for _, one, work in sorted(rows, key=lambda row: row[0])]
 

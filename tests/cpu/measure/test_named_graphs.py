@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.measure.kernels import NotAlone
 from compiler.measure.named_graphs import named_graphs
-from compiler.trace.records import Kernel
+from compiler.trace.records import Kernel, Wrapper
 from compiler.trace.writer import text_hash
 
 
@@ -17,6 +17,7 @@ class Live:
 
     texts: dict[str, str] = field(default_factory=dict)
     arguments: list[Any] | None = None
+    source: str = ""
 
     @property
     def kernels(self) -> list[str]:
@@ -65,3 +66,34 @@ def test_a_graph_that_became_other_code_is_lost() -> None:
     named = named_graphs([Live({"f": "new"})], [recorded("0/0/forward", "f", "old")])
     assert named.graphs == {}
     assert named.lost == ["0/0/forward"]
+
+
+def test_graphs_of_library_calls_alone_are_told_apart_by_their_wrappers() -> None:
+    first, second = Live(source="mm(mm)"), Live(source="bmm(bmm)")
+    records = [
+        recorded("0/0/forward/lowered", "extern_kernels.bmm"),
+        Wrapper(graph="0/0/forward/lowered", language="python", text=text_hash("bmm(bmm)")),
+        recorded("0/0/backward/lowered", "extern_kernels.mm"),
+        Wrapper(graph="0/0/backward/lowered", language="python", text=text_hash("mm(mm)")),
+    ]
+    named = named_graphs([first, second], records)
+    assert named.graphs == {"0/0/forward": second, "0/0/backward": first}
+
+
+def test_a_wrapper_that_is_not_the_same_leaves_it_to_the_kernels() -> None:
+    graph = Live({"f": "text"}, source="# AOT ID: 3")
+    records = [
+        recorded("0/0/forward/lowered", "f", "text"),
+        Wrapper(graph="0/0/forward/lowered", language="python", text=text_hash("# AOT ID: 1")),
+    ]
+    assert named_graphs([graph], records).graphs == {"0/0/forward": graph}
+
+
+def test_a_subgraph_is_part_of_the_graph_that_calls_it() -> None:
+    graph = Live({"f": "one", "g": "two"})
+    kernels = [
+        recorded("0/0/forward/true_graph_0/lowered", "g", "two"),
+        recorded("0/0/forward/lowered", "f", "one"),
+    ]
+    named = named_graphs([graph], kernels)
+    assert (named.graphs, named.lost) == ({"0/0/forward": graph}, [])

@@ -72,6 +72,18 @@ def test_slices_that_overlap_are_cut() -> None:
     assert nests(chrome_trace(Recording(records))["traceEvents"])
 
 
+def test_a_side_of_which_nothing_was_measured() -> None:
+    records = [
+        structs.replace(one, moments=()) if isinstance(one, CallTimeline) else one
+        for one in profiles.block_profile()
+    ]
+    found = chrome_trace(Recording(records))["traceEvents"]
+    assert [one["name"] for one in found if one["ph"] == "X"] == [
+        "call 1, eager",
+        "call 1, inductor",
+    ]
+
+
 def test_events_are_named_by_the_users_lines() -> None:
     found = {one["name"]: one for one in events("masked_attention")}
     softmax = found["block.py:21 softmax"]

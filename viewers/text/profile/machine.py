@@ -11,9 +11,9 @@ from viewers.places import FileNames
 from viewers.summary.profile import Profile, Work, work_of
 from viewers.summary.profile.causes.words import bare
 from viewers.text.lines import BLANK, Line, line
-from viewers.text.profile.numbers import Unit, rate_text
+from viewers.text.profile.numbers import Unit, rate_text, share_text
 from viewers.text.table import Cell, heading, table
-from viewers.words import NOT_MEASURED, bytes_text, numbers_text, percent, plural
+from viewers.words import NOT_MEASURED, bytes_text, numbers_text, plural
 
 
 def kernels_lines(
@@ -55,7 +55,7 @@ def kernels_lines(
 
 
 def _roof(work: Work) -> Cell:
-    return ("–", "dim") if work.share is None else percent(work.share)
+    return ("–", "dim") if work.share is None else share_text(work.share)
 
 
 def _stem(profile: Profile, step: CompiledStep) -> tuple[str, str]:

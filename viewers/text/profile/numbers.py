@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewers.words import seconds_text
+from viewers.words import percent, seconds_text
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,13 @@ def change_text(seconds: float, about: bool = False) -> str:
     """`+842 µs`, `-62.6 µs`, `≈154 µs` for one that was worked out."""
     sign = "≈" if about else ("+" if seconds > 0 else "-" if seconds < 0 else "")
     return f"{sign}{seconds_text(abs(seconds))}"
+
+
+def share_text(share: float | None) -> str:
+    """0.18 -> `18%`, 0.0001 -> `<0.1%`, None -> `–`."""
+    if share is None:
+        return "–"
+    return "<0.1%" if 0 < share < 0.0005 else percent(share)
 
 
 def rate_text(value: float | None, unit: str) -> str:

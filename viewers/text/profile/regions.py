@@ -11,8 +11,8 @@ from viewers.places import FileNames, cut, keep_end
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall
 from viewers.text.lines import Line, Role, line
-from viewers.text.profile.numbers import Unit
-from viewers.words import numbers_text, percent
+from viewers.text.profile.numbers import Unit, share_text
+from viewers.words import numbers_text
 
 WIDE = 112
 """Cells from which on there is room for launches and the share of the roofline."""
@@ -119,13 +119,9 @@ def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -
     if wide:
         launches = f"{row.eager_work.launches:,}→{row.compiled_work.launches:,}"
         both = (row.eager_work.share, row.compiled_work.share)
-        shares = "→".join(map(_share, both)) if any(one is not None for one in both) else ""
+        shares = "→".join(map(share_text, both)) if any(one is not None for one in both) else ""
         texts += [launches, shares]
     return texts
-
-
-def _share(share: float | None) -> str:
-    return "–" if share is None else percent(share)
 
 
 def _sums(label: str, sums: Sums, unit: Unit, wide: bool) -> list[str]:

@@ -9,7 +9,19 @@ from msgspec import structs
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, CallProfile, Graph, Node, Region
+from compiler.trace.records import (
+    Account,
+    AnyRecord,
+    CallProfile,
+    Ceilings,
+    CompiledStep,
+    EagerOperation,
+    Graph,
+    Kernel,
+    ModeRow,
+    Node,
+    Region,
+)
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, LOWERED, Call, X, at
 from viewers.panes import (
@@ -349,3 +361,36 @@ def test_the_time_of_a_kernel_in_its_title_and_in_the_list(block: list[AnyRecord
     assert kernel.content(view, 90).right[0][0].startswith("26.5 µs · 25% of the roofline")
     rows = {row.key: row.text for row in kernels.content(view, 80).rows if row.key}
     assert "141 µs" in rows["kernel:k6"]
+
+
+EVIL = "a\x1b[31m[bold]b\n\u202ec 漢字\t"
+
+
+def test_the_users_words_are_data() -> None:
+    records: list[AnyRecord] = []
+    for one in profiles.wrong_kernel():
+        if isinstance(one, Region):
+            one = structs.replace(one, label=EVIL, modules=(EVIL,))
+        elif isinstance(one, EagerOperation):
+            one = structs.replace(one, operation=EVIL, arguments=EVIL, module=EVIL)
+        elif isinstance(one, CompiledStep | ModeRow):
+            one = structs.replace(one, name=EVIL)
+        elif isinstance(one, Kernel):
+            one = structs.replace(one, name=EVIL, label=EVIL)
+        elif isinstance(one, CallProfile):
+            one = structs.replace(one, what=EVIL, unmeasured=EVIL)
+        elif isinstance(one, Ceilings):
+            one = structs.replace(one, device=EVIL, rates={EVIL: 1e9})
+        elif isinstance(one, Account):
+            lines = tuple(structs.replace(line, name=EVIL, what=EVIL) for line in one.lines)
+            one = structs.replace(one, lines=lines)
+        records.append(one)
+    view = view_of(records, region="r3", unfolded={"profile:noise:"}, region_filter="")
+    for pane in (waterfall.content, why.content, region.eager, region.compiled, account.content,
+                 account.modes, account.precision):  # fmt: skip
+        for width in (40, 107):
+            content = pane(view, width)
+            said = [content.subject, *(span for span, _ in content.right)]
+            assert "".join((*said, *texts(content))).isprintable(), pane
+    for row in waterfall.selection(view, 100):
+        assert row.text.isprintable()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, EagerOperation, Graph, Node, Region
+from compiler.trace.records import AnyRecord, EagerOperation, Graph, Node, Region, Text
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled
@@ -135,6 +135,19 @@ def test_a_float_that_changes_each_call() -> None:
     assert found.seconds == pytest.approx(5.7)
     assert found.title == "each call recompiles for another temperature: 1.0 → 1.25 → 1.5 → 1.75"
     assert any("as long as" in note for note in found.notes)
+
+
+def test_a_number_that_math_needs_is_told_to_stay_a_tensor() -> None:
+    line = "def forward(self, x, keep, temperature=1.0):"
+    records = [
+        structs.replace(one, body=one.body.replace(line, "h = x * math.exp(-temperature)"))
+        if isinstance(one, Text)
+        else one
+        for one in profiles.float_argument()
+    ]
+    fix = cause(records, "recompile").fixes[0]
+    assert fix.code == "h = x * torch.exp(-temperature)"
+    assert "temperature as a tensor" in fix.text
 
 
 def test_one_recompile_is_no_recompile_in_each_call() -> None:

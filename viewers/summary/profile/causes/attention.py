@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compiler.trace.records import Advice, CompiledStep, EagerOperation, Graph, Location, Node
+from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.suggestions import other_engine
@@ -40,37 +40,65 @@ class Mask:
 
 
 def attention(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """One cause for all attentions of a line that lost in the same way."""
+    alike: dict[object, list[RegionRow]] = {}
+    masks: dict[object, Mask | None] = {}
     for row in rows:
-        fused = [one for one in row.operations if is_fused_attention(one.operation)]
-        kept = [step for step in row.steps if is_fused_attention(step.name)]
+        fused = _fused(row)
         if row.standing != "lost" or not fused:
             continue
-        same = sorted(bare(one.operation) for one in fused) == sorted(bare(s.name) for s in kept)
-        mask = _mask_of(index, row)
-        if any(map(_has_mask, fused)):
-            mask = None
-        if not same or mask is not None:
-            yield _cause(index, row, rows, fused, None if same else row.steps, mask)
+        mask = None if any(map(_has_mask, fused)) else _mask_of(index, row)
+        same = _stayed(row)
+        if same and mask is None:
+            continue
+        place = place_of(index.recording, fused[0].location) or row.place
+        made = (mask.line, mask.inputs) if mask is not None else None
+        key = (place, row.phase, bare(fused[0].operation), same, made)
+        alike.setdefault(key, []).append(row)
+        masks[key] = mask
+    for one, together in alike.items():
+        yield _cause(index, _together(together), rows, masks[one])
+
+
+def _fused(row: RegionRow) -> list[EagerOperation]:
+    return [one for one in row.operations if is_fused_attention(one.operation)]
+
+
+def _stayed(row: RegionRow) -> bool:
+    """Whether the compiled code calls the same fused attentions as eager."""
+    calls = [step.name for step in row.steps if step.kind != "kernel"]
+    kept = sorted(bare(name) for name in calls if is_fused_attention(name))
+    return kept == sorted(bare(one.operation) for one in _fused(row))
+
+
+def _together(rows: Sequence[RegionRow]) -> RegionRow:
+    """Several rows as one, for what is said of all of them."""
+    return replace(
+        rows[0],
+        regions=tuple(region for row in rows for region in row.regions),
+        steps=tuple(step for row in rows for step in row.steps),
+        operations=tuple(one for row in rows for one in row.operations),
+        difference=sum(row.difference for row in rows),
+        noise=sum(row.noise for row in rows),
+    )
 
 
 def _cause(
     index: Index,
     row: RegionRow,
     rows: Sequence[RegionRow],
-    fused: list[EagerOperation],
-    steps: Sequence[CompiledStep] | None,
     mask: Mask | None,
 ) -> Cause:
-    """`steps`: what the attention became; None where it stayed one call. `mask`: one that eager's
-    had not."""
+    """`mask`: one that eager's attention had not."""
+    fused, stayed = _fused(row), _stayed(row)
     backward = "backward" in fused[0].operation
     one = "attention backward" if backward else "attention"
     what = f"fused {one}" if len(fused) == 1 else f"{len(fused)} fused {one}s"
     names = named(step.name for step in row.steps)
-    if steps is None:
-        title = f"{what} is called with a mask"
+    if stayed:
+        title = f"{what} {'is' if len(fused) == 1 else 'are'} called with a mask"
     else:
-        became = counted(step_word(index, step) for step in steps) or "nothing"
+        became = counted(step_word(index, step) for step in row.steps) or "nothing"
         title = f"{what} became {became}"
     notes = [f"{named(bare(op.operation) for op in fused)} in eager; compiled: {names}"]
     fixes: list[Advice] = []
@@ -78,8 +106,9 @@ def _cause(
     place = place_of(index.recording, fused[0].location) or row.place
     seconds, noise = row.difference, row.noise
     if mask is not None:
-        title += f", {'' if steps is None else 'for '}{_what(mask)} that only capture brings in"
+        title += f", {'' if stayed else 'for '}{_what(mask)} that only capture brings in"
         notes.append(_mask_words(index, mask))
+        notes += _looks_at_data(index, rows)
         for other in rows:
             if not other.operations and _on(other, mask.lines) and other.standing == "lost":
                 took = seconds_text(other.difference)
@@ -99,6 +128,18 @@ def _cause(
         suggestions=other_engine(index),
         refs=row.refs,
     )
+
+
+def _looks_at_data(index: Index, rows: Sequence[RegionRow]) -> list[str]:
+    """Where eager reads a value of a tensor and the compiled code does not: there it can have seen
+    that the mask hides nothing."""
+    for row in rows:
+        words = [bare(one.operation) for one in row.operations]
+        place = place_of(index.recording, row.locations[0]) if row.locations else None
+        if "_local_scalar_dense" in words and not row.steps and row.known and place is not None:
+            name = place.file.rpartition("/")[2]
+            return [f"eager looks at the data at line {place.line} of {name}; capture cannot"]
+    return []
 
 
 def _what(mask: Mask) -> str:
@@ -201,5 +242,5 @@ def _made_from(nodes: dict[str, Node], node: Node) -> list[Node]:
 
 def _input(node: Node) -> str:
     """`L_keep_` -> `keep`; "" for parameters and sizes."""
-    match = re.fullmatch(r"L_(?!self_)(.+?)_", node.target)
+    match = re.fullmatch(r"L_(?!self_)(?:kwargs_)?(.+?)_", node.target)
     return match[1] if match else ""

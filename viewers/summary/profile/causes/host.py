@@ -12,14 +12,16 @@ from viewers.summary.profile.rows import RegionRow
 from viewers.words import percent, plural, seconds_text
 
 _HOST = ("wrapper", "guards", "dispatch", "idle")
-_MOST = 0.5
-"""Share of a call beyond which it is bound by the host."""
+_LEAST = 0.05
+"""Share of a call that the host has to take more than in eager."""
 
 
 def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     compiled = _account(index, "compiled")
     if compiled is None or compiled.measured.median <= 0:
         return
+    if index.breaks and index.head.clock == "host":
+        return  # each break is told with its part of the same lines
     lines = {line.name: line for line in compiled.lines if line.name in _HOST}
     host = sum(line.time.median for line in lines.values())
     share = host / compiled.measured.median
@@ -27,7 +29,7 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     eager = _account(index, "eager")
     before = _beside(eager) if eager else 0.0
     lost = host - before
-    if share < _MOST or lost <= noise:
+    if lost <= max(noise, _LEAST * compiled.measured.median):
         return
     launches = sum(step.launches for step in index.steps.values())
     kernels = sum(step.time.median for step in index.steps.values() if step.time)

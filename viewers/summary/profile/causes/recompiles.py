@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import CallStart
+from compiler.trace.records import Advice, CallStart
 from viewers.summary.findings import recompile_title
+from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause, Suggestion
 from viewers.summary.profile.causes.suggestions import DYNAMIC
 from viewers.summary.profile.index import Index
@@ -60,10 +62,23 @@ def _cause(index: Index, causes: list[RecompileCause], seconds: float, calls: in
         once=True,
         place=place,
         notes=tuple(notes),
-        fixes=causes[-1].advice,
+        fixes=_fixes(causes, len(again), place),
         suggestions=_suggestions(first),
         refs=(place.ref,) if place else (),
     )
+
+
+def _fixes(causes: list[RecompileCause], again: int, place: Place | None) -> tuple[Advice, ...]:
+    """After a second recompile, only what changes the code: torch's own try did not help."""
+    advice = causes[-1].advice
+    if again < 2:
+        return advice
+    fixes = [one for one in advice if one.code] or list(advice)
+    if place is not None and re.search(r"\bmath\.\w+\(", place.text):
+        code = re.sub(r"\bmath\.", "torch.", place.text.strip())
+        text = f"with {causes[0].change.name} as a tensor: functions of math need the number itself"
+        fixes.insert(0, Advice(text=text, code=code))
+    return tuple(fixes)
 
 
 def _title(causes: list[RecompileCause], again: int, calls: int) -> str:

@@ -36,7 +36,7 @@ def is_fused_attention(name: str) -> bool:
 
 def step_word(index: Index, step: CompiledStep) -> str:
     """`product`, `softmax`, `copy`, `layer norm … max`: what a person would call it."""
-    if is_fused_attention(step.name):
+    if step.kind != "kernel" and is_fused_attention(step.name):
         word = bare(step.name)
         kinds = (kind for kind in ("flash", "efficient", "cudnn") if kind in word)
         return f"{next(kinds, 'fused')} attention"

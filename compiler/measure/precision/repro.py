@@ -1,0 +1,324 @@
+"""A kernel's part of the graph as a file of its own, which shows the kernel's error.
+
+The text imports torch alone. It holds the nodes that the kernel computes, as calls of ATen below
+the user's lines, inputs like those that it had, and the bounds that hold for these inputs.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.graphs.nodes import node_stack
+from compiler.measure.precision import operations
+from compiler.measure.precision.arithmetic import NotComparable
+from compiler.measure.precision.compare import judge
+from compiler.measure.precision.evaluate import Evaluator
+from compiler.measure.precision.repro_inputs import (
+    DRAWN,
+    STORED,
+    STORED_BYTES,
+    Drawing,
+    InputText,
+    stored,
+)
+from compiler.measure.precision.verify import Cut, values_of
+from compiler.trace.records import Kernel, OutputPrecision
+
+_HEAD = '''"""{title}
+
+{words}
+Run it with `python {name}`: it compiles these operations alone with backend="{engine}", compares
+the results with float64, and exits with status 1 where one is off by more than rounding explains.
+"""
+
+{imports}
+import torch
+{extra}
+aten = torch.ops.aten
+
+
+def kernel({parameters}):
+{body}
+    return ({results},)
+
+{makers}
+def inputs():
+    return [
+{arguments}
+    ]
+
+
+BOUNDS = {bounds}
+"""Of each result: the largest error that rounding explains, relative to the largest value; the
+share by which all of it may be off to one side; how many elements rounding alone may decide."""
+
+'''
+_TAIL = '''
+class Double(torch.overrides.TorchFunctionMode):
+    """Every operation in float64."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        def wide(value):
+            if isinstance(value, (list, tuple)):
+                return type(value)(map(wide, value))
+            if isinstance(value, torch.dtype):
+                return torch.float64 if value.is_floating_point else value
+            floats = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return value.double() if floats else value
+
+        with torch._C.DisableTorchFunction():
+            kwargs = kwargs or {}
+            if any(isinstance(one, torch.Tensor) for one in torch.utils._pytree.tree_leaves(args)):
+                args = wide(list(args))
+                kwargs = {name: wide(value) for name, value in kwargs.items()}
+            return wide(function(*args, **kwargs))
+
+
+def errors(result, exact):
+    """(largest error, how far all of it is off to one side, elements that are off)"""
+    if not result.is_floating_point():
+        different = int((result != exact).sum())
+        return different / max(result.numel(), 1), 0.0, lambda bound: different
+    result, exact = result.double(), exact.double()
+    same = (result == exact) | (result.isnan() & exact.isnan())
+    finite = exact.isfinite()
+    scale = exact[finite].abs().max().item() if finite.any() else 0.0
+    error = torch.where(same, 0.0, (result - exact).abs() / (scale or 1.0))
+    error = torch.where(error.isfinite(), error, float("inf"))
+    both = finite & result.isfinite()
+    r, d = exact[both], (result - exact)[both]
+    square, count = (r * r).sum().item() or 1.0, max(r.numel(), 1)
+    lean = max(abs((d * r).sum().item()) / square, abs(d.sum().item()) / (square * count) ** 0.5)
+    largest = error.max().item() if error.numel() else 0.0
+    return largest, lean, lambda bound: int((error > bound).sum())
+
+
+def main():
+    given = inputs()
+    copies = lambda: [x.clone() if isinstance(x, torch.Tensor) else x for x in given]
+    with torch.no_grad():
+        compiled = torch.compile(kernel, backend="{engine}")(*copies())
+        eager = kernel(*copies())
+        with Double():
+            exact = kernel(*copies())
+    wrong = False
+    print(f"{{'result':24}} {{'compiled':>10}} {{'eager':>10}} {{'bound':>10}}")
+    for name, ours, theirs, right in zip(BOUNDS, compiled, eager, exact):
+        bound, lean_bound, jumps = BOUNDS[name]
+        error, lean, off = errors(ours, right)
+        eager_error, eager_lean, _ = errors(theirs, right)
+        bad = off(max(bound, 2 * eager_error)) > jumps or lean > max(lean_bound, 4 * eager_lean)
+        wrong |= bad
+        note = "WRONG" if bad else ""
+        print(f"{{name:24}} {{error:10.2e}} {{eager_error:10.2e}} {{bound:10.2e}} {{note}}")
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+
+
+@dataclass(frozen=True)
+class Repro:
+    """A file, not yet tried."""
+
+    text: str
+    drawn: bool
+    """Its inputs are drawn, not the very values."""
+
+
+def repros(
+    module: fx.GraphModule, cut: Cut, kernel: Kernel, engine: str, words: str = ""
+) -> Iterable[Repro]:
+    """The file with drawn inputs, then with the very values where they are not too large.
+
+    Raises `NotComparable` where the nodes cannot stand in a file.
+    """
+    evaluator = Evaluator(module)
+    results = list(cut.results)
+    drawing = Drawing()
+    tensors = {node: value for node, value in cut.inputs.items() if isinstance(value, torch.Tensor)}
+    makers: list[tuple[bool, Callable[[torch.Tensor], InputText]]] = [(True, drawing.of)]
+    if sum(value.untyped_storage().nbytes() for value in tensors.values()) <= STORED_BYTES:
+        makers.append((False, stored))
+    for drawn, make in makers:
+        given = {node: make(value) for node, value in tensors.items()}
+        known = {**cut.inputs, **{node: one.value for node, one in given.items()}}
+        try:
+            bounds = _bounds(evaluator, cut.order, known, results)
+        except (NotComparable, RuntimeError, IndexError):
+            if drawn:
+                continue  # numbers that were drawn may be out of some range
+            raise
+        yield Repro(_text(evaluator, cut, kernel, engine, words, given, bounds), drawn)
+
+
+def _bounds(
+    evaluator: Evaluator,
+    order: list[fx.Node],
+    inputs: Mapping[fx.Node, Any],
+    results: list[fx.Node],
+) -> dict[str, tuple[float, float, int]]:
+    """What may be off for these inputs."""
+    found = values_of(evaluator, order, inputs, results)
+    bounds: dict[str, tuple[float, float, int]] = {}
+    for node in results:
+        output, _, _ = judge(node.name, found.compared(node, found.eager[node]))
+        bounds[node.name] = _bound(output, found.eager[node].numel())
+    return bounds
+
+
+def _bound(output: OutputPrecision, count: int) -> tuple[float, float, int]:
+    words = output.note.split()
+    jumps = int(words[2]) if output.note.startswith("rounding decides") else 0
+    if not output.lean_bound:
+        return output.bound, math.inf, 2 * jumps
+    return output.bound, output.lean_bound, 2 * jumps
+
+
+def _text(
+    evaluator: Evaluator,
+    cut: Cut,
+    kernel: Kernel,
+    engine: str,
+    words: str,
+    given: Mapping[fx.Node, InputText],
+    bounds: Mapping[str, tuple[float, float, int]],
+) -> str:
+    names = _names([*given, *cut.order])
+    body = _body(evaluator, cut, names)
+    texts = [one.expression for one in given.values()]
+    makers = (DRAWN if any("drawn(" in one for one in texts) else "") + (
+        "\n" + STORED if any("stored(" in one for one in texts) else ""
+    )
+    whole = "\n".join(body)
+    head = _HEAD.format(
+        title=_plain(f"{kernel.id} {kernel.name} ({kernel.label}) of graph {kernel.graph}"),
+        words=_plain(words) + f"\nCut out by tcw; torch {torch.__version__}.",
+        name=f"repro_{kernel.id}.py",
+        engine=engine,
+        imports=_imports(whole, makers),
+        extra="import torch._inductor.inductor_prims\n" if "torch.ops.prims" in whole else "",
+        parameters=", ".join(names[node] for node in given),
+        body=whole,
+        results=", ".join(names[node] for node in cut.results),
+        makers=makers + "\n" if makers else "",
+        arguments="\n".join(
+            f"        {one.expression},  # {names[node]}" for node, one in given.items()
+        ),
+        bounds="{\n"
+        + "".join(
+            f'    "{name}": ({_float(bound)}, {_float(lean)}, {jumps}),\n'
+            for name, (bound, lean, jumps) in bounds.items()
+        )
+        + "}",
+    )
+    return head + _TAIL.replace("{engine}", engine).replace("{{", "{").replace("}}", "}")
+
+
+def _imports(body: str, makers: str) -> str:
+    names = ["sys"]
+    names += ["operator"] if "operator." in body else []
+    names += ["base64", "zlib"] if "stored(" in makers else []
+    return "".join(f"import {name}\n" for name in sorted(names))
+
+
+def _body(evaluator: Evaluator, cut: Cut, names: Mapping[fx.Node, str]) -> list[str]:
+    lines: list[str] = []
+    place = ""
+    for node in cut.order:
+        stack = node_stack(node)
+        here = ""
+        if stack:
+            source = linecache.getline(stack[-1].file, stack[-1].line).strip()
+            here = _plain(f"{os.path.basename(stack[-1].file)}:{stack[-1].line}  {source}")
+        if here and here != place:
+            place = here
+            lines.append(f"    # {here}")
+        lines.append(f"    {names[node]} = {_call(evaluator, cut, node, names)}")
+    return lines
+
+
+def _call(evaluator: Evaluator, cut: Cut, node: fx.Node, names: Mapping[fx.Node, str]) -> str:
+    def argument(value: Any) -> str:
+        if isinstance(value, fx.Node):
+            source = evaluator.read_by(node, value)
+            if source in names:
+                return names[source]
+            return _literal(cut.inputs[source])
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(argument(one) for one in value)}]"
+        return _literal(value)
+
+    if node.op == "get_attr":
+        value = operator.attrgetter(str(node.target))(evaluator.module)
+        if not isinstance(value, torch.Tensor) or value.numel() > 4096:
+            raise NotComparable(f"the constant {node.target} is too large for a file")
+        return stored(value.detach()).expression
+    target = node.target
+    arguments = [argument(value) for value in node.args]
+    if target is operator.getitem:
+        return f"{arguments[0]}[{arguments[1]}]"
+    if not operations.is_operation(target):
+        module, name = getattr(target, "__module__", ""), getattr(target, "__name__", "")
+        if module in ("_operator", "operator"):
+            return f"operator.{name}({', '.join(arguments)})"
+        if module.startswith("torch"):
+            return f"torch.{name}({', '.join(arguments)})"
+        raise NotComparable(f"{target} cannot be written into a file")
+    if target is torch.ops.aten.view.default:
+        target = torch.ops.aten.reshape.default
+    for position, one in enumerate(target._schema.arguments):
+        if one.alias_info is not None and one.alias_info.is_write and position < len(arguments):
+            arguments[position] += ".clone()"
+    arguments += [f"{name}={argument(value)}" for name, value in node.kwargs.items()]
+    called = str(target) if str(target).startswith("aten.") else f"torch.ops.{target}"
+    return f"{called}({', '.join(arguments)})"
+
+
+def _names(nodes: Sequence[fx.Node]) -> dict[fx.Node, str]:
+    """Names of the file's variables: those of the nodes."""
+    taken = {"aten", "torch", "sys", "kernel", "inputs", "drawn", "stored", "zlib", "base64"}
+    found: dict[fx.Node, str] = {}
+    for node in nodes:
+        name = node.name if node.name.isidentifier() else "value"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found[node] = name
+    return found
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, torch.device):
+        return f'torch.device("{value}")'
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, str, complex)):
+        return repr(value)
+    raise NotComparable(f"an argument {value!r:.80} cannot be written into a file")
+
+
+def _float(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+def _plain(text: str) -> str:
+    """On one line, and nothing that ends a comment or a docstring."""
+    return (
+        "".join(one if one.isprintable() else " " for one in text)
+        .replace('"""', "'''")
+        .replace("\\", "/")
+    )

@@ -1,0 +1,32 @@
+"""Attentions of many layers that lost to one mask are one finding, however they were grouped."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from compiler.trace.records import EagerOperation, Region
+from tests.no_torch.profiles import bert_on_a_gpu
+from viewers.recording import Recording
+from viewers.summary.profile import profiles_of
+
+
+def test_one_finding_for_all_layers() -> None:
+    records = bert_on_a_gpu()
+    attentions = {
+        one.id for one in records if isinstance(one, EagerOperation) and "scaled" in one.operation
+    }
+    regions = [
+        one for one in records if isinstance(one, Region) and attentions & set(one.operations)
+    ]
+    assert len(regions) > 1
+    apart = structs.replace(regions[0], label="another")
+    (whole,) = profiles_of(Recording(records))
+    (split,) = profiles_of(Recording([apart if one is regions[0] else one for one in records]))
+    assert len(split.rows) == len(whole.rows) + 1
+    one, other = (
+        [cause for cause in found.causes if cause.kind == "attention"] for found in (whole, split)
+    )
+    assert len(one) == len(other) == 1
+    assert other[0].seconds == pytest.approx(one[0].seconds)
+    assert other[0].title == one[0].title
