@@ -166,6 +166,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             bases=compiled.bases,
             end=compiled.end,
             origins=Origins(one.records),
+            canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
             guards=one.collected.guards,

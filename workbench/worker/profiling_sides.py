@@ -10,6 +10,7 @@ from compiler.measure.origins import Origins
 from compiler.measure.probes.between import in_rounds
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.same_sites import Canonical
 from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase, EagerOperation
 from workbench.worker.profiling_rounds import Laps, Side, Way
@@ -31,6 +32,8 @@ class Measured:
     end: int
     """The first key that is no graph's: from there on it is what runs outside of them."""
     origins: Origins
+    canonical: Canonical
+    """Paths of the eager side's modules."""
     operations: Sequence[EagerOperation]
     """By key of their readings."""
     laps: dict[Side, Laps]
