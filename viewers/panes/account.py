@@ -47,7 +47,8 @@ def content(view: View, width: int) -> Content:
     if profile is None:
         return Content("account", rows=empty(width, *profiled.not_measured(view)))
     head, unit = profile.head, profiled.unit_of(profile.head)
-    phases = ["", *profiled.phases_of(view)] if not view.phase else [view.phase]
+    known = dict.fromkeys(one.phase for one in profile.accounts)  # a step has no regions
+    phases = [view.phase] if view.phase else list(known)
     rows: list[Row] = []
     for phase in phases:
         sides = {one.side: one for one in profile.accounts if one.phase == phase}

@@ -13,7 +13,7 @@ import click
 from workbench.cli import codes
 from workbench.cli.output import reader_may_leave
 
-VERBS = ("explain", "profile", "step", "open", "serve", "doctor")
+VERBS = ("explain", "profile", "repro", "step", "open", "serve", "doctor")
 """In the order of `tcw --help`; each is a module beside this one with a `command`."""
 
 EXAMPLES = """\b

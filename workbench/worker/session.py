@@ -9,25 +9,25 @@ import torch
 
 from compiler import pipeline
 from compiler.control.stages import reached
-from compiler.trace.records import Engine, EnginePart, Kernel, Progress, Settings, Warned
+from compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
 from workbench.worker import isolation, patched
 from workbench.worker.backends import register
 from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.inputs import check_arguments, parameters
+from workbench.worker.inputs import InputSet, check_arguments, parameters
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.optimizer import step_accounts
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling import Compiled, collecting, profile, speed_of
 from workbench.worker.profiling_records import Numbers
-from workbench.worker.runs import Model, RandomState, Twin, original_of, prepare
+from workbench.worker.runs import Model, RandomState, Twin, original_of
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
 from workbench.worker.user_code import UserCode, UserError
-from workbench.worker.verifying import verify
+from workbench.worker.verifying import verify_call
 
 ENGINES: dict[str, tuple[Engine, ...]] = {
     "inductor": ("inductor",),
@@ -140,6 +140,7 @@ class Session:
         models = [self.given, *(self._copy(original) for _ in self.engines[1:])]
         generators = RandomState.now()
         done = self.done
+        looks_inside = recorder.settings.profile or recorder.settings.verify
         for engine, model in zip(self.engines, models, strict=True):
             if len(self.engines) > 1:
                 if done:
@@ -147,11 +148,11 @@ class Session:
                     generators.restore()
                 recorder.emit(EnginePart(engine=engine))
             done.append(EngineCalls(recorder, model, self.sets, engine))
-            ended = self._profiled(done[-1]) if recorder.settings.profile else done[-1].all()
+            ended = self._looked_into(done[-1]) if looks_inside else done[-1].all()
             if ended[0] != "ok":
                 return ended
         reference = done[0].reference
-        if reference is not None and not (recorder.settings.profile and len(done) == 1):
+        if reference is not None and not (looks_inside and len(done) == 1):
             if len(done) > 1:
                 self._compile_side_by_side(done)
             sides = [one.side() for one in done]
@@ -160,7 +161,7 @@ class Session:
 
     def _check_profiled_call(self) -> None:
         wanted, there = self.recorder.settings.profiled_call, len(self.sets)
-        if self.recorder.settings.profile and wanted > there:
+        if wanted > there:
             raise UserError(
                 f"there is no call {wanted} to profile: the file has "
                 f"{there} input set{'s' * (there != 1)}",
@@ -169,8 +170,8 @@ class Session:
                 doing="profiling",
             )
 
-    def _profiled(self, one: EngineCalls) -> Ended:
-        """All calls of an engine, then one of them taken apart."""
+    def _looked_into(self, one: EngineCalls) -> Ended:
+        """All calls of an engine, then one of them taken apart, or its kernels verified."""
         recorder, settings = self.recorder, self.recorder.settings
         driven = recorder.run is not None
         kept = recorder.run if recorder.run is not None else []
@@ -185,25 +186,24 @@ class Session:
             one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
         )
         inputs = self.sets[settings.profiled_call - 1]
+        if settings.profile:
+            self._profiled(apart, inputs)
+        if settings.verify:
+            verify_call(recorder, apart, inputs)
+        return ended
+
+    def _profiled(self, apart: Compiled, inputs: InputSet) -> None:
+        """One call taken apart."""
+        recorder, settings = self.recorder, self.recorder.settings
         if self.optimizer is not None and settings.grad == "train":
             original = original_of(self.given)
             for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
                 recorder.emit(record)
         measured = profile(recorder, apart, inputs, self._numbers)
-        if settings.verify:
-            verify(
-                recorder,
-                [record for record in apart.records if isinstance(record, Kernel)],
-                collected.of_inductor,
-                collected.of_engine,
-                prepare(one.compiled, inputs, settings.grad),
-                settings.profiled_call,
-            )
         if measured is not None and len(self.engines) == 1:
             with unrecorded(recorder):
                 found = speed_of(measured, apart, inputs, settings.grad)
             recorder.emit(found)
-        return ended
 
     def _copy(self, original: Model) -> Model:
         twin = Twin(original)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import structs
 from torch import fx
@@ -26,9 +26,11 @@ from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import kernel_of_steps
 from compiler.trace.matching import base_graph
-from compiler.trace.records import Engine, Kernel, KernelPrecision, Progress, Warned
+from compiler.trace.records import Engine, Kernel, KernelPrecision, Progress, Record, Warned
 from workbench.worker.describe import class_name, message_of
+from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
+from workbench.worker.runs import Model, RandomState, prepare
 
 
 @dataclass
@@ -39,6 +41,38 @@ class Looked:
     verifier: GraphVerifier
     kernels: dict[int, Kernel]
     """By index of the step."""
+
+
+class Call(Protocol):
+    """What one engine compiled while it was recorded (`workbench.worker.profiling.Compiled`)."""
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def collected(self) -> Any:
+        """Its graphs: `of_inductor`, `of_engine`."""
+        ...
+
+    @property
+    def records(self) -> Sequence[Record]: ...
+
+
+def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
+    """Verify the call that the settings name, on these inputs."""
+    settings = recorder.settings
+    kernels = [record for record in one.records if isinstance(record, Kernel)]
+    graphs = one.collected
+    state = RandomState.now()
+    try:
+        run = prepare(one.model, inputs, settings.grad)
+        verify(
+            recorder, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
+            one.engine,
+        )  # fmt: skip
+    finally:
+        state.restore()
 
 
 def verify(

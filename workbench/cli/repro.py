@@ -1,0 +1,185 @@
+"""Compare each kernel with float64, and write the first wrong one as a file that runs alone.
+
+FILE is as for `tcw explain`, or a trace that `tcw profile --verify --trace` wrote. The file that
+comes out imports torch alone: the kernel's part of the graph below your own lines, inputs like
+those that it had, the compiled result beside eager's and float64's. Exit status 1: one is wrong.
+
+\b
+  tcw repro model.py
+  tcw repro model.py --train --engine tcw
+  tcw repro model.py --kernel k4 -o k4.py           this one, right or wrong
+  tcw repro run.tcw                                 what a trace holds
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from compiler.trace.reader import TraceError
+from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from viewers.recording import Recording
+from viewers.text.lines import BLANK, Line, Role, line
+from workbench.cli import codes
+from workbench.cli.config import apply_defaults
+from workbench.cli.explain import exit_code, record, show_text
+from workbench.cli.files import existing_file
+from workbench.cli.options import FileCommand, cached_option, model_options, settings_of
+from workbench.cli.output import reader_may_leave
+
+
+@click.command(name="repro", cls=FileCommand, help=__doc__)
+@click.argument("file", type=click.Path(path_type=Path))
+@model_options
+@click.option("--call", type=click.IntRange(min=1), default=1, metavar="N", help="Which call.")
+@click.option("--kernel", default="", metavar="ID", help="This kernel, right or wrong: k4.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where to write it; repro_k4.py of kernel k4, here, unless said.",
+)
+@cached_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop after it.",
+)
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.pass_context
+def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
+    existing_file(file)
+    given = ctx.params
+    recording = Recording()
+    if _is_trace(file):
+        try:
+            recording = Recording.open(file)
+        except TraceError as error:
+            raise click.UsageError(f"{file}: {error}", ctx) from error
+    else:
+        apply_defaults(ctx, file.resolve().parent)
+        settings = msgspec.structs.replace(
+            settings_of(ctx, file), verify=True, repro=given["kernel"], profiled_call=given["call"]
+        )
+        end = record(settings, None, recording, quiet=bool(given["quiet"]))
+        if recording.end is None:
+            recording.feed([end])
+        if end.status != "ok" or recording.all(Failure):
+            with reader_may_leave():
+                show_text(recording, (), None)
+            return exit_code(recording, end)
+    lines, code = written(recording, given["kernel"], given["output"])
+    width = max(80, min(shutil.get_terminal_size((100, 40)).columns, 300))
+    with reader_may_leave():
+        from viewers.text.lines import write
+
+        write(lines, sys.stdout, width)
+    return code
+
+
+def _is_trace(file: Path) -> bool:
+    if file.suffix == ".py":
+        return False
+    with file.open("rb") as stream:
+        return stream.read(9) == b'{"record"'
+
+
+def written(recording: Recording, wanted: str, output: Path | None) -> tuple[list[Line], int]:
+    """Write the file, if there is one; what to say, and the exit code."""
+    parts = [
+        part
+        for part in (*recording.engines.values(), *recording.runs.values(), recording)
+        if part.all(KernelPrecision)
+    ]
+    if len(parts) > 1:
+        del parts[-1]  # the whole trace, which has those of its parts
+    found = [(part, one) for part in parts for one in part.all(KernelPrecision)]
+    if not found:
+        lines = [line("no kernel was compared with float64")]
+        lines += [line(f"  {warned.message}", hang=2) for warned in recording.all(Warned)]
+        return [*lines, line("record it with 'tcw profile --verify'")], codes.USAGE
+    lines = [line(_counts([one for _, one in found]))]
+    part, chosen = _chosen(found, wanted)
+    if chosen is None or part is None:
+        if wanted:
+            ids = ", ".join(one.kernel for _, one in found)
+            lines.append(line(f"there is no kernel {wanted} among them: {ids}", hang=2))
+            return lines, codes.USAGE
+        return lines, codes.OK
+    lines += [BLANK, *_about(part, chosen)]
+    text = recording.text(chosen.repro) if chosen.repro else ""
+    if not text:
+        why = chosen.repro_note or "this recording cut out another one: ask for it with --kernel"
+        lines.append(line(f"no file: {why}", hang=2))
+    else:
+        target = output or Path(f"repro_{chosen.kernel}.py")
+        try:
+            target.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise click.UsageError(f"{target}: {error.strerror}") from error
+        lines += [BLANK, line(("wrote ", ""), (str(target), "strong"), f": {_shows(chosen)}")]
+    return lines, codes.FINDING if any(one.within is False for _, one in found) else codes.OK
+
+
+def _chosen(
+    found: list[tuple[Recording, KernelPrecision]], wanted: str
+) -> tuple[Recording | None, KernelPrecision | None]:
+    """The kernel that was asked for; else the first that is wrong."""
+    for part, one in found:
+        if one.kernel == wanted if wanted else one.within is False:
+            return part, one
+    return None, None
+
+
+def _counts(found: list[KernelPrecision]) -> str:
+    wrong = [one.kernel for one in found if one.within is False]
+    right = sum(one.within is True for one in found)
+    left = len(found) - right - len(wrong)
+    many = "kernel" if len(found) == 1 else "kernels"
+    words = f"{len(found)} {many}: {right} as close to float64 as rounding allows"
+    if wrong:
+        words += f", {len(wrong)} not ({', '.join(wrong[:8])}{', …' if len(wrong) > 8 else ''})"
+    return words + (f", {left} not compared" if left else "")
+
+
+def _about(part: Recording, one: KernelPrecision) -> Iterator[Line]:
+    kernel = next((kernel for kernel in part.all(Kernel) if kernel.id == one.kernel), None)
+    role: Role = "lost" if one.within is False else "won" if one.within else "dim"
+    verdict = {False: "wrong", True: "right", None: "not compared"}[one.within]
+    title = f"{one.kernel} {kernel.name}" if kernel is not None else one.kernel
+    yield line((title, "strong"), "  ", (verdict, role), fixed=True)
+    if kernel is not None:
+        places = ", ".join(f"{Path(at.file).name}:{at.line}" for at in kernel.locations[:4])
+        yield line((f"  {kernel.label}  {places}  {one.graph}", "dim"), hang=2)
+    if one.outputs:
+        width = max(len(output.node) for output in one.outputs)
+        head = f"  {'result':{width}}  {'error':>8}  {'eager':>8}  {'bound':>8}"
+        yield line((head, "dim"), fixed=True)
+        for output in one.outputs:
+            numbers = (output.error, output.eager_error, output.bound)
+            row = "  ".join(f"{_share(number):>8}" for number in numbers)
+            yield line(f"  {output.node:{width}}  {row}", (f"  {output.note}", "lost"), hang=4)
+    if one.reason:
+        yield line((f"  {one.reason}", "dim"), hang=2)
+
+
+def _share(value: float) -> str:
+    return "0" if not value else "not near" if value > 1e30 else f"{value:.1e}"
+
+
+def _shows(one: KernelPrecision) -> str:
+    if one.reproduces is None:
+        return f"it was tried and did not run: {one.repro_note}"
+    if one.reproduces:
+        return "run alone it shows the error"
+    if one.within is False:
+        return "run alone the kernel is right: it is wrong among the others of its graph only"
+    return "run alone it is right as well"
