@@ -7,6 +7,7 @@ from statistics import median
 from compiler.measure.account import account, less, line, summed
 from compiler.measure.regions import Placed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
+from workbench.worker.profiling_rounds import Lap
 from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
@@ -53,23 +54,34 @@ def compiled_account(
         and phase != "step"
     ]
     whole = summed((side.seconds[base] for base in graphs), side.rounds)
+    # what the clocks themselves take: of the steps inside of the graphs' readings, else outside
+    inside = [measured.pair_cost * sum(one.kind != "eager" for one in wanted.values())] * len(whole)
+    outside = [
+        lap.took * _share(lap, phase) + measured.pair_cost * len(graphs)
+        for lap in side.laps["probed"]
+    ]
     guarding, checked = _guards(measured, side, phase)
     between = [median(sums["eager"])] * side.rounds
     guards = [guarding] * side.rounds
     lines += [
         line(
             "wrapper",
-            less(whole, sums["kernels"], sums["aten"]),
+            less(whole, sums["kernels"], sums["aten"], inside),
             f"of {_count(len(graphs), 'graph')}",
         ),
         line("guards", guards, checked),
         line(
             "dispatch",
-            less(side.phase(phase, "probed"), whole, guards, between),
+            less(side.phase(phase, "probed"), whole, guards, between, outside),
             "Dynamo's and AOTAutograd's wrappers, autograd",
         ),
     ]
     return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
+
+
+def _share(lap: Lap, phase: CallPhase) -> float:
+    """Of what the probe took in a call, what it took in this phase: by the phases' times."""
+    return lap.phases[phase] / lap.seconds if phase in lap.phases else 1.0
 
 
 def _left(side: SideRounds, phase: CallPhase) -> AccountLine:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from compiler.measure.probes.between import EagerRun, outside
-from compiler.measure.probes.clock import Clock, Reading
+from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
@@ -47,6 +47,8 @@ class Lap:
     """Nanoseconds, on the clock of `time.perf_counter_ns`."""
     readings: list[Reading] = field(default_factory=list)
     """What a probe's clock read in it."""
+    took: float = 0.0
+    """Seconds that a probe spent in it on its own account, outside of all readings."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
     bounds: tuple[int, ...] = ()
@@ -187,6 +189,8 @@ class Rounds:
                 looked = stack.enter_context(contender.probes[way]())
                 lap = timed(pieces, self.on_device, looked.during)
         lap.readings = looked.clock.readings() if looked.clock is not None else []
+        if isinstance(looked.clock, HostClock):
+            lap.took = looked.clock.took_ns / 1e9
         if looked.profile is not None and looked.between:
             lap.eager = outside(looked.profile.trace, self.on_device)
         if looked.profile is not None and self.on_device:
