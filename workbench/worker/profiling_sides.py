@@ -38,6 +38,9 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
+    pair_cost: float = 0.0
+    """Seconds that each reading of a step of Inductor's code adds to the call; our own engine's
+    probe takes off its own."""
     compiled_again: int = 0
     unmeasured: str = ""
     peaks: dict[Side, int | None] = field(default_factory=dict)
@@ -86,6 +89,10 @@ class SideRounds:
     def busy(self, phase: CallPhase) -> list[float]:
         """Seconds in which the device worked, of each round."""
         return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
+
+    def idle(self, phase: CallPhase) -> list[float]:
+        """Seconds in which it waited for the host, of each probed round."""
+        return [lap.idle.get(phase, sum(lap.idle.values())) for lap in self.laps["probed"]]
 
     def typical(self) -> int:
         """The round whose time is the median."""
