@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
+from threading import get_ident
 from types import FrameType
 from typing import Any, Literal, NamedTuple
 
@@ -109,11 +110,12 @@ class _Describing(_Mode):
     def __init__(self, probe: EagerProbe) -> None:
         super().__init__()
         self._probe = probe
-        self._of_node: dict[int, EagerOperation] = {}
-        """By autograd's sequence number: the operation that made the node."""
+        self._of_node: dict[int, list[EagerOperation]] = {}
+        """By autograd's sequence number: the operation that made the node. Each thread counts for
+        itself, so a region that a GPU's thread computes again may use numbers a second time."""
         self._modules_of: dict[tuple[Location, Any], dict[str, None]] = {}
         """Of a line's operations in the forward."""
-        self._number = _next_number()
+        self._numbers = {get_ident(): _next_number()}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -148,13 +150,23 @@ class _Describing(_Mode):
             part=place.part,
             of=place.of,
         )
-        number = _next_number()
-        if number != self._number:  # its node took the number before
-            self._number = number
-            self._of_node[number - 1] = operation
+        self._note_node(operation)
         probe.operations.append(operation)
         probe.functions.append(func)
         return result
+
+    def _note_node(self, operation: EagerOperation) -> None:
+        """Keep the operation by the number of its node, where it has made one."""
+        thread, number = get_ident(), _next_number()
+        if number != self._numbers.setdefault(thread, number):  # its node took the one before
+            self._numbers[thread] = number
+            self._of_node.setdefault(number - 1, []).append(operation)
+
+    def _forward_of(self, node: Any) -> EagerOperation | None:
+        """The operation that made a node of autograd."""
+        found = self._of_node.get(node._sequence_nr(), [])
+        like = [one for one in found if made_by(node.name(), one.operation)]
+        return next(reversed(like or found), None)
 
     def _place(self, func: Any, stack: tuple[Location, ...]) -> _Place:
         """Where the operation that runs now belongs."""
@@ -169,7 +181,7 @@ class _Describing(_Mode):
             return _Place(stack, module, probe.part)
         if "AccumulateGrad" in node.name():
             return _Place(part="gradients")
-        forward = self._of_node.get(node._sequence_nr())
+        forward = self._forward_of(node)
         if forward is None:
             return _Place(stack, module, probe.part)
         if not stack:
@@ -187,6 +199,13 @@ class _Place(NamedTuple):
     module: str = ""
     part: OperationPart = "model"
     of: str = ""
+
+
+def made_by(node: str, operation: str) -> bool:
+    """Whether a node of autograd (`AddmmBackward0`) is named after an operation
+    (`aten.addmm.default`), as tools/autograd/gen_autograd.py does."""
+    name = operation.split(".")[1] if operation.count(".") > 1 else operation
+    return node.partition("Backward")[0].lower() == name.replace("_", "").lower()
 
 
 def nearest(path: str, others: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from compiler.measure.probes.clock import HostClock
-from compiler.measure.probes.eager_probe import EagerProbe, call_cost
+from compiler.measure.probes.eager_probe import EagerProbe, call_cost, made_by
 from compiler.trace.records.profile import EagerOperation
 from tests.cpu.models import Mlp, line
 
@@ -337,3 +337,45 @@ def test_flops_are_torch_s() -> None:
         if name in expected:
             found[name] += one.flops or 0
     assert found == expected
+
+
+def test_nodes_are_named_after_operations() -> None:
+    assert made_by("AddmmBackward0", "aten.addmm.default")
+    assert made_by("NativeLayerNormBackward0", "aten.native_layer_norm.default")
+    assert not made_by("MulBackward0", "aten.addmm.default")
+    assert not made_by("torch::autograd::CopyBackwards", "aten._to_copy.default")
+
+
+def test_a_backward_in_another_thread_finds_the_forward() -> None:
+    """As on a GPU, whose thread counts its nodes for itself."""
+    import threading
+
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+    model = Regions()
+    probe = EagerProbe(model, 1)
+    x = torch.randn(4, 8, requires_grad=True)
+    with probe.describing():
+        with probe.during("forward"):
+            loss = model(x).sum()
+        with probe.during("backward"):
+            mode = _get_current_dispatch_mode()
+
+            def run() -> None:
+                with mode:
+                    loss.backward()
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+        with probe.during("forward"):
+            model(x)
+    named = {one.id: one for one in probe.operations}
+    found = {
+        (one.module, one.operation, named[one.of].operation)
+        for one in probe.operations
+        if one.of and one.operation in ("aten.cos.default", "aten.threshold_backward.default")
+    }
+    assert found == {
+        (module, "aten.cos.default", "aten.sin.default") for module in ("first", "second")
+    }
