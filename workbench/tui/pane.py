@@ -124,6 +124,8 @@ class PaneView(Widget, can_focus=True):
                 self.top = self._clamped(targets[0] - self.page // 3)
         elif not self.visible_row(self.cursor) and self.cursor >= 0:
             self.show(self.cursor)
+        if self.content.tracks and self.content.head and not self.visible_row(self.cursor):
+            self.show(self.cursor)
         self.top = self._clamped(self.top)
         self.repaint()
 

@@ -149,12 +149,14 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             },
             on_device,
         )
+        told = _teller(recorder, f"profiling call {call}", settings.rounds)
+        if on_device:
+            rounds.plain_first(settings.rounds, told=told)
         last = rounds.warm_up()
         eager.check(last["eager", "probed"])
         if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
             rounds.leave_out("compiled", "between")
         before = counters["stats"]["unique_graphs"]
-        told = _teller(recorder, f"profiling call {call}", settings.rounds)
         rounds.run(settings.rounds, told=told)
         eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
@@ -165,6 +167,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             bases=compiled.bases,
             end=compiled.end,
             origins=Origins(one.records),
+            canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
             guards=one.collected.guards,

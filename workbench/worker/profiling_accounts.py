@@ -23,7 +23,7 @@ def eager_account(
     launches = sum(one.launches > 0 for one in wanted.values())
     lines = [line("operations", running, f"{launches} operations, {len(wanted) - launches} views")]
     if side.host:
-        lines.append(_idle(side, phase))
+        lines.append(_left(side, phase))
     else:
         around = less(side.phase(phase, "probed"), running)
         lines.append(line("dispatch", around, "Python, modules, autograd"))
@@ -44,7 +44,7 @@ def compiled_account(
         sums[name] = summed((side.seconds[key] for key in keys), rounds)
         lines.append(line(name, sums[name], _count(len(keys), noun)))
     if side.host:
-        lines.append(_idle(side, phase))
+        lines.append(line("idle", side.idle(phase), "the device waits for the host"))
         return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
     graphs = [
         base
@@ -84,11 +84,12 @@ def _share(lap: Lap, phase: CallPhase) -> float:
     return lap.phases[phase] / lap.seconds if phase in lap.phases else 1.0
 
 
-def _idle(side: SideRounds, phase: CallPhase) -> AccountLine:
-    """What the device's work leaves of the plain call."""
+def _left(side: SideRounds, phase: CallPhase) -> AccountLine:
+    """What the device's work leaves of the plain call: a probe makes the host of an eager call so
+    slow that how long the device waits under it says nothing."""
     measured = median(side.phase(phase, "plain"))
     idle = [max(0.0, measured - busy) for busy in side.busy(phase)]
-    return line("idle", idle, "the device has nothing to do")
+    return line("idle", idle, "what the device's work leaves of the call")
 
 
 def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[float, str]:

@@ -171,6 +171,7 @@ def _regions(
         list(steps.values()),
         list(operations.values()),
         dict.fromkeys(graph.rpartition("/")[0] for graph in graphs),
+        measured.canonical,
     )
     eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
     compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}

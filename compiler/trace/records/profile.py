@@ -38,6 +38,8 @@ class Ceilings(Record):
     """Unix time."""
     kept: bool = False
     """It was measured by an earlier recording on this machine."""
+    partial: bool = False
+    """What a busy machine disturbed is left out; of sets beyond the largest nothing is known."""
     note: str = ""
     """What the figures hold under: `float32 products in precision 'high'`."""
 
