@@ -174,6 +174,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
     first_calls: dict[str, list[float]] = {}
     for side in ("eager", *sides):
         entry = row["eager"] if side == "eager" else row["sides"][side]
+        model.zero_grad(set_to_none=True)
         before = machine.reserved()
         try:
             run = model if side == "eager" else compiled(model, side)

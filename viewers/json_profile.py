@@ -238,6 +238,7 @@ class ModeItem(Item):
     compile_seconds: float | None
     peak_bytes: int | None
     pays_after: int | None
+    note: str
     reason: str
 
 
@@ -460,6 +461,7 @@ def _mode(row: ModeRow) -> ModeItem:
         compile_seconds=row.compile_seconds if known else None,
         peak_bytes=row.peak_bytes,
         pays_after=row.pays_after,
+        note=row.note,
         reason=row.reason,
     )
 

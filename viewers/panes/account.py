@@ -37,7 +37,7 @@ BAR, WHAT = 16, 20
 BARS: tuple[Role, ...] = ("bar", "bar-accent")
 Side = Literal["eager", "compiled"]
 SIDES: tuple[Side, ...] = ("eager", "compiled")
-ORDER = ("kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
+ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
 """Summands of a call, from the work to what surrounds it."""
 
 
@@ -47,7 +47,8 @@ def content(view: View, width: int) -> Content:
     if profile is None:
         return Content("account", rows=empty(width, *profiled.not_measured(view)))
     head, unit = profile.head, profiled.unit_of(profile.head)
-    phases = ["", *profiled.phases_of(view)] if not view.phase else [view.phase]
+    known = dict.fromkeys(one.phase for one in profile.accounts)  # a step has no regions
+    phases = [view.phase] if view.phase else list(known)
     rows: list[Row] = []
     for phase in phases:
         sides = {one.side: one for one in profile.accounts if one.phase == phase}
@@ -57,7 +58,7 @@ def content(view: View, width: int) -> Content:
         rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
     rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
     right: Line = ((f"{unit.name}, median of {plural(head.rounds, 'round')}", "dim"),)
-    return Content("account", plain(head.what), right, rows)
+    return Content("account", plain(head.what), right, rows, still=True)
 
 
 def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) -> list[Row]:
@@ -162,7 +163,7 @@ def modes(view: View, width: int) -> Content:
     rows = _modes(profile, width) if profile.modes else _no_modes(view, width)
     rows += [BLANK, *_trials(profile, width)]
     right: Line = ((plural(len(profile.modes), "way"), "dim"),) if profile.modes else ()
-    return Content("modes", right=right, rows=rows)
+    return Content("modes", right=right, rows=rows, head=1 if profile.modes else 0)
 
 
 def _no_modes(view: View, width: int) -> list[Row]:
@@ -273,7 +274,9 @@ def precision(view: View, width: int) -> Content:
         rows += _exact(view, one, width, errors)
     wrong = sum(one.within is False for one in found)
     words = f"{wrong} wrong of {len(found)}" if wrong else f"{plural(len(found), 'kernel')}"
-    return Content("precision", "against float64", ((words, "bad" if wrong else "dim"),), rows)
+    return Content(
+        "precision", "against float64", ((words, "bad" if wrong else "dim"),), rows, head=1
+    )
 
 
 def _exact(view: View, one: KernelPrecision, width: int, errors: int) -> list[Row]:

@@ -8,6 +8,7 @@ from viewers.panes import profiled
 from viewers.panes.rows import Role, Span, pad_left
 from viewers.panes.view import Times, View
 from viewers.summary.profile import Cost, Profile, work_of
+from viewers.text.profile.numbers import Unit
 from viewers.words import percent, seconds_text
 
 WIDTH = 8
@@ -17,12 +18,18 @@ HOT = 0.1
 BLANK: Span = (" " * WIDTH, "text")
 
 
+def unit_of(profile: Profile) -> Unit:
+    """Figures of at most five digits: the column is narrow."""
+    most = max(profile.head.eager.median, profile.head.compiled.median)
+    return Unit("µs", 1e6, 1) if most < 0.1 else Unit("ms", 1e3, 2)
+
+
 def title(view: View) -> str:
     """`µs compiled`."""
     profile = view.facts.profile
     if profile is None:
         return ""
-    unit = profiled.unit_of(profile.head).name
+    unit = unit_of(profile).name
     return f"Δ {unit}" if view.times == "difference" else f"{unit} {view.times}"
 
 
@@ -63,7 +70,7 @@ def _side(profile: Profile, cost: Cost, eager: bool) -> Span | None:
     whole = (profile.head.eager if eager else profile.head.compiled).median
     shared = not eager and cost.shared
     role: Role = "warn" if seconds >= HOT * whole else "dim"
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile)
     words = ("≤" if shared else "") + profiled.short_figure(seconds, unit)
     return (pad_left(words, WIDTH - 1) + " ", role)
 
@@ -77,7 +84,7 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
             before = sums.setdefault(min(lines), [0.0, 0.0])
             before[0] += row.difference
             before[1] += row.noise
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile)
     found: dict[int, Span] = {}
     for line, (difference, noise) in sums.items():
         quiet = abs(difference) <= noise

@@ -58,7 +58,7 @@ def eager(view: View, width: int) -> Content:
         rows.append(_operation(view, profile, group, columns, unit))
     rows += _sum(row.eager_work, columns, unit)
     right: Line = ((plural(len(row.operations), "operation"), "dim"),)
-    return Content("eager", plain(row.label), right, rows)
+    return Content("eager", plain(row.label), right, rows, head=1)
 
 
 def compiled(view: View, width: int) -> Content:
@@ -79,7 +79,7 @@ def compiled(view: View, width: int) -> Content:
         rows += _precision(known.get(group[0].kernel), width)
     rows += _sum(row.compiled_work, columns, unit)
     right: Line = ((plural(len(row.steps), "step"), "dim"),)
-    return Content("compiled", plain(row.label), right, rows)
+    return Content("compiled", plain(row.label), right, rows, head=1)
 
 
 def _same(operations: Sequence[EagerOperation]) -> list[list[EagerOperation]]:

@@ -107,6 +107,8 @@ class Content:
     """Key of the row on which the cursor starts; "" for the first that can be selected."""
     tracks: bool = False
     """The cursor stands on `start` while the reader is in another pane."""
+    head: int = 0
+    """So many rows at its beginning stay in sight when the others scroll."""
     still: bool = False
     """Its beginning stays in sight: it never scrolls by itself."""
     follows: bool = False

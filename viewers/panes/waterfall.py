@@ -75,6 +75,7 @@ def content(view: View, width: int) -> Content:
         rows,
         f"region:{view.region}" if view.region else "",
         tracks=bool(view.region),
+        head=1 + len(_notes(table)),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.cells import cell_len
 
 from compiler.trace.records import Trial
@@ -86,7 +88,7 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
             key=key,
             selects=cause.place.ref if cause.place is not None else "",
             opens=f"region:{_region(profile, cause)}" if cause.regions else "",
-            copies=fix or cause.title,
+            copies=fix or _command(view, cause) or cause.title,
         )
     ]
     rows += [_indented((line, "strong")) for line in lines[1:]]
@@ -102,6 +104,14 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
         rows += _advice(advice.code, advice.text, width)
     rows += _tried(profile, cause, width)
     return [*rows, BLANK]
+
+
+def _command(view: View, cause: Cause) -> str:
+    """What tries the first suggestion; "" where there is none."""
+    start = view.recording.start
+    file = start.settings.file if start is not None else "FILE"
+    options = next((one.options for one in cause.suggestions if one.options), ())
+    return shlex.join(["tcw", "profile", file, *options]) if options else ""
 
 
 def _region(profile: Profile, cause: Cause) -> str:
@@ -137,9 +147,10 @@ def _tried(profile: Profile, cause: Cause, width: int) -> list[Row]:
         if trial is not None:
             words, role = trial_words(trial, unit)
             said = f"{suggestion.words}: {words}"
+        elif not suggestion.options:
+            continue  # a change of the source, which is the fix above
         else:
-            options = " ".join(suggestion.options)
-            said, role = f"{suggestion.words}   {options or '--try'}", "dim"
+            said, role = f"{suggestion.words}   {' '.join(suggestion.options)}", "dim"
         lines = wrap(said, width - INDENT - 6)
         rows.append(_indented(("try  ", "dim"), (lines[0], role)))
         rows += [_indented(("     ", "text"), (line, role)) for line in lines[1:]]

@@ -124,6 +124,8 @@ class PaneView(Widget, can_focus=True):
                 self.top = self._clamped(targets[0] - self.page // 3)
         elif not self.visible_row(self.cursor) and self.cursor >= 0:
             self.show(self.cursor)
+        if self.content.tracks and self.content.head and not self.visible_row(self.cursor):
+            self.show(self.cursor)
         self.top = self._clamped(self.top)
         self.repaint()
 
@@ -143,7 +145,13 @@ class PaneView(Widget, can_focus=True):
             self.show(self.cursor)
 
     def visible_row(self, index: int) -> bool:
-        return self.top <= index < self.top + self.page
+        covered = self.content.head if self.top else 0
+        return index < self.content.head or self.top + covered <= index < self.top + self.page
+
+    def _index(self, y: int) -> int:
+        """Which row stands in a line of the pane, from 1."""
+        place = y // self.spacing - 1
+        return place if place < self.content.head else self.top + place
 
     def _find(self, key: str) -> int:
         if key:
@@ -172,7 +180,7 @@ class PaneView(Widget, can_focus=True):
 
     def show(self, index: int) -> None:
         """Scroll just as far as needed, with two rows of context."""
-        context = min(2, (self.page - 1) // 2)
+        context = max(self.content.head, min(2, (self.page - 1) // 2))
         if index < self.top + context:
             self.top = self._clamped(index - context)
         elif index >= self.top + self.page - context:
@@ -253,7 +261,7 @@ class PaneView(Widget, can_focus=True):
             return (*common, self.number, content.name, content.subject, content.right)
         if y % self.spacing:
             return common
-        index = self.top + y // self.spacing - 1
+        index = self._index(y)
         row = self.rows[index] if index < len(self.rows) else Row()
         return (*common, row, self._tint(index, row), self.left, self.needle, index == self.spot)
 
@@ -273,7 +281,7 @@ class PaneView(Widget, can_focus=True):
         elif y % self.spacing:
             segments = []
         else:
-            index = self.top + y // self.spacing - 1
+            index = self._index(y)
             row = self.rows[index] if index < len(self.rows) else Row()
             tint = self._tint(index, row)
             if self.needle:
@@ -342,7 +350,7 @@ class PaneView(Widget, can_focus=True):
             self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        index = self.top + (event.y - 1) // self.spacing
+        index = self._index(event.y - 1 + self.spacing)
         if event.y == 0 or not 0 <= index < len(self.rows) or not self.rows[index].key:
             return
         if index == self.cursor and event.chain > 1:

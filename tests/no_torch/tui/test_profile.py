@@ -155,8 +155,12 @@ async def test_a_picture_of_it(open_trace: Open, profile_file: Path, tmp_path: P
 async def test_five_thousand_regions(open_trace: Open, tmp_path: Path) -> None:
     async with open_trace(written(tmp_path, many(5000))) as reader:
         pane = reader.pane("profile")
+        top = pane.region.y + 1
+        assert "line    region" in reader.lines()[top]
+        assert "add 4999" in reader.lines()[top + 1]
         await reader.press("G", "k", "k")
         assert pane.row.key == "region:r0"
+        assert "line    region" in reader.lines()[top], "the head stays"
         await reader.press("ctrl+u")
         assert pane.visible_row(pane.cursor)
 

@@ -20,7 +20,6 @@ from compiler.control.decisions import Gate
 from compiler.control.hooks import Missing
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
-from compiler.lowering.registry import Unsupported
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
 from compiler.measure.probes.clock import HostClock, Reading
@@ -303,22 +302,28 @@ def test_steps_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert [step.index for step in probe.steps] == [one.step for one in kernels]
 
 
-def test_a_graph_that_was_left_to_aten(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> Any:
-        raise Unsupported("for a test")
+def test_a_graph_that_was_left_to_aten() -> None:
+    def branching(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return torch.cond(y.sum() > 0, lambda y: y + 1, lambda y: y - 1, (y,)).relu()
 
-    monkeypatch.setattr(stages, "lower", refuse)
-    found = Probed(Mixed(), inference(torch.randn(4, 17)[:, :16]))
+    found = Probed(branching, inference(torch.randn(4, 16)))
     (probe,) = found.probes
     assert isinstance(probe, AtenProbe)
-    assert [step.name for step in probe.steps][:2] == ["aten.mul.Tensor", "aten.t.default"] or [
-        step.kind for step in probe.steps
-    ] == ["aten"] * len(probe.steps)
-    seen: list[str] = []
-    with probe.observing(lambda step, tensors: seen.append(probe.nodes[step.index])):
-        found.run()
-    assert seen == probe.nodes
+    assert not found.graphs
+    assert [step.name for step in probe.steps] == [
+        "aten.mul.Tensor",
+        "aten.sum.default",
+        "aten.gt.Scalar",
+        "torch.ops.higher_order.cond",
+        "aten.relu.default",
+    ]
     found.check()
+    seen: list[tuple[str, list[str]]] = []
+    with probe.observing(lambda step, tensors: seen.append((step.name, list(tensors)))):
+        found.run()
+    assert seen[0] == ("aten.mul.Tensor", ["arg0_1", "mul"])
+    assert [name for name, _ in seen] == [step.name for step in probe.steps]
 
 
 def test_without_a_compiler_only_calls_into_aten_are_timed(
