@@ -15,7 +15,7 @@ from tests.cpu.measure.precision.wrong import wrong_inductor
 pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
 )
-DTYPES = pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=str)
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 
 
 def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -79,7 +79,7 @@ def test_in_inductor(dtype: torch.dtype) -> None:
 
 
 @DTYPES
-@pytest.mark.parametrize("engine", ("inductor", "tcw"))
+@pytest.mark.parametrize("engine", ["inductor", "tcw"])
 def test_nothing_is_wrong_where_nothing_was_planted(engine: str, dtype: torch.dtype) -> None:
     found = verified(engine, layers, inputs(dtype), train=True)  # type: ignore[arg-type]
     assert found.all
