@@ -8,6 +8,7 @@ since each is rarely disturbed, and a call often.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import hypot
 from statistics import median
 
 from compiler.measure.speed import spread
@@ -40,14 +41,42 @@ def less(whole: Rounds, *parts: Rounds) -> list[float]:
 
 
 def difference(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
-    """(median of compiled - eager, what is noise), round by round.
+    """(compiled - eager, what is noise).
 
-    Noise is max(3 MAD of the differences, 1% of eager, or of compiled where eager does nothing):
-    a drift of the machine meets both sides of a round and is no part of it.
+    Taken in the way that is the surer one here. Round by round, it is the median of the
+    differences with 3 of their MAD: a drift of the machine meets both sides of a round. By
+    medians, it is their difference with 3 MAD of both: of rounds in which something disturbs one
+    side or the other there may be more than half, while each side alone is mostly undisturbed.
+    Noise is 1% at least: of eager, or of compiled where eager does nothing.
     """
     differences = [b - a for a, b in zip(eager, compiled, strict=True)]
-    base = median(eager) or median(compiled)
-    return median(differences), max(3 * spread(differences), 0.01 * base)
+    before, after = median(eager), median(compiled)
+    found, noise = min(
+        (
+            (median(differences), spread(differences)),
+            (after - before, hypot(spread(eager), spread(compiled))),
+        ),
+        key=_noise,
+    )
+    return found, max(3 * noise, 0.01 * (before or after))
+
+
+def ratio(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
+    """(eager/compiled, what is noise as a share of it), as `difference` takes them."""
+    ratios = [a / b for a, b in zip(eager, compiled, strict=True)]
+    before, after = median(eager), median(compiled)
+    found, noise = min(
+        (
+            (median(ratios), spread(ratios) / median(ratios)),
+            (before / after, hypot(spread(eager) / before, spread(compiled) / after)),
+        ),
+        key=_noise,
+    )
+    return found, max(3 * noise, 0.01)
+
+
+def _noise(found: tuple[float, float]) -> float:
+    return found[1]
 
 
 def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:

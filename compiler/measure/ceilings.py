@@ -2,8 +2,8 @@
 
 Measured once, in about two seconds, with the threads and settings of this process, and kept in our
 cache folder by processor (or card), threads, torch's version and its precision of products. All
-figures are the best of many tries; on a machine so busy that none is undisturbed, they are the
-best there were, and are not kept.
+figures are the best of many tries; what a busy machine disturbs all the time is left out, and
+the rest is not kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SLICE = 5e-4
 """Seconds; a scheduler gives a processor to others for longer."""
 _PATIENCE = 3.0
 """Seconds to go on for on a busy machine."""
-BUSY = "measured on a busy machine, and not kept"
+BUSY = "a busy machine disturbed the rest; not kept"
 _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 _decode = msgspec.json.Decoder(Ceilings).decode
@@ -70,7 +70,7 @@ def ceilings(kind: Kind = "cpu") -> Ceilings:
         found = _kept(store, name)
         if found is None:
             found = measured(kind)
-            if BUSY not in found.note:
+            if not found.partial:
                 with contextlib.suppress(OSError):
                     store.write_sealed("measured", name, _encode(found))
     return found
@@ -140,6 +140,7 @@ def measured(kind: Kind = "cpu") -> Ceilings:
         bandwidth=copies.bandwidth(),
         rates=products.rates(),
         measured=time.time(),
+        partial=not settled,
         note="; ".join(filter(None, notes)),
     )
 
@@ -274,13 +275,15 @@ class _Copies:
         return all(best.settled for best in self.best.values())
 
     def bandwidth(self) -> tuple[Bandwidth, ...]:
-        """Of the smallest sets the call is most: no more than half of it is taken off."""
+        """Of those that are settled. Of the smallest sets the call is most: no more than half of it
+        is taken off."""
         return tuple(
             Bandwidth(
                 bytes=size,
                 per_second=size / max(best.seconds - self._empty, best.seconds / 2),
             )
             for size, best in self.best.items()
+            if best.settled
         )
 
 
@@ -320,8 +323,8 @@ class _Products:
         return all(settled for _, settled in self.best.values())
 
     def rates(self) -> dict[str, float]:
-        """FLOP/s by dtype."""
-        return {name: rate for name, (rate, _) in self.best.items() if rate}
+        """FLOP/s by dtype, of those that are settled."""
+        return {name: rate for name, (rate, settled) in self.best.items() if rate and settled}
 
 
 def _size_for(rate: float) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from compiler.measure.alignment import MAY_COPY, aligned, kind, plain_word, words
 from compiler.measure.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
+from compiler.measure.same_sites import Canonical, as_captured
 from compiler.trace.records import Location
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
@@ -61,9 +62,10 @@ def regions(
     steps: Sequence[Placed],
     operations: Sequence[EagerOperation],
     compile_ids: Iterable[str],
+    canonical: Canonical = lambda path: path,
 ) -> list[Grouped]:
     """All steps and operations, each in one region, in the order of the eager call."""
-    units = _Units(origins, operations, compile_ids)
+    units = _Units(origins, operations, compile_ids, canonical)
     units.pair(steps)
     roots = _Joined()
     of_step = [units.of_step(placed) for placed in steps]
@@ -125,7 +127,11 @@ class _Units:
     """What is one call of the user's program, on either side."""
 
     def __init__(
-        self, origins: Origins, operations: Sequence[EagerOperation], compile_ids: Iterable[str]
+        self,
+        origins: Origins,
+        operations: Sequence[EagerOperation],
+        compile_ids: Iterable[str],
+        canonical: Canonical,
     ) -> None:
         self.origins = origins
         self.operations = operations
@@ -143,9 +149,16 @@ class _Units:
         to them (gradients that are added up) are no work of theirs."""
         self._uncaptured: dict[tuple[str, str], list[EagerOperation]] = defaultdict(list)
         """(phase, kind) -> operations of lines of which no graph holds anything, in order."""
-        self._line_up(list(compile_ids))
+        self._as_captured: dict[Site, Site] = {}
+        """Sites of eager operations that captured graphs name otherwise."""
+        self._line_up(list(compile_ids), canonical)
 
-    def _line_up(self, compile_ids: list[str]) -> None:
+    def _site(self, one: EagerOperation) -> Site | None:
+        """Where it is written, as captured graphs name it."""
+        site = site_of(one.module, one.location)
+        return None if site is None else self._as_captured.get(site, site)
+
+    def _line_up(self, compile_ids: list[str], canonical: Canonical) -> None:
         captured: dict[Site, list[NodeRef]] = defaultdict(list)
         for ref in self.origins.captured_nodes(compile_ids):
             node = self.origins.nodes[ref]
@@ -154,9 +167,16 @@ class _Units:
                 self._calls[ref] = ("node", ref)
             else:
                 captured[site].append(ref)
+        by_graph: dict[str, set[Site]] = defaultdict(set)
+        for site, refs in captured.items():
+            for graph, _ in refs:
+                by_graph[graph].add(site)
+        written = {site_of(one.module, one.location) for one in self.operations}
+        eager = {site for site in written if site is not None}
+        self._as_captured = as_captured(by_graph.values(), eager, canonical)
         running: dict[Site, list[EagerOperation]] = defaultdict(list)
         for one in self.operations:
-            site = site_of(one.module, one.location)
+            site = self._site(one)
             if site is not None and one.phase in ("", "forward"):
                 running[site].append(one)
         for site in dict.fromkeys((*captured, *running)):
@@ -164,7 +184,7 @@ class _Units:
         known = {one.id: one for one in self.operations}
         for one in self.operations:
             forward = known.get(one.of, one)
-            site = site_of(forward.module, forward.location)
+            site = self._site(forward)
             if one.part == "model" and not is_view(one) and not captured.get(site or ("", "", 0)):
                 like = kind(plain_word(word(one.operation)))
                 self._uncaptured[one.phase, like].append(one)
@@ -238,7 +258,7 @@ class _Units:
         known = self._runs.get(one.of or one.id)
         if known is not None:
             return [known]
-        site = site_of(one.module, one.location)
+        site = self._site(one)
         return self._at.get(site, []) if site is not None else []
 
     def of_operation(self, one: EagerOperation) -> set[Unit]:

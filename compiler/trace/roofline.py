@@ -5,21 +5,20 @@ After Williams, Waterman and Patterson, "Roofline" (2009), with a bandwidth for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from math import log
 from typing import Literal
 
-from compiler.trace.records import Bandwidth, Ceilings
+from compiler.trace.records import Ceilings
 
 Limit = Literal["bandwidth", "rate"]
 
 
-def bandwidth_at(curve: Sequence[Bandwidth], size: int) -> float | None:
+def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
     """Bytes a second of a working set of so many bytes: between two that were measured, on the
     line between them over the logarithm of the size; beyond them, that of the last one. None
-    where nothing was measured."""
-    points = [one for one in curve if one.bytes > 0]
+    where nothing was measured, and beyond the largest of partial ceilings."""
+    points = [one for one in ceilings.bandwidth if one.bytes > 0]
     if not points:
         return None
     if size <= points[0].bytes:
@@ -30,7 +29,7 @@ def bandwidth_at(curve: Sequence[Bandwidth], size: int) -> float | None:
             found = lower.per_second + share * (upper.per_second - lower.per_second)
             low, high = sorted((lower.per_second, upper.per_second))
             return min(max(found, low), high)
-    return points[-1].per_second
+    return None if ceilings.partial else points[-1].per_second
 
 
 def least_seconds(
@@ -43,7 +42,7 @@ def least_seconds(
     """
     if size is None:
         return None
-    moved = bandwidth_at(ceilings.bandwidth, size)
+    moved = bandwidth_at(ceilings, size)
     if moved is None or moved <= 0:
         return None
     by_bytes = size / moved

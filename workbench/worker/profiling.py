@@ -25,6 +25,7 @@ from compiler.measure.leaves import leaves
 from compiler.measure.named_graphs import named_graphs
 from compiler.measure.origins import Origins
 from compiler.measure.peak import peak_bytes
+from compiler.measure.probes.clock import pair_cost
 from compiler.measure.probes.engine_probe import EngineProbe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.inductor_probe import InductorProbe
@@ -148,12 +149,14 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             },
             on_device,
         )
+        told = _teller(recorder, f"profiling call {call}", settings.rounds)
+        if on_device:
+            rounds.plain_first(settings.rounds, told=told)
         last = rounds.warm_up()
         eager.check(last["eager", "probed"])
         if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
             rounds.leave_out("compiled", "between")
         before = counters["stats"]["unique_graphs"]
-        told = _teller(recorder, f"profiling call {call}", settings.rounds)
         rounds.run(settings.rounds, told=told)
         eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
@@ -164,9 +167,11 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             bases=compiled.bases,
             end=compiled.end,
             origins=Origins(one.records),
+            canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
             guards=one.collected.guards,
+            pair_cost=pair_cost() / 1e9 if one.engine == "inductor" else 0.0,
             compiled_again=counters["stats"]["unique_graphs"] - before,
             unmeasured="; ".join(
                 filter(None, (compiled.missing, eager.probe.differs, one.collected.guards.missing))

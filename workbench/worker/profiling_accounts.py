@@ -7,6 +7,7 @@ from statistics import median
 from compiler.measure.account import account, less, line, summed
 from compiler.measure.regions import Placed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
+from workbench.worker.profiling_rounds import Lap
 from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
@@ -22,7 +23,7 @@ def eager_account(
     launches = sum(one.launches > 0 for one in wanted.values())
     lines = [line("operations", running, f"{launches} operations, {len(wanted) - launches} views")]
     if side.host:
-        lines.append(_idle(side, phase))
+        lines.append(_left(side, phase))
     else:
         around = less(side.phase(phase, "probed"), running)
         lines.append(line("dispatch", around, "Python, modules, autograd"))
@@ -43,7 +44,7 @@ def compiled_account(
         sums[name] = summed((side.seconds[key] for key in keys), rounds)
         lines.append(line(name, sums[name], _count(len(keys), noun)))
     if side.host:
-        lines.append(_idle(side, phase))
+        lines.append(line("idle", side.idle(phase), "the device waits for the host"))
         return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
     graphs = [
         base
@@ -53,30 +54,42 @@ def compiled_account(
         and phase != "step"
     ]
     whole = summed((side.seconds[base] for base in graphs), side.rounds)
+    # what the clocks themselves take: of the steps inside of the graphs' readings, else outside
+    inside = [measured.pair_cost * sum(one.kind != "eager" for one in wanted.values())] * len(whole)
+    outside = [
+        lap.took * _share(lap, phase) + measured.pair_cost * len(graphs)
+        for lap in side.laps["probed"]
+    ]
     guarding, checked = _guards(measured, side, phase)
     between = [median(sums["eager"])] * side.rounds
     guards = [guarding] * side.rounds
     lines += [
         line(
             "wrapper",
-            less(whole, sums["kernels"], sums["aten"]),
+            less(whole, sums["kernels"], sums["aten"], inside),
             f"of {_count(len(graphs), 'graph')}",
         ),
         line("guards", guards, checked),
         line(
             "dispatch",
-            less(side.phase(phase, "probed"), whole, guards, between),
+            less(side.phase(phase, "probed"), whole, guards, between, outside),
             "Dynamo's and AOTAutograd's wrappers, autograd",
         ),
     ]
     return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
 
 
-def _idle(side: SideRounds, phase: CallPhase) -> AccountLine:
-    """What the device's work leaves of the plain call."""
+def _share(lap: Lap, phase: CallPhase) -> float:
+    """Of what the probe took in a call, what it took in this phase: by the phases' times."""
+    return lap.phases[phase] / lap.seconds if phase in lap.phases else 1.0
+
+
+def _left(side: SideRounds, phase: CallPhase) -> AccountLine:
+    """What the device's work leaves of the plain call: a probe makes the host of an eager call so
+    slow that how long the device waits under it says nothing."""
     measured = median(side.phase(phase, "plain"))
     idle = [max(0.0, measured - busy) for busy in side.busy(phase)]
-    return line("idle", idle, "the device has nothing to do")
+    return line("idle", idle, "what the device's work leaves of the call")
 
 
 def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[float, str]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import msgspec
 
 from compiler.measure import regions
-from compiler.measure.account import difference, summed, timed
+from compiler.measure.account import difference, ratio, summed, timed
 from compiler.measure.origins import Call, Computes, Origins
 from compiler.measure.regions import Grouped, Placed
-from compiler.measure.speed import spread
 from compiler.measure.work import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -173,6 +171,7 @@ def _regions(
         list(steps.values()),
         list(operations.values()),
         dict.fromkeys(graph.rpartition("/")[0] for graph in graphs),
+        measured.canonical,
     )
     eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
     compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}
@@ -226,8 +225,7 @@ def _timeline(call: int, side: Side, found: SideRounds, names: dict[int, str]) -
 
 def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallProfile:
     before, after = eager.phase("", "plain"), compiled.phase("", "plain")
-    ratios = [a / b for a, b in zip(before, after, strict=True)]
-    speedup = median(ratios)
+    speedup, noise = ratio(before, after)
     phases: Sequence[str] = eager.phases
     return CallProfile(
         call=measured.call,
@@ -236,8 +234,8 @@ def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallPr
         eager=timed(before),
         compiled=timed(after),
         speedup=speedup,
-        noise=max(3 * spread(ratios) / speedup, 0.01),
-        rounds=len(ratios),
+        noise=noise,
+        rounds=len(before),
         clock="device" if measured.device.startswith("cuda") else "host",
         compiled_again=measured.compiled_again,
         eager_peak_bytes=measured.peaks.get("eager"),

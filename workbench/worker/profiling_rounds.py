@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from compiler.measure.probes.between import EagerRun, outside
-from compiler.measure.probes.clock import Clock, Reading
+from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
@@ -47,6 +47,8 @@ class Lap:
     """Nanoseconds, on the clock of `time.perf_counter_ns`."""
     readings: list[Reading] = field(default_factory=list)
     """What a probe's clock read in it."""
+    took: float = 0.0
+    """Seconds that a probe spent in it on its own account, outside of all readings."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
     bounds: tuple[int, ...] = ()
@@ -54,7 +56,9 @@ class Lap:
     eager: list[EagerRun] = field(default_factory=list)
     """What torch's profiler saw outside of graphs."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
-    """Seconds in which the device worked for each phase."""
+    """Seconds in which the device worked for each phase …"""
+    idle: dict[CallPhase, float] = field(default_factory=dict)
+    """… and in which it waited for the host, before that work and between it."""
 
     @property
     def seconds(self) -> float:
@@ -116,12 +120,38 @@ class Rounds:
         """Make no more runs of this kind."""
         self.laps[side].pop(way, None)
 
+    def plain_first(
+        self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Make the plain rounds now, before torch's profiler is started for the first time: what
+        it installs stays, and each launch of a kernel takes longer from then on."""
+        for _ in range(2):
+            for side in self.laps:
+                self._run(side, "plain")
+        self._repeat([(side, "plain") for side in self.laps], rounds, seconds, told)
+
     def run(
         self, rounds: int, seconds: float = SECONDS, told: Callable[[int], None] = lambda _: None
     ) -> None:
         """As many undisturbed rounds as asked for, as long as there is time. The order turns from
-        round to round; garbage collection is off."""
-        order = [(side, way) for way in _WAYS for side in self.laps if way in self.laps[side]]
+        round to round; garbage collection is off. Where the plain rounds are there already, as
+        many as those."""
+        apart = any(laps["plain"] for laps in self.laps.values())
+        ways = [way for way in _WAYS if not (apart and way == "plain")]
+        order = [(side, way) for way in ways for side in self.laps if way in self.laps[side]]
+        self._repeat(order, rounds, seconds, told)
+        counts = [len(laps) for of_side in self.laps.values() for laps in of_side.values()]
+        for of_side in self.laps.values():
+            for laps in of_side.values():
+                del laps[min(counts) :]
+
+    def _repeat(
+        self,
+        order: Sequence[tuple[Side, Way]],
+        rounds: int,
+        seconds: float,
+        told: Callable[[int], None],
+    ) -> None:
         collecting = gc.isenabled()
         gc.collect()
         gc.disable()
@@ -131,19 +161,19 @@ class Rounds:
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
                     break
-                if done >= rounds and self._undisturbed() >= rounds:
+                if done >= rounds and self._undisturbed(order) >= rounds:
                     break
                 told(done)
-                turned = order[done % len(order) :] + order[: done % len(order)]
+                turned = [*order[done % len(order) :], *order[: done % len(order)]]
                 for side, way in reversed(turned) if done % 2 else turned:
                     self.laps[side][way].append(self._run(side, way))
         finally:
             if collecting:
                 gc.enable()
 
-    def _undisturbed(self) -> int:
+    def _undisturbed(self, order: Sequence[tuple[Side, Way]]) -> int:
         """Rounds in which nobody took the processor from any run."""
-        every = [laps for of_side in self.laps.values() for laps in of_side.values()]
+        every = [self.laps[side][way] for side, way in order]
         return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
     def _run(self, side: Side, way: Way) -> Lap:
@@ -159,11 +189,14 @@ class Rounds:
                 looked = stack.enter_context(contender.probes[way]())
                 lap = timed(pieces, self.on_device, looked.during)
         lap.readings = looked.clock.readings() if looked.clock is not None else []
+        if isinstance(looked.clock, HostClock):
+            lap.took = looked.clock.took_ns / 1e9
         if looked.profile is not None and looked.between:
             lap.eager = outside(looked.profile.trace, self.on_device)
         if looked.profile is not None and self.on_device:
             for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
                 lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
+                lap.idle[phase] = looked.profile.idle_ns(since, until) / 1e9
         return lap
 
 

@@ -10,6 +10,7 @@ from compiler.measure.origins import Origins
 from compiler.measure.probes.between import in_rounds
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.same_sites import Canonical
 from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase, EagerOperation
 from workbench.worker.profiling_rounds import Laps, Side, Way
@@ -31,10 +32,15 @@ class Measured:
     end: int
     """The first key that is no graph's: from there on it is what runs outside of them."""
     origins: Origins
+    canonical: Canonical
+    """Paths of the eager side's modules."""
     operations: Sequence[EagerOperation]
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
+    pair_cost: float = 0.0
+    """Seconds that each reading of a step of Inductor's code adds to the call; our own engine's
+    probe takes off its own."""
     compiled_again: int = 0
     unmeasured: str = ""
     peaks: dict[Side, int | None] = field(default_factory=dict)
@@ -83,6 +89,10 @@ class SideRounds:
     def busy(self, phase: CallPhase) -> list[float]:
         """Seconds in which the device worked, of each round."""
         return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
+
+    def idle(self, phase: CallPhase) -> list[float]:
+        """Seconds in which it waited for the host, of each probed round."""
+        return [lap.idle.get(phase, sum(lap.idle.values())) for lap in self.laps["probed"]]
 
     def typical(self) -> int:
         """The round whose time is the median."""

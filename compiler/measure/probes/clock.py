@@ -48,6 +48,8 @@ class HostClock:
     def __init__(self, cost_ns: int = 0) -> None:
         self.cost_ns = cost_ns
         """What start and stop themselves add to a reading (`own_cost`)."""
+        self.took_ns = 0
+        """What probes did in the call on their own account, outside of all readings."""
         self._open: list[tuple[int, int, int]] = []
         self._done: list[Reading] = []
 
@@ -67,6 +69,10 @@ class HostClock:
     def add(self, key: int, start: int, ns: int) -> None:
         self._done.append(Reading(key, start, ns))
 
+    def took(self, ns: int) -> None:
+        """A probe has spent this time in the call on its own account."""
+        self.took_ns += ns
+
     def readings(self) -> list[Reading]:
         return [one for one in self._done if one is not _PENDING]
 
@@ -81,3 +87,14 @@ def own_cost(tries: int = 2000) -> int:
         clock.start(0)
         clock.stop(0)
     return sorted(one.ns for one in clock.readings())[tries // 2]
+
+
+def pair_cost(tries: int = 2000) -> int:
+    """Nanoseconds from one start of a `HostClock` to the next, where nothing happens between: what
+    each reading adds to the call."""
+    clock = HostClock()
+    began = perf_counter_ns()
+    for _ in range(tries):
+        clock.start(0)
+        clock.stop(0)
+    return (perf_counter_ns() - began) // tries

@@ -22,7 +22,7 @@ from compiler.control.hooks import Missing
 from compiler.measure.engine_graphs import EngineGraph
 from compiler.measure.kernels import NotAlone
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clock import Clock, HostClock
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import GraphMemory
 from compiler.measure.probes.engine_observer import EngineObserver
@@ -93,6 +93,8 @@ class EngineProbe:
             clock.add(base, start, max(0, end - start - clocks))
             for key, begun, ns in calls:
                 clock.add(key, begun, ns)
+            if isinstance(clock, HostClock):
+                clock.took(perf_counter_ns() - end + clocks)
             return answers
 
         with self._graph.replaced(run):

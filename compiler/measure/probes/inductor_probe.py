@@ -24,7 +24,10 @@ from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
 from compiler.measure.redirected import Boxed
 
-_TRIES = 401
+_TRIES, _STEPS = 9, 101
+
+Mark = tuple[int, int]
+"""1 + index of a step that starts, or below 0 of one that stops; and when."""
 
 
 class Live(Protocol):
@@ -53,6 +56,8 @@ class InductorProbe:
         """Why there are no steps; known once they were asked for."""
         self._live = live
         self._code: WrapperCode | None = None
+        self._made: dict[str, Boxed] = {}
+        """By the prefix of its functions."""
 
     @property
     def steps(self) -> Sequence[GraphStep]:
@@ -64,13 +69,12 @@ class InductorProbe:
         code = self._instrumented()
         call = self._function(code.timed, wrapper_code.TIMED) or self._live.generated
         names = vars(self._live.module)
-        names[wrapper_code.BASE] = base
         if isinstance(clock, HostClock):
-            stamps = Stamps()
-            names[wrapper_code.START], names[wrapper_code.STOP] = stamps.start, stamps.stop
-            timed = _stamped(call, clock, base, stamps)
+            marks: list[Mark] = []
+            names[wrapper_code.MARK], names[wrapper_code.NOW] = marks.append, perf_counter_ns
+            timed = _marked(call, clock, base, marks)
         else:
-            names[wrapper_code.START], names[wrapper_code.STOP] = clock.start, clock.stop
+            names[wrapper_code.MARK], names[wrapper_code.NOW] = _told(clock, base), int
             timed = _clocked(call, clock, base)
         with self._instead(timed):
             yield
@@ -123,15 +127,16 @@ class InductorProbe:
 
     def _function(self, code: CodeType | None, prefix: str) -> Boxed | None:
         """The instrumented `call`, as the module's own caller calls it."""
-        if code is None:
-            return None
+        if code is None or prefix in self._made:
+            return self._made.get(prefix)
         names = vars(self._live.module)
         made: dict[str, Any] = {}
         exec(code, names, made)
         names.update(made)
         call: Boxed = made[f"{prefix}call"]
         if self._code is not None and self._code.method:
-            return MethodType(call, getattr(self._live.generated, "__self__", None))
+            call = MethodType(call, getattr(self._live.generated, "__self__", None))
+        self._made[prefix] = call
         return call
 
     def _instead(self, call: Boxed) -> AbstractContextManager[None]:
@@ -146,72 +151,53 @@ class InductorProbe:
         return self._live.replaced(unless_captured)
 
 
-class Stamps:
-    """Times of starts and stops, taken as fast as Python can."""
-
-    def __init__(self) -> None:
-        taken: list[int] = []
-        append, now = taken.append, perf_counter_ns
-
-        def start(key: int) -> None:
-            append(key)
-            append(now())
-
-        def stop(key: int) -> None:
-            end = now()
-            append(-1 - key)
-            append(end)
-
-        self.start: Callable[[int], None] = start
-        self.stop: Callable[[int], None] = stop
-        self._taken = taken
-
-    def clear(self) -> None:
-        self._taken.clear()
-
-    def spans(self) -> list[tuple[int, int, int]]:
-        """(key, start, end), by their starts; what was never stopped is left out."""
-        found: list[tuple[int, int, int]] = []
-        opened: list[tuple[int, int]] = []
-        for key, time in zip(self._taken[::2], self._taken[1::2], strict=True):
-            if key >= 0:
-                opened.append((key, time))
-                continue
-            while opened:
-                started, start = opened.pop()
-                if started == -1 - key:
-                    found.append((started, start, time))
-                    break
-        return sorted(found, key=lambda span: span[1])
+def spans(marks: Sequence[Mark]) -> list[tuple[int, int, int]]:
+    """(index of a step, start, end), by their starts; what was never stopped is left out."""
+    found: list[tuple[int, int, int]] = []
+    opened: list[Mark] = []
+    for mark in marks:
+        if mark[0] > 0:
+            opened.append(mark)
+            continue
+        while opened:
+            started, start = opened.pop()
+            if started == -mark[0]:
+                found.append((started - 1, start, mark[1]))
+                break
+    return sorted(found, key=lambda span: span[1])
 
 
 @cache
-def stamps_cost() -> tuple[int, int]:
-    """(nanoseconds between a start and a stop with nothing between them, from one pair to the
-    next), as the generated code has them."""
-    stamps = Stamps()
-    start, stop = stamps.start, stamps.stop
-    for _ in range(_TRIES):
-        ((None, start(0 + 1))[0], stop(0 + 1))[0]
-    spans = stamps.spans()
-    between = [later[1] - one[1] for one, later in pairwise(spans)]
-    return round(median(end - start for _, start, end in spans)), round(median(between))
+def cost_of_marks() -> tuple[int, int]:
+    """(nanoseconds between two marks with nothing between them, from one pair to the next), in
+    code as it is generated."""
+    marks: list[Mark] = []
+    names: dict[str, Any] = {wrapper_code.MARK: marks.append, wrapper_code.NOW: perf_counter_ns}
+    exec(wrapper_code.empty_steps(_STEPS), names)
+    own, pair = [], []
+    for _ in range(_TRIES):  # the least of several: what else runs can only add
+        marks.clear()
+        names["run"]()
+        taken = spans(marks)
+        own.append(median(end - start for _, start, end in taken))
+        pair.append(median(later[1] - one[1] for one, later in pairwise(taken)))
+    return int(min(own)), int(min(pair))
 
 
-def _stamped(call: Boxed, clock: Clock, base: int, stamps: Stamps) -> Boxed:
-    own, pair = stamps_cost()
+def _marked(call: Boxed, clock: Clock, base: int, marks: list[Mark]) -> Boxed:
+    own, pair = cost_of_marks()
 
     def timed(arguments: list[Any]) -> Any:
-        stamps.clear()
+        marks.clear()
         begun = perf_counter_ns()
         try:
             return call(arguments)
         finally:
             ended = perf_counter_ns()
-            spans = stamps.spans()
-            clock.add(base, begun, max(0, ended - begun - pair * len(spans)))
-            for key, start, end in spans:
-                clock.add(key, start, max(0, end - start - own))
+            taken = spans(marks)
+            clock.add(base, begun, max(0, ended - begun - pair * len(taken)))
+            for index, start, end in taken:
+                clock.add(base + 1 + index, start, max(0, end - start - own))
 
     return timed
 
@@ -227,6 +213,20 @@ def _clocked(call: Boxed, clock: Clock, base: int) -> Boxed:
             stop(base)
 
     return timed
+
+
+def _told(clock: Clock, base: int) -> Callable[[Mark], None]:
+    """What tells a clock that cannot be told by times."""
+    start, stop = clock.start, clock.stop
+
+    def mark(one: Mark) -> None:
+        number, _ = one
+        if number > 0:
+            start(base + number)
+        else:
+            stop(base - number)
+
+    return mark
 
 
 def tensors_of(variables: Mapping[str, Any], results: Sequence[Result] = ()) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from compiler.measure.probes.graph_probe import GraphStep
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel
 
-_SUBGRAPH = re.compile(r"(.+?/(?:forward|backward|inference))/(?!lowered)(.+)")
+_SUBGRAPH = re.compile(r"(.+?/(?:forward|backward|inference)(?:@\w+)?)/(?!lowered)(.+)")
 _UNKNOWN = 1 << 60
 """Of a kernel whose place in the code was not recorded: after all others, in their order."""
 

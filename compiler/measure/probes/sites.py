@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.nn.modules.module import (
@@ -30,14 +29,6 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(compiler.__file__)))
 _OURS = tuple(os.path.join(_ROOT, name, "") for name in ("compiler", "workbench", "viewers"))
 _DEPTH = 32
 _ENGINE = os.path.join("torch", "autograd", "graph.py")
-
-
-class Site(NamedTuple):
-    """A line of the user's file in one module instance."""
-
-    module: str
-    file: str
-    line: int
 
 
 @lru_cache(maxsize=4096)
@@ -186,48 +177,3 @@ def named_roots(model: Callable[..., Any]) -> list[tuple[str, torch.nn.Module]]:
 def caller(depth: int = 1) -> FrameType:
     """The frame that called the function which asks, `depth` further out."""
     return sys._getframe(depth + 1)
-
-
-def same_sites(
-    captured: Iterable[Site],
-    eager: Iterable[Site],
-    canonical: Callable[[str], str] = lambda path: path,
-) -> dict[Site, tuple[Site, ...]]:
-    """For each site of one captured graph, the sites of the eager call that it stands for.
-
-    `canonical`: of the eager call's `ModulePaths`. A frame that Dynamo compiles by itself (below a
-    graph break) knows its modules by their paths from there, and may stand for several instances:
-    those that most of the graph's sites are found in. A site that eager does not have stands for
-    none.
-    """
-    captured = list(captured)
-    by_line: dict[tuple[str, int], dict[str, Site]] = {}
-    for site in eager:
-        by_line.setdefault((site.file, site.line), {})[site.module] = site
-    found_in: Counter[str] = Counter()
-    for site in captured:
-        there = by_line.get((site.file, site.line), {})
-        found_in.update({start for path in there for start in _instances(site.module, path)})
-        if canonical(site.module) in there and site.module not in there:
-            found_in[""] += 1
-    most = max(found_in.values(), default=0)
-    instances = [start for start, count in found_in.items() if count == most]
-    if "" in instances:  # the model's own frame, or one that cannot be told from it
-        instances = [""]
-    found: dict[Site, tuple[Site, ...]] = {}
-    for site in captured:
-        there = by_line.get((site.file, site.line), {})
-        paths = {".".join(part for part in (start, site.module) if part) for start in instances}
-        paths = {path if path in there else canonical(path) for path in paths}
-        found[site] = tuple(there[path] for path in sorted(paths) if path in there)
-    return found
-
-
-def _instances(inner: str, path: str) -> Iterator[str]:
-    """The path of the module from which `inner` leads to `path`."""
-    if path == inner:
-        yield ""
-    elif not inner:
-        yield path
-    elif path.endswith(f".{inner}"):
-        yield path[: -len(inner) - 1]

@@ -18,8 +18,9 @@ from typing import Literal
 
 from compiler.measure.probes.graph_probe import GraphStep
 
-START, STOP, BASE = "_probe_start", "_probe_stop", "_probe_base"
-"""Globals that the timed code uses: a clock's functions, and the key of the whole graph."""
+MARK, NOW = "_probe_mark", "_probe_now"
+"""Globals that the timed code calls: `MARK((1 + index of a step, NOW()))` where a step starts and
+`MARK((-1 - index, NOW()))` where it stops. Both can be C functions, which have no frame."""
 BEFORE, SEEN = "_probe_before", "_probe_seen"
 """Globals that the observed code calls with the index of a step and its own local variables."""
 TIMED, OBSERVED = "_timed_", "_observed_"
@@ -54,7 +55,7 @@ class WrapperCode:
     results: dict[int, list[Result]] = field(default_factory=dict)
     """By index of the step."""
     timed: CodeType | None = None
-    """Defines `_timed_call` and what it needs: START and STOP around each step."""
+    """Defines `_timed_call` and what it needs: a MARK before and after each step."""
     observed: CodeType | None = None
     """Defines `_observed_call`: BEFORE and SEEN around each step."""
     method: bool = False
@@ -91,6 +92,16 @@ def instrumented(
             found.observed = code
         found.steps, found.results = made.steps, made.results
     return found
+
+
+def empty_steps(count: int) -> CodeType:
+    """`run`, which makes the marks of so many steps that do nothing."""
+    steps = [ast.Expr(_then(_then(ast.Constant(None), 1 + i), -1 - i)) for i in range(count)]
+    tree = ast.parse("def run(): ...")
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = [_at(step, function.body[0]) for step in steps]
+    return compile(ast.fix_missing_locations(tree), "<empty steps>", "exec")
 
 
 def _method(tree: ast.Module) -> ast.FunctionDef | None:
@@ -216,14 +227,14 @@ class _Instrumenter(ast.NodeTransformer):
             return node
         # started when all arguments are there: what makes them is the wrapper's time
         if node.keywords:
-            node.keywords[-1].value = _then(node.keywords[-1].value, START, index)
+            node.keywords[-1].value = _then(node.keywords[-1].value, 1 + index)
         elif node.args and isinstance(node.args[-1], ast.Starred):
-            node.args[-1].value = _then(node.args[-1].value, START, index)
+            node.args[-1].value = _then(node.args[-1].value, 1 + index)
         elif node.args:
-            node.args[-1] = _then(node.args[-1], START, index)
+            node.args[-1] = _then(node.args[-1], 1 + index)
         else:
-            node.func = _then(node.func, START, index)
-        return _then(node, STOP, index)
+            node.func = _then(node.func, 1 + index)
+        return _then(node, -1 - index)
 
     def _told(self, name: str, steps: Sequence[int], place: ast.stmt) -> list[ast.stmt]:
         if self.prefix != OBSERVED:
@@ -298,13 +309,13 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else ""
 
 
-def _then(value: ast.expr, function: str, index: int) -> ast.expr:
-    """`(value, function(BASE + 1 + index))[0]`: no frame of its own, nothing lives any longer."""
-    key = ast.BinOp(ast.Name(BASE, ast.Load()), ast.Add(), ast.Constant(1 + index))
-    call = ast.Call(ast.Name(function, ast.Load()), [key], [])
-    pair = ast.Tuple([value, call], ast.Load())
-    made = ast.Subscript(pair, ast.Constant(0), ast.Load())
-    for node in (key, call, pair, made):
+def _then(value: ast.expr, mark: int) -> ast.expr:
+    """`(value, MARK((mark, NOW())))[0]`: nothing of the value lives any longer."""
+    now = ast.Call(ast.Name(NOW, ast.Load()), [], [])
+    told = ast.Tuple([ast.Constant(mark), now], ast.Load())
+    call = ast.Call(ast.Name(MARK, ast.Load()), [told], [])
+    made = ast.Subscript(ast.Tuple([value, call], ast.Load()), ast.Constant(0), ast.Load())
+    for node in (now, told, call, made.value, made):
         ast.copy_location(node, value)
     return made
 

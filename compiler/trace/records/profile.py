@@ -38,6 +38,8 @@ class Ceilings(Record):
     """Unix time."""
     kept: bool = False
     """It was measured by an earlier recording on this machine."""
+    partial: bool = False
+    """What a busy machine disturbed is left out; of sets beyond the largest nothing is known."""
     note: str = ""
     """What the figures hold under: `float32 products in precision 'high'`."""
 
@@ -125,9 +127,10 @@ class Region(Record):
     eager: Timed | None = None
     compiled: Timed | None = None
     difference: float = 0.0
-    """Median over the rounds of compiled - eager; below 0 compiling won."""
+    """Compiled - eager: the median over the rounds, or the difference of the medians, whichever
+    is surer; below 0 compiling won."""
     noise: float = 0.0
-    """max(3 MAD of those differences, 1% of eager): a difference inside it is none."""
+    """max(3 MAD of it, 1% of eager): a difference inside it is none."""
 
 
 class AccountLine(Part):
@@ -135,7 +138,9 @@ class AccountLine(Part):
 
     name: str
     """`kernels`, `aten`, `wrapper` (the code that calls them), `guards`, `dispatch` (AOTAutograd's
-    and Dynamo's wrappers, autograd), `eager` (outside of all graphs); of a GPU also `idle`."""
+    and Dynamo's wrappers, autograd), `eager` (outside of all graphs); of the eager side
+    `operations` and `dispatch` (Python, modules, autograd). Of a GPU `idle` in place of what the
+    host does meanwhile."""
     time: Timed
     what: str = ""
     """What it is, for a person: `14 loops`, `checks of 120 guards`."""
@@ -165,9 +170,9 @@ class CallProfile(Record):
     eager: Timed
     compiled: Timed
     speedup: float
-    """Median over the rounds of eager/compiled."""
+    """eager/compiled: the median over the rounds, or of the medians, whichever is surer."""
     noise: float
-    """max(3 MAD of the ratios / their median, 1%)."""
+    """max(3 MAD of it, 1%), as a share of it."""
     rounds: int
     clock: Literal["host", "device"] = "host"
     compiled_again: int = 0

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler.measure import ceilings as measuring
-from compiler.measure.ceilings import BUSY, Kind, ceilings
+from compiler.measure.ceilings import Best, Kind, ceilings
 from compiler.trace.records import Bandwidth, Ceilings
 
 
@@ -18,7 +18,7 @@ class Measuring:
 
     def __init__(self) -> None:
         self.times = 0
-        self.note = ""
+        self.partial = False
 
     def __call__(self, kind: Kind = "cpu") -> Ceilings:
         self.times += 1
@@ -29,7 +29,7 @@ class Measuring:
             bandwidth=(Bandwidth(bytes=1024, per_second=1e9 * self.times),),
             rates={"float32": 1e9},
             measured=1.0,
-            note=self.note,
+            partial=self.partial,
         )
 
 
@@ -87,7 +87,7 @@ def test_a_folder_that_others_can_enter_is_not_used(machine: Measuring, tmp_path
 
 
 def test_a_busy_machine_s_are_not_kept(machine: Measuring) -> None:
-    machine.note = BUSY
+    machine.partial = True
     assert not ceilings().kept
     assert not ceilings().kept
 
@@ -97,6 +97,8 @@ def test_what_is_measured_is_plausible(monkeypatch: pytest.MonkeyPatch) -> None:
         "_COPY_SECONDS": 0.002,
         "_PRODUCT_SECONDS": 0.003,
         "_PATIENCE": 0.0,
+        "_AGREEMENT": 1e9,
+        "_SLICE": 1e9,
         "_largest": lambda kind: 1 << 20,
     }.items():
         monkeypatch.setattr(measuring, name, value)
@@ -116,3 +118,46 @@ def test_the_largest_set_is_beyond_the_last_cache() -> None:
     assert largest <= measuring._free_memory()
     if measuring._free_memory() > 1 << 31:
         assert largest >= min(2 * measuring._last_cache(), 1 << 30)
+
+
+def test_what_is_disturbed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Disturbed:
+        device = "cpu"
+
+        def best(self, action: object, seconds: float) -> Best:
+            return Best(1e-3, False)
+
+        def empty(self, action: object) -> float:
+            return 0.0
+
+    monkeypatch.setattr(measuring, "_PATIENCE", 0.0)
+    monkeypatch.setattr(measuring, "_size_for", lambda rate: 64)
+    monkeypatch.setattr(measuring, "_largest", lambda kind: 1 << 18)
+    monkeypatch.setattr(measuring, "_CPU", Disturbed)
+    found = measuring.measured()
+    assert found.partial
+    assert found.bandwidth == ()
+    assert found.rates == {}
+    assert "busy" in found.note
+
+
+def test_a_small_set_that_takes_longer_than_a_large_one_was_disturbed() -> None:
+    seconds = {1 << 15: 1e-6, 1 << 16: 9e-3, 1 << 17: 2e-6, 1 << 18: 3e-6}
+
+    class Timer:
+        device = "cpu"
+
+        def best(self, action: object, _: float) -> Best:
+            return Best(next(left), True)
+
+        def empty(self, action: object) -> float:
+            return 0.0
+
+    left = iter(seconds.values())
+    copies = measuring._Copies(Timer(), 1 << 18)  # type: ignore[arg-type]
+    copies.measure()
+    assert [size for size, best in copies.best.items() if not best.settled] == [1 << 16]
+    left = iter([1.5e-6])
+    copies.measure()
+    assert copies.settled
+    assert copies.bandwidth()[1].per_second == pytest.approx((1 << 16) / 1.5e-6)

@@ -17,8 +17,10 @@ from torch import nn
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS
+from compiler.measure.origins import Site
 from compiler.measure.probes.eager_probe import EagerProbe
-from compiler.measure.probes.sites import Site, named_roots, same_sites
+from compiler.measure.probes.sites import named_roots
+from compiler.measure.same_sites import as_captured, same_sites
 from compiler.trace.records import Graph
 from tests.cpu.recorded import record
 
@@ -28,7 +30,7 @@ Short = tuple[str, str, int]
 
 def eager_sites(probe: EagerProbe, phase: str = "") -> set[Site]:
     return {
-        Site(one.module, one.location.file, one.location.line)
+        (one.module, one.location.file, one.location.line)
         for one in probe.operations
         if one.location is not None and one.phase == phase and one.part == "model"
     }
@@ -36,7 +38,7 @@ def eager_sites(probe: EagerProbe, phase: str = "") -> set[Site]:
 
 def graph_sites(graph: Graph, training: bool = True) -> set[Site]:
     return {
-        Site(node.module, node.location.file, node.location.line)
+        (node.module, node.location.file, node.location.line)
         for node in graph.nodes
         if node.op.startswith("call")
         and node.location is not None
@@ -69,7 +71,7 @@ def compared(
 
 
 def short(sites: set[Site]) -> set[Short]:
-    return {(site.module, Path(site.file).name, site.line) for site in sites}
+    return {(module, Path(file).name, number) for module, file, number in sites}
 
 
 SAMPLES = [
@@ -268,8 +270,8 @@ def test_backward_operations_have_the_lines_of_the_backward_graph(name: str) -> 
         one for one in recording.records if isinstance(one, Graph) and one.kind == "backward"
     )
     # gradients that are added up have a line, and no module: torch notes none
-    captured = {site for site in graph_sites(backward) if site.module}
-    eager = {site for site in eager_sites(probe, "backward") if site.module}
+    captured = {site for site in graph_sites(backward) if site[0]}
+    eager = {site for site in eager_sites(probe, "backward") if site[0]}
     assert short(captured) == short(eager)
 
 
@@ -281,7 +283,7 @@ def test_the_roots_of_a_function_are_what_it_finds() -> None:
 
 
 paths = st.lists(st.sampled_from("abc"), max_size=3).map(".".join)
-sites = st.builds(Site, paths, st.sampled_from(["f", "g"]), st.integers(1, 3))
+sites = st.tuples(paths, st.sampled_from(["f", "g"]), st.integers(1, 3))
 
 
 @given(st.lists(sites, max_size=8), st.lists(sites, max_size=8))
@@ -291,10 +293,30 @@ def test_each_site_stands_for_sites_of_its_line(captured: list[Site], eager: lis
     for site, same in found.items():
         for other in same:
             assert other in eager
-            assert (other.file, other.line) == (site.file, site.line)
-            assert other.module.endswith(site.module)
+            assert other[1:] == site[1:]
+            assert other[0].endswith(site[0])
 
 
 @given(st.lists(sites, max_size=8))
 def test_equal_sites_are_the_same(both: list[Site]) -> None:
     assert same_sites(both, both) == {site: (site,) for site in both}
+
+
+def test_an_eager_site_takes_the_name_that_graphs_have_for_it() -> None:
+    eager = [("layers.0.inner", "f", 1), ("layers.1.inner", "f", 1), ("a", "f", 2), ("", "f", 3)]
+    graphs = [[("inner", "f", 1)], [("b", "f", 2), ("", "f", 3)]]
+    assert as_captured(graphs, eager, lambda path: "a" if path == "b" else path) == {
+        ("layers.0.inner", "f", 1): ("inner", "f", 1),
+        ("layers.1.inner", "f", 1): ("inner", "f", 1),
+        ("a", "f", 2): ("b", "f", 2),
+    }
+
+
+@given(st.lists(st.lists(sites, max_size=4), max_size=3), st.lists(sites, max_size=8))
+def test_a_site_that_graphs_have_keeps_its_name(
+    graphs: list[list[Site]], eager: list[Site]
+) -> None:
+    for other, site in as_captured(graphs, eager, lambda path: path).items():
+        assert other in eager
+        assert not any(other in graph for graph in graphs)
+        assert any(site in graph for graph in graphs)

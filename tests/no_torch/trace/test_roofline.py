@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,13 +24,23 @@ MACHINE = Ceilings(
 )
 
 
+def with_curve(curve: tuple[Bandwidth, ...]) -> Ceilings:
+    return msgspec.structs.replace(MACHINE, bandwidth=curve)
+
+
 def test_bandwidth_lies_between_its_neighbours() -> None:
-    curve = MACHINE.bandwidth
-    assert bandwidth_at(curve, 1) == 100e9
-    assert bandwidth_at(curve, 1 << 20) == 50e9
-    assert bandwidth_at(curve, 1 << 15) == pytest.approx(75e9)
-    assert bandwidth_at(curve, 1 << 40) == 10e9
-    assert bandwidth_at((), 1) is None
+    assert bandwidth_at(MACHINE, 1) == 100e9
+    assert bandwidth_at(MACHINE, 1 << 20) == 50e9
+    assert bandwidth_at(MACHINE, 1 << 15) == pytest.approx(75e9)
+    assert bandwidth_at(MACHINE, 1 << 40) == 10e9
+    assert bandwidth_at(msgspec.structs.replace(MACHINE, bandwidth=()), 1) is None
+
+
+def test_beyond_partial_ceilings_nothing_is_known() -> None:
+    partial = msgspec.structs.replace(MACHINE, partial=True)
+    assert bandwidth_at(partial, 1 << 30) == 10e9
+    assert bandwidth_at(partial, (1 << 30) + 1) is None
+    assert roofline_share(partial, 1 << 31, None, "", 1.0) is None
 
 
 def test_the_nearer_ceiling_holds() -> None:
@@ -58,7 +69,7 @@ curves = st.lists(
 
 @given(curves, st.integers(1, 1 << 42))
 def test_never_beyond_the_neighbours(curve: tuple[Bandwidth, ...], size: int) -> None:
-    found = bandwidth_at(curve, size)
+    found = bandwidth_at(with_curve(curve), size)
     below = [one for one in curve if one.bytes <= size][-1:]
     above = [one for one in curve if one.bytes >= size][:1]
     around = [one.per_second for one in (*below, *above)]
@@ -70,10 +81,11 @@ def test_never_beyond_the_neighbours(curve: tuple[Bandwidth, ...], size: int) ->
 def test_monotone_between_two_neighbours(
     curve: tuple[Bandwidth, ...], one: int, other: int
 ) -> None:
-    falling = tuple(
-        Bandwidth(bytes=point.bytes, per_second=speed)
-        for point, speed in zip(
-            curve, sorted((point.per_second for point in curve), reverse=True), strict=True
+    speeds = sorted((point.per_second for point in curve), reverse=True)
+    falling = with_curve(
+        tuple(
+            Bandwidth(bytes=point.bytes, per_second=speed)
+            for point, speed in zip(curve, speeds, strict=True)
         )
     )
     small, large = sorted((one, other))
@@ -87,9 +99,7 @@ def test_monotone_between_two_neighbours(
 def test_more_work_in_the_same_time_is_no_smaller_share(
     curve: tuple[Bandwidth, ...], size: int, flops: int, seconds: float
 ) -> None:
-    machine = Ceilings(
-        device="", kind="cpu", threads=1, bandwidth=curve, rates={"float32": 1e9}, measured=0.0
-    )
+    machine = with_curve(curve)
     less = roofline_share(machine, size, flops, "float32", seconds)
     more = roofline_share(machine, size, 2 * flops + 1, "float32", seconds)
     assert less is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import NamedTuple
 
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import (
@@ -11,7 +13,9 @@ from compiler.trace.records import (
     CallTimeline,
     Ceilings,
     CompiledStep,
+    Decided,
     EagerOperation,
+    FusionPair,
     Graph,
     GraphBreak,
     Kernel,
@@ -22,6 +26,17 @@ from compiler.trace.records import (
 from viewers.recording import Recording
 
 _PHASES = ("", "forward", "backward", "step")
+
+
+class Fusion(NamedTuple):
+    """A pair that was fused."""
+
+    graph: str
+    id: str
+    """Of its decision."""
+    members: frozenset[str]
+    """Nodes of the lowered graph, or scheduler nodes."""
+    words: str
 
 
 class Index:
@@ -85,6 +100,11 @@ class Index:
         return Provenance(self.recording.records)
 
     @cached_property
+    def fusions(self) -> tuple[Fusion, ...]:
+        """Pairs that were fused, in the order in which they were decided."""
+        return tuple(_fusions(self.recording))
+
+    @cached_property
     def steps_of_kernel(self) -> dict[str, tuple[CompiledStep, ...]]:
         """Id of a kernel -> its steps: several where it is called several times."""
         found: dict[str, tuple[CompiledStep, ...]] = {}
@@ -116,6 +136,23 @@ class Index:
         """The user lines that a step computes; none of one outside of all graphs."""
         kernel = self.kernel_of(step)
         return kernel.locations if kernel else ()
+
+
+def _fusions(recording: Recording) -> Iterable[Fusion]:
+    for decided in recording.all(Decided):
+        named = _pair(decided.id)
+        if decided.kind == "fuse" and decided.choice == "fuse" and "apart" in decided.choices:
+            words = named.replace("+", " and ")
+            yield Fusion(decided.graph, decided.id, frozenset(named.split("+")), words)
+    for pair in recording.all(FusionPair):
+        if pair.fused and pair.id and not pair.id.startswith("tcw/"):
+            members = frozenset((*pair.first.split("_"), *pair.second.split("_")))
+            yield Fusion(pair.graph, pair.id, members, _pair(pair.id).replace("+", " and "))
+
+
+def _pair(id: str) -> str:
+    """`tcw/0/0/forward/fuse/exp+sum#2` -> `exp+sum`."""
+    return id.rpartition("/")[2].partition("#")[0]
 
 
 def newest(recording: Recording) -> Index | None:

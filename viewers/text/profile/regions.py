@@ -34,7 +34,8 @@ def regions_table(
     wide = width >= WIDE
     files = {one.file for row in shown for one in row.locations[:1]}
     cells = [_row(row, names, unit, wide, len(files) > 1) for row in shown]
-    left_out = [row for row in fall.rows if row not in shown]
+    chosen = {row.key for row in shown}
+    left_out = [row for row in fall.rows if row.key not in chosen]
     tails = _tails(fall, left_out, "smaller" if top is None else "more", unit, wide)
     if len(fall.quiet) == 1:
         alone = _row(fall.quiet[0], names, unit, wide, len(files) > 1)

@@ -78,8 +78,8 @@ def test_a_wrong_axis_and_a_missed_step_are_wrong(dtype: torch.dtype) -> None:
     assert verdict(lambda x, b: torch.relu(x + b), [x, bias], torch.relu(x)) is False
 
 
-@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
-@pytest.mark.parametrize("count", (1 << 6, 1 << 16))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("count", [1 << 6, 1 << 16])
 def test_any_order_of_a_sum_is_right(dtype: torch.dtype, count: int) -> None:
     x = normal(count, dtype=dtype).abs()
     naive = x.to(torch.float32).cumsum(0)[-1].to(dtype)

@@ -17,7 +17,7 @@ from compiler.measure.kernels import NotAlone
 from compiler.measure.named_graphs import named_graphs
 from compiler.measure.probes.clock import HostClock, Reading
 from compiler.measure.probes.graph_probe import GraphStep
-from compiler.measure.probes.inductor_probe import InductorProbe, Stamps, stamps_cost
+from compiler.measure.probes.inductor_probe import InductorProbe, cost_of_marks, spans
 from compiler.measure.probes.naming import kernel_of_steps, root_graph
 from compiler.trace.records import Kernel
 from tests.cpu.recorded import record
@@ -211,12 +211,30 @@ def test_a_graph_that_cannot_be_taken_apart_is_timed_whole(tmp_path: Any) -> Non
         pass
 
 
-def test_stamps_nest_and_what_was_never_stopped_is_left_out() -> None:
-    stamps = Stamps()
-    for key in (1, 2, 3):
-        stamps.start(key)
-    stamps.stop(3)
-    stamps.stop(1)
-    assert [key for key, _, _ in stamps.spans()] == [1, 3]
-    own, pair = stamps_cost()
+def test_marks_nest_and_what_was_never_stopped_is_left_out() -> None:
+    assert spans([(1, 10), (2, 20), (3, 30), (-3, 35), (-1, 50)]) == [(0, 10, 50), (2, 30, 35)]
+    own, pair = cost_of_marks()
     assert 0 < own < pair
+
+
+def test_another_clock_is_started_and_stopped_with_the_same_keys(compiled: Compiled) -> None:
+    said: list[tuple[str, int]] = []
+
+    class Other:
+        def start(self, key: int) -> None:
+            said.append(("start", key))
+
+        def stop(self, key: int) -> None:
+            said.append(("stop", key))
+
+        def add(self, key: int, start: int, ns: int) -> None:
+            raise AssertionError
+
+        def readings(self) -> list[Reading]:
+            return []
+
+    with compiled.probe(FORWARD).timing(Other(), 100):
+        compiled.called(FORWARD)
+    keys = [101 + step.index for step in compiled.probe(FORWARD).steps]
+    steps = [(what, key) for key in keys for what in ("start", "stop")]
+    assert said == [("start", 100), *steps, ("stop", 100)]

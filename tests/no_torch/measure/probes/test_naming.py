@@ -87,6 +87,7 @@ def test_subgraphs_have_kernels_of_their_own() -> None:
         ("0/0/forward/lowered.2", ("0/0/forward/lowered.2", "")),
         ("1/0_1/inference/true_graph_0/lowered", ("1/0_1/inference", "true_graph_0")),
         ("0/0/backward", ("0/0/backward", "")),
+        ("0/0/inference@sm_90/false_graph_0/lowered", ("0/0/inference@sm_90", "false_graph_0")),
     ],
 )
 def test_a_subgraph_belongs_to_the_graph_before_it(graph: str, parts: tuple[str, str]) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from compiler.measure.probes.wrapper_code import (
-    BASE,
     BEFORE,
+    MARK,
+    NOW,
     SEEN,
-    START,
-    STOP,
     NoSteps,
     Result,
     WrapperCode,
@@ -94,9 +93,8 @@ class World:
             "empty_strided_cpu": lambda *sizes: "memory",
             "reinterpret_tensor": self.call("reinterpret"),
             "get_raw_stream": self.call("stream"),
-            START: lambda key: self.said.append(("start", key)),
-            STOP: lambda key: self.said.append(("stop", key)),
-            BASE: 10,
+            MARK: self.mark,
+            NOW: int,
             BEFORE: lambda index, found: self.said.append(("before", index, sorted(found))),
             SEEN: lambda index, found: self.said.append(("after", index, sorted(found))),
         }
@@ -107,6 +105,10 @@ class World:
             return answer
 
         return called
+
+    def mark(self, told: tuple[int, int]) -> None:
+        number, _ = told
+        self.said.append(("start" if number > 0 else "stop", abs(number) + 10))
 
     def fail(self, tensor: Any) -> None:
         raise ValueError("planned")

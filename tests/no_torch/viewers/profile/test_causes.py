@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, EagerOperation, Graph, Node, Region, Text
+from compiler.trace.records import AnyRecord, Decided, EagerOperation, Graph, Node, Region, Text
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled
@@ -159,6 +159,21 @@ def test_a_decision_can_be_overridden() -> None:
     found = cause(profiles.one_thread(), "threads")
     override = "tcw/0/0/inference/threads/cumsum=parallel"
     assert [one.options for one in found.suggestions] == [("--override", override)]
+
+
+def test_a_fusion_in_a_lost_kernel_can_be_taken_back() -> None:
+    decided = Decided(
+        id="tcw/0/0/inference/fuse/mul+erf",
+        graph="0/0/inference",
+        kind="fuse",
+        default="fuse",
+        choice="fuse",
+        choices=("fuse", "apart"),
+    )
+    elsewhere = structs.replace(decided, id="tcw/0/0/inference/fuse/mul+gather")
+    found = cause([*profiles.block_profile(), decided, elsewhere], "slower")
+    asked = [one.options for one in found.suggestions if "--override" in one.options]
+    assert asked == [("--override", "tcw/0/0/inference/fuse/mul+erf=apart")]
 
 
 def test_a_won_region_says_what_it_saves() -> None:

@@ -45,7 +45,7 @@ def _cause(
 ) -> Cause:
     crossings = site.crossings
     traffic = crossings.bytes or 0
-    rate = bandwidth_at(index.ceilings.bandwidth, traffic) if index.ceilings and traffic else None
+    rate = bandwidth_at(index.ceilings, traffic) if index.ceilings and traffic else None
     moved = traffic / rate if rate else 0.0
     host = _host(index) * extra / graphs
     notes = []

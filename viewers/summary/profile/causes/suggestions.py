@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from compiler.trace.records import Decided, FusionPair
 from viewers.summary.profile.causes.cause import Suggestion
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -53,24 +50,7 @@ def kept_apart(index: Index, row: RegionRow) -> tuple[Suggestion, ...]:
     graphs = {kernel.graph.removesuffix("/lowered") for kernel in kernels}
     found = [
         override(id, "apart", f"{words} kept apart")
-        for graph, id, members, words in _fused(index)
-        if graph.removesuffix("/lowered") in graphs and set(members) <= names
+        for graph, id, members, words in index.fusions
+        if graph.removesuffix("/lowered") in graphs and members <= names
     ]
     return tuple(dict.fromkeys(reversed(found)))[:MOST]
-
-
-def _fused(index: Index) -> Iterable[tuple[str, str, list[str], str]]:
-    """(graph, id, the nodes that it names, in words) of each pair that was fused."""
-    for decided in index.recording.all(Decided):
-        named = _pair(decided.id)
-        if decided.kind == "fuse" and decided.choice == "fuse" and "apart" in decided.choices:
-            yield decided.graph, decided.id, named.split("+"), named.replace("+", " and ")
-    for pair in index.recording.all(FusionPair):
-        if pair.fused and pair.id and not pair.id.startswith("tcw/"):
-            members = [*pair.first.split("_"), *pair.second.split("_")]
-            yield pair.graph, pair.id, members, _pair(pair.id).replace("+", " and ")
-
-
-def _pair(id: str) -> str:
-    """`tcw/0/0/forward/fuse/exp+sum#2` -> `exp+sum`."""
-    return id.rpartition("/")[2].partition("#")[0]

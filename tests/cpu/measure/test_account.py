@@ -1,0 +1,84 @@
+"""Accounts and differences from readings of rounds, plain and disturbed."""
+
+from __future__ import annotations
+
+import random
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.measure.account import account, difference, less, line, ratio, summed, timed
+
+SECONDS = st.floats(min_value=1e-7, max_value=1.0)
+
+
+@given(st.lists(st.lists(SECONDS, min_size=5, max_size=5), max_size=6))
+def test_lines_and_remainder_are_the_measured_call(parts: list[list[float]]) -> None:
+    measured = [1.0, 1.1, 0.9, 1.0, 1.0]
+    lines = [line(f"line {number}", rounds) for number, rounds in enumerate(parts)]
+    made = account("compiled", 1, "", measured, lines)
+    total = sum(one.time.median for one in made.lines) + made.remainder
+    assert total == pytest.approx(made.measured.median)
+
+
+def test_a_line_is_summed_up_round_by_round() -> None:
+    """Each of two steps is disturbed once, the call twice: its median is not that of the steps."""
+    steps = [[1.0, 1.0, 9.0], [1.0, 9.0, 1.0]]
+    assert median(summed(steps, 3)) == 10.0
+    assert sum(median(one) for one in steps) == 2.0
+
+
+def test_what_is_left_is_never_below_nothing() -> None:
+    assert less([3.0, 1.0], [1.0, 2.0], [1.0, 0.5]) == [1.0, 0.0]
+
+
+def test_a_line_without_time_is_left_out() -> None:
+    made = account("eager", 1, "", [1.0] * 3, [line("operations", [1.0] * 3), line("x", [0.0] * 3)])
+    assert [one.name for one in made.lines] == ["operations"]
+
+
+def test_a_figure_is_a_median_with_its_spread() -> None:
+    found = timed([1.0, 1.0, 1.2, 5.0, 1.0])
+    assert (found.median, found.runs) == (1.0, 5)
+    assert found.spread == pytest.approx(0.01)
+
+
+def disturbed(seconds: float, rounds: int, random_: random.Random) -> list[float]:
+    """A step's readings on a busy machine: a little slower at times, and much slower in some."""
+    return [
+        seconds * random_.uniform(1.0, 1.05) + (0.008 if random_.random() < 0.2 else 0.0)
+        for _ in range(rounds)
+    ]
+
+
+@given(st.integers(0, 10_000))
+def test_a_slow_down_of_a_tenth_is_found_and_none_is_made_up(seed: int) -> None:
+    """One step of a call of 10 ms takes 1 ms more, and another takes what it took before."""
+    chance = random.Random(seed)
+    eager, same = (disturbed(2e-3, 30, chance) for _ in range(2))
+    slower = disturbed(3e-3, 30, chance)
+    lost, noise = difference(eager, slower)
+    assert lost > noise
+    lost, noise = difference(eager, same)
+    assert lost <= noise
+
+
+def test_a_drift_that_both_sides_share_is_no_noise() -> None:
+    eager = [1.0 + number for number in range(9)]
+    gained, noise = difference(eager, [seconds - 0.5 for seconds in eager])
+    assert gained == pytest.approx(-0.5)
+    assert noise == pytest.approx(0.05)
+
+
+def test_a_ratio_is_found_as_surely() -> None:
+    chance = random.Random(1)
+    speedup, noise = ratio(disturbed(3e-3, 30, chance), disturbed(2e-3, 30, chance))
+    assert speedup == pytest.approx(1.5, rel=0.05)
+    assert 0.01 <= noise < 0.3
+
+
+def test_what_eager_does_not_do_is_weighed_by_itself() -> None:
+    lost, noise = difference([0.0] * 3, [1.0, 1.0, 1.0])
+    assert (lost, noise) == (1.0, 0.01)
