@@ -160,7 +160,7 @@ def _about(part: Recording, one: KernelPrecision) -> Iterator[Line]:
         places = ", ".join(f"{Path(at.file).name}:{at.line}" for at in kernel.locations[:4])
         yield line((f"  {kernel.label}  {places}  {one.graph}", "dim"), hang=2)
     if one.outputs:
-        width = max(len(output.node) for output in one.outputs)
+        width = max(len("result"), *(len(output.node) for output in one.outputs))
         head = f"  {'result':{width}}  {'error':>8}  {'eager':>8}  {'bound':>8}"
         yield line((head, "dim"), fixed=True)
         for output in one.outputs:

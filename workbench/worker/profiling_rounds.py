@@ -56,9 +56,7 @@ class Lap:
     eager: list[EagerRun] = field(default_factory=list)
     """What torch's profiler saw outside of graphs."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
-    """Seconds in which the device worked for each phase …"""
-    idle: dict[CallPhase, float] = field(default_factory=dict)
-    """… and in which it waited for the host, before that work and between it."""
+    """Seconds in which the device worked for each phase."""
 
     @property
     def seconds(self) -> float:
@@ -196,7 +194,6 @@ class Rounds:
         if looked.profile is not None and self.on_device:
             for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
                 lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
-                lap.idle[phase] = looked.profile.idle_ns(since, until) / 1e9
         return lap
 
 

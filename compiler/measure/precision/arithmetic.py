@@ -136,13 +136,13 @@ class Noisy:
             drawn = torch.randint(0, 2, (_SIGNS,), generator=generator, device=value.device)
             signs = self._signs[value.device] = 2.0 * drawn.to(torch.float64) - 1.0
         self._drawn += 7919
-        start = self._drawn % _SIGNS
         count = value.numel()
-        factors = 1.0 + signs * (amount * self.strength)
-        factors = torch.cat((factors[start:], factors[:start]))
+        start = self._drawn % (_SIGNS - count) if count < _SIGNS else 0
+        drawn = signs[start : start + count] if count <= _SIGNS else signs.roll(self._drawn)
+        factors = drawn * (amount * self.strength) + 1.0
         if count > _SIGNS:
-            factors = factors.repeat(-(-count // _SIGNS))
-        return value * factors[:count].reshape(value.shape)
+            factors = factors.repeat(-(-count // _SIGNS))[:count]
+        return value * factors.reshape(value.shape)
 
 
 def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -97,10 +97,10 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
     finite = torch.isfinite(exact)
     scale = _largest(exact, finite)
     if not scale:  # nothing but zeros: what rounding makes of them is the measure
-        scale = max((_largest(one, finite) for one in (eager, *noisy)), default=0.0) or 1.0
+        scale = max((_largest(one, finite) for one in (eager, *noisy)), default=0.0)
+        scale = scale or float(torch.finfo(given.observed.dtype).tiny)
     both = finite & torch.isfinite(observed)
     error = torch.where(both, (observed - exact).abs(), 0.0) / scale
-    eager_error = _largest(torch.where(finite & torch.isfinite(eager), eager - exact, 0.0)) / scale
     spread = max(
         (_largest(torch.where(finite & torch.isfinite(one), one - exact, 0.0)) for one in noisy),
         default=0.0,
@@ -110,12 +110,15 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
     half = unit / 2 if unit > computed else 0.0
     least = half + LEAST_UNITS * computed
     factor = NOISE_FACTOR if observed.numel() >= FEW else FEW_FACTOR
-    bound = max(least, factor * spread / scale, EAGER_FACTOR * eager_error)
+    bound = max(least, factor * spread / scale)
     undecided = torch.zeros_like(finite)
-    for one in jumping:
+    for one in (*jumping, eager) if jumping else ():
         near = (one - exact).abs() / scale <= JUMPING * bound
         undecided |= ~near & (finite | torch.isfinite(one))
     count = int(undecided.sum())
+    theirs = finite & torch.isfinite(eager) & ~undecided
+    eager_error = _largest(torch.where(theirs, eager - exact, 0.0)) / scale
+    bound = max(bound, EAGER_FACTOR * eager_error)
     if count > max(1, _LEFT_OUT * undecided.numel()):
         return (
             OutputPrecision(

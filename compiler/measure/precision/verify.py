@@ -106,7 +106,9 @@ class GraphVerifier:
         verdict = Verdict(step)
         compared = _not_views_of_each_other(results)
         if not compared:
-            verdict.reason = "what it writes is no value of the lowered graph"
+            verdict.reason = (
+                "it makes no whole value of the lowered graph; who reads it is compared"
+            )
         elif self._compare(verdict, compared):
             verdict.within = True
         self._known.update(

@@ -40,8 +40,8 @@ def verdict(function: Any, inputs: list[Any], ours: Any) -> bool | None:
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
-def scaled(x: torch.Tensor, by: float = 1.702) -> torch.Tensor:
-    return torch.sigmoid(x * by) * x
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return torch.sigmoid(x * 1.702) * x
 
 
 def normal(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -84,7 +84,7 @@ def test_any_order_of_a_sum_is_right(dtype: torch.dtype, count: int) -> None:
     x = normal(count, dtype=dtype).abs()
     naive = x.to(torch.float32).cumsum(0)[-1].to(dtype)
     assert verdict(lambda x: x.sum(0), [x], naive) is True
-    missing = x[1:].double().sum() - x[0].double() - count * 0.01
+    missing = x.double().sum() * 0.95
     assert verdict(lambda x: x.sum(0), [x], missing.to(dtype)) is False
 
 

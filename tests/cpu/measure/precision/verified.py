@@ -1,0 +1,94 @@
+"""A function or module, compiled and recorded in this process, its kernels compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import torch
+
+from compiler import pipeline
+from compiler.control.decisions import Gate
+from compiler.engine.backend import backend
+from compiler.engine.recording import listening
+from compiler.measure.engine_graphs import engine_graphs
+from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.trace.records import Engine, Kernel, KernelPrecision, Warned
+from tests.cpu.recorded import Recorded, record
+from workbench.worker.verifying import verify
+
+
+@dataclass
+class Verified:
+    """What came out."""
+
+    recorded: Recorded
+
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        return {kernel.id: kernel for kernel in self.recorded.all(Kernel)}
+
+    @property
+    def all(self) -> list[KernelPrecision]:
+        return self.recorded.all(KernelPrecision)
+
+    @property
+    def wrong(self) -> list[tuple[str, str]]:
+        """(graph, name of the function) of each kernel outside of its bound."""
+        names = self.kernels
+        return [(one.graph, names[one.kernel].name) for one in self.all if one.within is False]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Kernels that were not compared, and why."""
+        return {self.kernels[one.kernel].name: one.reason for one in self.all if one.within is None}
+
+    def text(self, one: KernelPrecision) -> str:
+        return self.recorded.text(one.repro)
+
+
+def verified(
+    engine: Engine,
+    model: Callable[..., Any],
+    inputs: Sequence[Any] = (),
+    keywords: dict[str, Any] | None = None,
+    *,
+    train: bool = False,
+    kernel: str = "",
+    **options: Any,
+) -> Verified:
+    """One call compiled and recorded, the next one verified. In training the sum of squares of
+    the first output, or a loss among the outputs, is differentiated."""
+    given = keywords or {}
+    with record(pipeline.HOOKS) as recorded:
+        recorder = recorded.recorder
+        recorder.settings = msgspec.structs.replace(recorder.settings, verify=True, repro=kernel)
+        with (
+            inductor_graphs(keep_arguments=False) as of_inductor,
+            engine_graphs(keep_arguments=False) as of_engine,
+            listening(recorder, Gate()),
+        ):
+            made = "inductor" if engine == "inductor" else backend
+            compiled = torch.compile(model, backend=made, **options)
+
+            def run() -> Any:
+                with torch.set_grad_enabled(train):
+                    outputs = compiled(*inputs, **given)
+                    if train:
+                        _loss(outputs).backward()
+
+            run()
+        kernels = recorded.all(Kernel)
+        verify(recorder, kernels, of_inductor, of_engine, run, 1, engine)
+        assert [one.message for one in recorded.all(Warned) if one.asked] == []
+    return Verified(recorded)
+
+
+def _loss(outputs: Any) -> torch.Tensor:
+    loss = getattr(outputs, "loss", None)
+    if loss is None:
+        loss = outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+    found: torch.Tensor = loss.float().pow(2).mean() if loss.dim() else loss
+    return found

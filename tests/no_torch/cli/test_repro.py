@@ -1,0 +1,194 @@
+"""`tcw repro`: what it says of a trace, and the file that it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.records import (
+    End,
+    EnginePart,
+    Kernel,
+    KernelPrecision,
+    Location,
+    OutputPrecision,
+    Record,
+    Settings,
+    Start,
+)
+from compiler.trace.writer import TraceWriter
+from workbench.cli import codes
+from workbench.cli.main import main
+
+FILE = '"""k1 alone"""\nprint("result")\n'
+
+
+def kernel(id: str, name: str) -> Kernel:
+    return Kernel(
+        id=id,
+        graph="0/0/forward/lowered",
+        name=name,
+        label="gelu + layer norm",
+        language="cpp",
+        locations=(Location(file="/home/me/model.py", line=24),),
+    )
+
+
+def precision(id: str, within: bool | None, text: str = "", **about: object) -> KernelPrecision:
+    outputs = (
+        OutputPrecision(
+            node="mul_6",
+            error=1.3e-3 if within is False else 1.2e-7,
+            eager_error=1.4e-7,
+            bound=4.4e-6,
+            note="nan in compiled only" if within is False else "",
+        ),
+    )
+    return KernelPrecision(
+        graph="0/0/forward",
+        kernel=id,
+        call=1,
+        outputs=outputs if within is not None else (),
+        within=within,
+        repro=text,
+        **about,  # type: ignore[arg-type]
+    )
+
+
+def trace(folder: Path, *records: object) -> Path:
+    file = folder / "run.tcw"
+    with file.open("wb") as stream:
+        writer = TraceWriter(stream.write)
+        start = Start(
+            schema_version=1,
+            tool_version="1",
+            settings=Settings(file="/home/me/model.py", verify=True),
+            python="3.11",
+            platform="linux",
+            pid=1,
+            time=0.0,
+        )
+        writer.emit(start)
+        for record in records:
+            if isinstance(record, tuple):
+                one = precision(record[0], record[1], writer.text(FILE), **record[2])
+                writer.emit(one)
+            else:
+                assert isinstance(record, Record)
+                writer.emit(record)
+        writer.emit(End(status="ok", seconds=1.0))
+    return file
+
+
+def said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, *args: str
+) -> tuple[int, str]:
+    monkeypatch.chdir(folder)
+    code = main(["repro", *args])
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+def test_the_first_wrong_kernel_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = trace(
+        tmp_path,
+        kernel("k0", "cpp_fused_add_0"),
+        kernel("k1", "cpp_fused_gelu_1"),
+        precision("k0", True),
+        ("k1", False, {"reproduces": True}),
+        precision("k2", None, reason="it draws random numbers"),
+    )
+    code, text = said(capsys, monkeypatch, tmp_path, str(file))
+    assert code == codes.FINDING
+    assert text == (
+        "3 kernels: 1 as close to float64 as rounding allows, 1 not (k1), 1 not compared\n"
+        "\n"
+        "k1 cpp_fused_gelu_1  wrong\n"
+        "  gelu + layer norm  model.py:24  0/0/forward\n"
+        "  result     error     eager     bound\n"
+        "  mul_6    1.3e-03   1.4e-07   4.4e-06  nan in compiled only\n"
+        "\n"
+        "wrote repro_k1.py: run alone it shows the error\n"
+    )
+    assert (tmp_path / "repro_k1.py").read_text() == FILE
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({"reproduces": False}, "it is wrong among the others of its graph only"),
+        ({"repro_note": "no g++"}, "it was tried and did not run: no g++"),
+    ],
+)
+def test_whether_it_shows_the_error_is_said(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    about: dict[str, object],
+    words: str,
+) -> None:
+    file = trace(tmp_path, kernel("k1", "cpp_fused_gelu_1"), ("k1", False, about))
+    code, text = said(capsys, monkeypatch, tmp_path, str(file), "-o", "mine.py")
+    assert code == codes.FINDING
+    assert words in text
+    assert (tmp_path / "mine.py").read_text() == FILE
+
+
+def test_all_is_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = trace(tmp_path, kernel("k0", "cpp_fused_add_0"), precision("k0", True))
+    code, text = said(capsys, monkeypatch, tmp_path, str(file))
+    assert (code, text) == (codes.OK, "1 kernel: 1 as close to float64 as rounding allows\n")
+    assert [one.name for one in tmp_path.iterdir()] == ["run.tcw"]
+
+
+def test_a_kernel_that_was_not_cut_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = trace(tmp_path, kernel("k0", "cpp_fused_add_0"), precision("k0", True))
+    code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", "k0")
+    assert code == codes.OK
+    assert "no file: this recording cut out another one" in text
+    code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", "k9")
+    assert code == codes.USAGE
+    assert "there is no kernel k9 among them: k0" in text
+
+
+def test_a_trace_of_both_engines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = trace(
+        tmp_path,
+        EnginePart(engine="inductor"),
+        kernel("k0", "cpp_fused_add_0"),
+        precision("k0", True),
+        EnginePart(engine="tcw"),
+        kernel("k0", "nest_add"),
+        ("k0", False, {"reproduces": True}),
+    )
+    code, text = said(capsys, monkeypatch, tmp_path, str(file))
+    assert code == codes.FINDING
+    assert text.startswith("2 kernels: 1 as close to float64 as rounding allows, 1 not (k0)\n")
+    assert "k0 nest_add  wrong" in text
+
+
+def test_nothing_was_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = said(capsys, monkeypatch, tmp_path, str(trace(tmp_path)))
+    assert code == codes.USAGE
+    assert "no kernel was compared with float64" in text
+    assert "tcw profile --verify" in text
+
+
+def test_a_file_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = trace(tmp_path, kernel("k1", "cpp_fused_gelu_1"), ("k1", False, {}))
+    code, text = said(capsys, monkeypatch, tmp_path, str(file), "-o", "nowhere/mine.py")
+    assert code == codes.USAGE
+    assert "nowhere/mine.py: No such file or directory" in text
