@@ -82,6 +82,11 @@ class GraphVerifier:
         self._nodes = {node.name: node for node in module.graph.nodes}
         self._known: dict[fx.Node, Any] = {}
         self._read: dict[fx.Node, Any] = {}
+        self._sizes = {
+            node: str(node.meta["val"])
+            for node in module.graph.nodes
+            if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.SymInt)
+        }
         self._cut = False
         """Something wrong was cut out: one is enough to keep the values of."""
 
@@ -93,10 +98,7 @@ class GraphVerifier:
             if node in self._known or node.op == "placeholder"
         }
         self._known.update(self._read)
-        for name, value in tensors.items():
-            node = self._nodes.get(name)
-            if node is not None and isinstance(value, int):
-                self._known[node] = value
+        self._learn_sizes()
 
     def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """It has run."""
@@ -117,6 +119,20 @@ class GraphVerifier:
         self._read = {}
         self.verdicts.append(verdict)
         self.report(verdict)
+
+    def _learn_sizes(self) -> None:
+        """Arguments that are sizes, read off the tensors that have them."""
+        if not self._sizes:
+            return
+        symbols: dict[str, int] = {}
+        for node, value in self._known.items():
+            expected = node.meta.get("val")
+            if isinstance(value, torch.Tensor) and isinstance(expected, torch.Tensor):
+                found = zip(map(str, expected.shape), value.shape, strict=True)
+                symbols.update((name, size) for name, size in found if name.isidentifier())
+        for node, symbol in self._sizes.items():
+            if symbol in symbols:
+                self._known[node] = symbols[symbol]
 
     def _in(self, tensors: Mapping[str, Any]) -> dict[fx.Node, Any]:
         plain = {name: value for name, value in tensors.items() if _plain(value)}
