@@ -188,6 +188,17 @@ def chosen(view: View) -> RegionRow | None:
     return row or next(iter(table.rows), None)
 
 
+def of_selection(view: View) -> str:
+    """Key of the region that the selection is part of; "" where it is part of none."""
+    table = table_of(view)
+    if table is None or not view.ref:
+        return ""
+    for key, things in table.refs.items():
+        if view.ref in table.lines[key] or any(t == view.ref or t in view.lit for t in things):
+            return key
+    return ""
+
+
 def first(view: View) -> str:
     """Key of the region to look at first: that of the first cause, else the first that differs. ""
     where what matters most is no region."""

@@ -65,6 +65,24 @@ async def test_what_matters_most_is_looked_at_first(open_trace: Open, tmp_path: 
         assert reader.bench.view.ref == refs.source(FILE, 16)
 
 
+async def test_the_selection_is_kept(
+    open_trace: Open, profile_file: Path, block_file: Path
+) -> None:
+    async with open_trace(profile_file) as reader:
+        await reader.go("source")
+        pane = reader.pane("source")
+        pane.go(25)
+        await reader.settle()
+        reader.bench.view.region = ""
+        await reader.press("V")
+        assert reader.pane("profile-why").content.subject == "residual, layer norm, max"
+    async with open_trace(block_file) as reader:
+        await reader.go("source")
+        before = reader.bench.view.ref
+        await reader.press("V")
+        assert reader.bench.view.ref == before != ""
+
+
 async def test_moving_lights_the_lines_and_kernels_of_a_region(
     open_trace: Open, profile_file: Path
 ) -> None:
