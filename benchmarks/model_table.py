@@ -16,7 +16,8 @@ Memory is what torch's allocator reserves for one call beyond weights and inputs
 that includes their pools. Training is forward, loss and backward.
 
 A side below 1.0x names its cause: the first finding of `tcw profile` on that row, recorded in
-another process, unless `--no-causes`. `--json FILE` appends a line a row as soon as it is there;
+another process, unless `--no-causes`; that of `reduce-overhead` is of the kernels that its CUDA
+graph replays, without the graph. `--json FILE` appends a line a row as soon as it is there;
 rows that no longer fit into `--seconds` are told and left out, and `--join` puts runs together.
 """
 
@@ -43,6 +44,7 @@ TASKS = ("inference", "training")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 WARM_UPS = 5
 PROFILE_SECONDS = 240
+GRAPHS = "reduce-overhead"
 
 Row = dict[str, Any]
 Call = Callable[[], object]
@@ -260,7 +262,7 @@ def profile_command(row: Row, side: str, tiny: bool) -> list[str]:
     options = ["--train" if row["task"] == "training" else "--no-grad"]
     if side == "tcw":
         options += ["--engine", "tcw"]
-    elif side != "default":
+    elif side not in ("default", GRAPHS):  # a replay is one step: its kernels are default's
         options += ["--mode", side]
     return ["profile", str(FILE), "--model", expression, *options]
 
@@ -332,7 +334,8 @@ def make_rows(arguments: argparse.Namespace, wanted: list[tuple[str, str]]) -> I
             shutil.rmtree(caches, ignore_errors=True)
         for side in lost(row) if not arguments.no_causes else ():
             if arguments.seconds - (time.monotonic() - began) > 60:
-                row["sides"][side]["cause"] = cause(row, side, arguments.tiny)
+                same = row["sides"].get("default", {}).get("cause", "") if side == GRAPHS else ""
+                row["sides"][side]["cause"] = same or cause(row, side, arguments.tiny)
         yield row
 
 

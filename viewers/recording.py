@@ -18,6 +18,7 @@ from msgspec import structs
 from compiler.trace.reader import Losses, read_trace
 from compiler.trace.records import (
     AnyRecord,
+    Ceilings,
     End,
     EnginePart,
     EngineSpeed,
@@ -55,7 +56,7 @@ _TOLD = frozenset((*_PLACED, Text, Source))
 """What `feed` looks into: most records of a large trace are of other kinds."""
 
 
-_SHARED = (Source, Text, Note, End)
+_SHARED = (Source, Text, Note, Ceilings, End)
 """What belongs to all parts wherever it stands."""
 
 

@@ -10,20 +10,27 @@ from pathlib import Path
 
 import torch
 
+from compiler.runtime.launcher import release_pooled
+
 _SELF = Path("/proc/self")
 
 
-def peak_bytes(call: Callable[[], object], device: str = "cpu") -> int | None:
+def peak_bytes(
+    call: Callable[[], object], device: str = "cpu", *, graphs: bool = False
+) -> int | None:
     """Bytes; None where this machine does not tell. What `call` answers counts as taken.
 
     `device` is where the call runs: `cpu` or `cuda`. On a GPU it is what torch's allocator hands
-    out, and what CUDA graphs keep in pools of their own between calls. On a CPU the kernel's own
-    count of this process (VmHWM in /proc/self/status), which sees what torch does not: arenas of
-    generated code, and buffers into which libraries pack matrices; the kernel counts in portions
-    of a few hundred KB.
+    out; with `graphs`, of a call that replays CUDA graphs, also what those keep in pools of their
+    own between calls. On a CPU the kernel's own count of this process (VmHWM in
+    /proc/self/status), which sees what torch does not: arenas of generated code, and buffers into
+    which libraries pack matrices; the kernel counts in portions of a few hundred KB. Our engine's
+    pool of outputs is emptied before.
     """
     gc.collect()
-    return _of_gpu(call) if device.startswith("cuda") else _of_process(call)
+    if not device.startswith("cuda"):
+        return _of_process(call)
+    return _of_gpu(call) + (graph_pool_bytes() if graphs else 0)
 
 
 def _of_gpu(call: Callable[[], object]) -> int:
@@ -35,7 +42,7 @@ def _of_gpu(call: Callable[[], object]) -> int:
     cuda.synchronize()
     most = int(cuda.max_memory_allocated()) - before
     del kept
-    return most + graph_pool_bytes()
+    return most
 
 
 def graph_pool_bytes() -> int:
@@ -48,6 +55,7 @@ def graph_pool_bytes() -> int:
 
 
 def _of_process(call: Callable[[], object]) -> int | None:
+    release_pooled()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)  # pages of free blocks, which would serve the call unseen
     try:

@@ -84,7 +84,8 @@ _REDUCING = _names(
     " _native_batch_norm_legit_no_training _batch_norm_with_update _batch_norm_no_update"
     " batch_norm_backward cudnn_batch_norm cudnn_batch_norm_backward avg_pool2d max_pool2d"
     " max_pool2d_with_indices _adaptive_avg_pool2d adaptive_max_pool2d embedding_dense_backward"
-    " nll_loss_forward mse_loss"
+    " nll_loss_forward mse_loss max_pool2d_with_indices_backward avg_pool2d_backward"
+    " _adaptive_avg_pool2d_backward"
 )
 _ATTENTION = {
     "_scaled_dot_product_flash_attention_for_cpu": "_scaled_dot_product_flash_attention",

@@ -92,10 +92,13 @@ def test_a_full_card_is_told() -> None:
 
 
 def test_the_profile_of_a_row_is_of_its_model_and_mode() -> None:
-    command = model_table.profile_command(_row("bert", "training"), "reduce-overhead", tiny=False)
+    row = _row("bert", "training")
+    command = model_table.profile_command(row, "max-autotune", tiny=False)
     assert command[0] == "profile"
-    assert command[-3:] == ["--train", "--mode", "reduce-overhead"]
+    assert command[-3:] == ["--train", "--mode", "max-autotune"]
     assert "bert_base(training=True)" in command
+    graphs = model_table.profile_command(row, "reduce-overhead", tiny=False)
+    assert graphs[-1] == "--train", "a replay is one step: its kernels are the default mode's"
 
 
 def test_the_cause_is_the_first_finding_of_the_profile(tmp_path: Path) -> None:

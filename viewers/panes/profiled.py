@@ -188,6 +188,24 @@ def chosen(view: View) -> RegionRow | None:
     return row or next(iter(table.rows), None)
 
 
+def first(view: View) -> str:
+    """Key of the region to look at first: that of the first cause, else the first that differs. ""
+    where what matters most is no region."""
+    table, profile = table_of(view), view.facts.profile
+    if table is None or profile is None:
+        return ""
+    shown = {row.key for row in table.rows}
+    for cause in profile.causes:
+        if not cause.regions and not view.phase:
+            return ""
+        rows = (profile.row_of(region) for region in cause.regions)
+        found = next((row.key for row in rows if row is not None and row.key in shown), "")
+        if found:
+            return found
+    differing = (row for row in table.rows if row.standing != "noise")
+    return next((row.key for row in differing), "")
+
+
 def not_measured(view: View) -> tuple[str, str]:
     """What a pane says without a profile, and what measures one."""
     start, run = view.recording.start, view.recording.last(Run)

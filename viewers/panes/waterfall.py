@@ -73,10 +73,22 @@ def content(view: View, width: int) -> Content:
         f"eager → compiled, {chart.unit.name}",
         _right(view, table, width),
         rows,
-        f"region:{view.region}" if view.region else "",
+        _start(view, table),
         tracks=bool(view.region),
         head=1 + len(_notes(table)),
     )
+
+
+def _start(view: View, table: Table) -> str:
+    """The row of the region that is looked at; the fold that it is in."""
+    if not view.region:
+        return ""
+    for group in table.groups:
+        fold = f"profile:noise:{group.phase}"
+        quiet = any(row.key == view.region for row in group.waterfall.quiet)
+        if quiet and fold not in view.unfolded:
+            return fold
+    return f"region:{view.region}"
 
 
 def _right(view: View, table: Table, width: int) -> Line:

@@ -67,11 +67,11 @@ def glyph_of(cause: Cause) -> Span:
 
 
 def cost_of(cause: Cause) -> str:
-    """`+604 µs`, `≈12.0 µs`, `1.9 s each`."""
+    """`+604 µs`, `≈12.0 µs`, `5.7 s`."""
     if cause.kind == "precision":
         return "wrong"
     if cause.once:
-        return f"{seconds_text(cause.seconds)} each"
+        return seconds_text(cause.seconds)
     return change_text(cause.seconds, cause.estimated)
 
 

@@ -12,7 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import click
 from msgspec import structs
@@ -24,7 +24,10 @@ from compiler.trace.records import (
     CallEnd,
     Decided,
     End,
+    Engine,
+    EnginePart,
     Failure,
+    Record,
     Settings,
     Trial,
     Waiting,
@@ -122,9 +125,13 @@ def trials(
         bench.close()
 
 
-def tried(settings: Settings, recording: Recording, see: OnRecord) -> Iterator[Trial]:
-    """What the profile in a recording suggests, tried; of each engine that was profiled."""
-    for profile in profiles_of(recording):
+def tried(settings: Settings, recording: Recording, see: OnRecord) -> Iterator[Record]:
+    """What the profile in a recording suggests, tried; of each engine that was profiled, under its
+    own `EnginePart` where there are two."""
+    profiles = profiles_of(recording)
+    for profile in profiles:
+        if len(profiles) > 1:
+            yield EnginePart(engine=cast(Engine, profile.engine))
         of_engine = structs.replace(settings, engine=profile.engine or settings.engine)
         yield from trials(of_engine, profile.suggestions, see=see)
 

@@ -161,6 +161,13 @@ class Navigator:
         """Select what makes up the region of the profile that is looked at; the kernel shown is
         the one that takes most of its time."""
         view = self.view
+        if not view.region and self.arrangement != "region":
+            view.region = profiled.first(view)
+        if not view.region and self.arrangement != "region":
+            profile = view.facts.profile
+            place = profile.causes[0].place if profile is not None and profile.causes else None
+            view.select(place.ref if place is not None else "")
+            return
         row = profiled.chosen(view)
         if row is None:
             return

@@ -6,6 +6,7 @@ import importlib.metadata
 
 import torch
 
+from compiler.measure.ceilings import cpu_name
 from compiler.trace.records import Environment, HookStatus
 from workbench.worker.toolchain import compiler_version
 
@@ -16,7 +17,7 @@ def environment(hooks: tuple[HookStatus, ...]) -> Environment:
         torch=str(torch.__version__),
         triton=_version("triton"),
         compiler=compiler_version(),
-        cpu=_cpu(),
+        cpu=cpu_name(),
         vector=str(torch.backends.cpu.get_cpu_capability()),
         threads=torch.get_num_threads(),
         gpu=_gpu(),
@@ -29,17 +30,6 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
-            for line in stream:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return ""
 
 
 def _gpu() -> str:

@@ -228,7 +228,11 @@ def _measure_memory(measured: Measured, one: Compiled, inputs: InputSet, mode: G
     """What a call takes at most, and what its forward keeps for the backward, of both sides."""
     models: dict[Side, Model] = {"eager": one.eager.model, "compiled": one.model}
     for side, model in models.items():
-        peaks = [peak_bytes(prepare(model, inputs, mode), measured.device) for _ in range(2)]
+        graphs = side == "compiled"
+        peaks = [
+            peak_bytes(prepare(model, inputs, mode), measured.device, graphs=graphs)
+            for _ in range(2)
+        ]
         known = [peak for peak in peaks if peak is not None]
         measured.peaks[side] = min(known, default=None)
         if mode == "train":

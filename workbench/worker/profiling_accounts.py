@@ -44,7 +44,7 @@ def compiled_account(
         sums[name] = summed((side.seconds[key] for key in keys), rounds)
         lines.append(line(name, sums[name], _count(len(keys), noun)))
     if side.host:
-        lines.append(line("idle", side.idle(phase), "the device waits for the host"))
+        lines.append(_left(side, phase))
         return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
     graphs = [
         base
@@ -85,8 +85,8 @@ def _share(lap: Lap, phase: CallPhase) -> float:
 
 
 def _left(side: SideRounds, phase: CallPhase) -> AccountLine:
-    """What the device's work leaves of the plain call: a probe makes the host of an eager call so
-    slow that how long the device waits under it says nothing."""
+    """What the device's work leaves of the plain call. Under a probe the host is so much slower
+    that how long the device waits there says nothing."""
     measured = median(side.phase(phase, "plain"))
     idle = [max(0.0, measured - busy) for busy in side.busy(phase)]
     return line("idle", idle, "what the device's work leaves of the call")

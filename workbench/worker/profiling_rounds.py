@@ -56,9 +56,7 @@ class Lap:
     eager: list[EagerRun] = field(default_factory=list)
     """What torch's profiler saw outside of graphs."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
-    """Seconds in which the device worked for each phase …"""
-    idle: dict[CallPhase, float] = field(default_factory=dict)
-    """… and in which it waited for the host, before that work and between it."""
+    """Seconds in which the device worked for each phase."""
 
     @property
     def seconds(self) -> float:
@@ -196,7 +194,6 @@ class Rounds:
         if looked.profile is not None and self.on_device:
             for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
                 lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
-                lap.idle[phase] = looked.profile.idle_ns(since, until) / 1e9
         return lap
 
 
@@ -204,11 +201,11 @@ _WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
-    """Without the rounds that were disturbed most, for what is compared round by round."""
+    """Without the rounds that were disturbed most, for what is compared round by round: those in
+    which nothing was, where there are a `FEW`, else the best `LEAST`."""
     laps = [of_way for side in sides.values() for of_way in side.values()]
-    kept = _least_disturbed(
-        [sum(lap.preempted for lap in round_) for round_ in zip(*laps, strict=True)]
-    )
+    disturbed = [sum(lap.preempted for lap in one) for one in zip(*laps, strict=True)]
+    kept = _lowest(disturbed, FEW if disturbed.count(0) >= FEW else LEAST)
     return {
         side: {way: [of_way[number] for number in kept] for way, of_way in found.items()}
         for side, found in sides.items()
@@ -216,20 +213,19 @@ def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
 
 
 def quiet_laps(laps: Laps) -> Laps:
-    """Without the runs of each way that were disturbed most, for what is compared as a median."""
+    """The least disturbed runs of each way, for what is summed up: a `FEW` at least."""
     return {
-        way: [found[number] for number in _least_disturbed([lap.preempted for lap in found])]
+        way: [found[number] for number in _lowest([lap.preempted for lap in found], FEW)]
         for way, found in laps.items()
     }
 
 
-def _least_disturbed(preempted: Sequence[int]) -> list[int]:
-    """Places of the lowest numbers: of all that are 0, where there are a `FEW`, else of `LEAST`.
+def _lowest(preempted: Sequence[int], least: int) -> list[int]:
+    """Places of so many of the lowest numbers, and of all that are as low as they.
 
     The system takes a processor from a thread to give it to another program; it says how often.
     What is kept is not chosen by its time.
     """
-    least = FEW if preempted.count(0) >= FEW else LEAST
     limit = sorted(preempted)[min(least, len(preempted)) - 1]
     return [number for number, count in enumerate(preempted) if count <= limit]
 

@@ -90,10 +90,6 @@ class SideRounds:
         """Seconds in which the device worked, of each round."""
         return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
 
-    def idle(self, phase: CallPhase) -> list[float]:
-        """Seconds in which it waited for the host, of each probed round."""
-        return [lap.idle.get(phase, sum(lap.idle.values())) for lap in self.laps["probed"]]
-
     def typical(self) -> int:
         """The round whose time is the median."""
         order = sorted(range(self.rounds), key=lambda i: self.laps["probed"][i].seconds)

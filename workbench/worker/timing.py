@@ -100,6 +100,6 @@ def _most(contenders: Sequence[speed.Contender], place: int, device: str) -> int
     """Of one side's calls the one that takes most; of two tries the lesser."""
     most: list[int] = []
     for contender in contenders:
-        tries = [peak_bytes(contender.sides()[place](), device) for _ in range(2)]
+        tries = [peak_bytes(contender.sides()[place](), device, graphs=place > 0) for _ in range(2)]
         most += [min(known)] if (known := [one for one in tries if one is not None]) else []
     return max(most, default=None)

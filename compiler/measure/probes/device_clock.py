@@ -69,10 +69,6 @@ class DeviceClock:
         `perf_counter_ns`: what is left of a call's time the device was idle."""
         return self.trace.busy_ns(since, until)
 
-    def idle_ns(self, since: int, until: int | None = None) -> int:
-        """Time in which it did nothing before and between that work."""
-        return self.trace.idle_ns(since, until)
-
 
 def read(trace: ProfilerTrace, device: bool = True) -> list[Reading]:
     """A reading of each range of a key, in the order in which the host opened them."""

@@ -11,8 +11,6 @@ same operations in the same order.
             ...
     for clock in clocks:
         with probe.timing(clock): ...
-        readings.append(clock.readings())
-    operations = with_times(probe.operations, readings)
 
 Keys of readings are indices into `probe.operations`.
 
@@ -27,27 +25,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
-from statistics import median
+from threading import get_ident
 from types import FrameType
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compiler.graphs.tensors import tensor_meta
-from compiler.graphs.text import short_type
-from compiler.measure.probes.clock import Clock, Reading
+from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.described import Described, format_call, results_of
 from compiler.measure.probes.sites import ModulePaths, caller, stack_above
-from compiler.measure.speed import spread
 from compiler.measure.work import work_of
-from compiler.trace.records import Location, TensorMeta, Timed
+from compiler.trace.records import Location
 from compiler.trace.records.profile import CallPhase, EagerOperation
 
 OperationPart = Literal["model", "loss", "gradients", "optimizer"]
-
-_MAX_ARGUMENTS = 400
-_MAX_ITEMS = 16
 
 
 class EagerProbe:
@@ -60,8 +52,8 @@ class EagerProbe:
         self.operations: list[EagerOperation] = []
         """Drafts: all that is known before anything is timed."""
         self.differs = ""
-        """How the last timed call went another way than the described one; "" where it did not.
-        Its readings say nothing then."""
+        """How a timed call went another way than the described one; "" where none did. Its readings
+        say nothing then."""
         self.paths = ModulePaths(model)
         self.functions: list[Any] = []
         """The `OpOverload` of each operation."""
@@ -84,8 +76,7 @@ class EagerProbe:
     @contextmanager
     def describing(self) -> Iterator[None]:
         """The call inside is described: `operations` are its."""
-        self.operations = []
-        self.functions = []
+        self.operations, self.functions, self.differs = [], [], ""
         self.outside = caller(2)
         try:
             with self.paths.following(), _Describing(self):
@@ -101,7 +92,7 @@ class EagerProbe:
             with mode:
                 yield
         finally:
-            self.differs = mode.difference()
+            self.differs = self.differs or mode.difference()
 
 
 class _Mode(TorchDispatchMode):  # type: ignore[misc]
@@ -119,11 +110,12 @@ class _Describing(_Mode):
     def __init__(self, probe: EagerProbe) -> None:
         super().__init__()
         self._probe = probe
-        self._of_node: dict[int, EagerOperation] = {}
-        """By autograd's sequence number: the operation that made the node."""
+        self._of_node: dict[int, list[EagerOperation]] = {}
+        """By autograd's sequence number: the operation that made the node. Each thread counts for
+        itself, so a region that a GPU's thread computes again may use numbers a second time."""
         self._modules_of: dict[tuple[Location, Any], dict[str, None]] = {}
         """Of a line's operations in the forward."""
-        self._number = _next_number()
+        self._numbers = {get_ident(): _next_number()}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -136,7 +128,7 @@ class _Describing(_Mode):
         given, named = described(args), described(kwargs)
         arguments = format_call(args, kwargs)
         result = func(*args, **kwargs)
-        results = _results(result)
+        results = results_of(result)
         outputs = tuple(meta for meta in results if meta is not None)
         work = work_of(func, given, named, results)
         place = self._place(func, stack_above(caller(), probe.outside))
@@ -158,13 +150,23 @@ class _Describing(_Mode):
             part=place.part,
             of=place.of,
         )
-        number = _next_number()
-        if number != self._number:  # its node took the number before
-            self._number = number
-            self._of_node[number - 1] = operation
+        self._note_node(operation)
         probe.operations.append(operation)
         probe.functions.append(func)
         return result
+
+    def _note_node(self, operation: EagerOperation) -> None:
+        """Keep the operation by the number of its node, where it has made one."""
+        thread, number = get_ident(), _next_number()
+        if number != self._numbers.setdefault(thread, number):  # its node took the one before
+            self._numbers[thread] = number
+            self._of_node.setdefault(number - 1, []).append(operation)
+
+    def _forward_of(self, node: Any) -> EagerOperation | None:
+        """The operation that made a node of autograd."""
+        found = self._of_node.get(node._sequence_nr(), [])
+        like = [one for one in found if made_by(node.name(), one.operation)]
+        return next(reversed(like or found), None)
 
     def _place(self, func: Any, stack: tuple[Location, ...]) -> _Place:
         """Where the operation that runs now belongs."""
@@ -179,7 +181,7 @@ class _Describing(_Mode):
             return _Place(stack, module, probe.part)
         if "AccumulateGrad" in node.name():
             return _Place(part="gradients")
-        forward = self._of_node.get(node._sequence_nr())
+        forward = self._forward_of(node)
         if forward is None:
             return _Place(stack, module, probe.part)
         if not stack:
@@ -197,6 +199,13 @@ class _Place(NamedTuple):
     module: str = ""
     part: OperationPart = "model"
     of: str = ""
+
+
+def made_by(node: str, operation: str) -> bool:
+    """Whether a node of autograd (`AddmmBackward0`) is named after an operation
+    (`aten.addmm.default`), as tools/autograd/gen_autograd.py does."""
+    name = operation.split(".")[1] if operation.count(".") > 1 else operation
+    return node.partition("Backward")[0].lower() == name.replace("_", "").lower()
 
 
 def nearest(path: str, others: Iterable[str]) -> str:
@@ -275,93 +284,6 @@ def _is_composite(func: Any) -> bool:
     return bool(
         has(name, "CompositeImplicitAutograd") and not has(name, "CPU") and not has(name, "CUDA")
     )
-
-
-class Described:
-    """Arguments with tensors as `TensorMeta`: one object for one tensor, however often it is given.
-
-    Call it with the arguments of one operation.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, TensorMeta | None] = {}
-
-    def __call__(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            if id(value) not in self._known:
-                self._known[id(value)] = tensor_meta(value)
-            return self._known[id(value)]
-        if isinstance(value, (list, tuple)):
-            return [self(item) for item in value]
-        if isinstance(value, dict):
-            return {key: self(item) for key, item in value.items()}
-        return value
-
-    def tensors(self) -> tuple[TensorMeta, ...]:
-        """Those that were met, in order, each once."""
-        return tuple(meta for meta in self._known.values() if meta is not None)
-
-
-def _results(value: Any) -> list[TensorMeta | None]:
-    """What an operation returned, lists of tensors taken apart; None for what is no tensor."""
-    if isinstance(value, (list, tuple)):
-        return [meta for item in value for meta in _results(item)]
-    return [tensor_meta(value)]
-
-
-def format_value(value: Any) -> str:
-    """One argument: tensors as `f32[4, 128]`."""
-    if isinstance(value, torch.Tensor):
-        return short_type(value)
-    if isinstance(value, (list, tuple)):
-        items = [format_value(item) for item in value[:_MAX_ITEMS]]
-        if len(value) > _MAX_ITEMS:
-            items.append(f"… {len(value) - _MAX_ITEMS} more")
-        return f"[{', '.join(items)}]"
-    if isinstance(value, str):
-        return repr(value[:80])
-    try:
-        return str(value)[:80]
-    except Exception:
-        return f"<{type(value).__name__}>"
-
-
-def format_call(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """`f32[512, 64], None, dim=-1`, cut at 400 characters."""
-    parts = [format_value(value) for value in args]
-    parts += [f"{name}={format_value(value)}" for name, value in kwargs.items()]
-    text = ", ".join(parts)
-    return text if len(text) <= _MAX_ARGUMENTS else text[: _MAX_ARGUMENTS - 1] + "…"
-
-
-def with_times(
-    operations: Sequence[EagerOperation], rounds: Sequence[Sequence[Reading]]
-) -> list[EagerOperation]:
-    """The drafts with what the rounds read: those of calls that did not differ."""
-    by_key: dict[int, list[Reading]] = {}
-    for readings in rounds:
-        for reading in readings:
-            by_key.setdefault(reading.key, []).append(reading)
-    return [_with_time(operation, by_key.get(key, [])) for key, operation in enumerate(operations)]
-
-
-def _with_time(operation: EagerOperation, readings: list[Reading]) -> EagerOperation:
-    if not readings:
-        return operation
-    changes: dict[str, Any] = {"time": timed([one.ns for one in readings])}
-    host = [one.host_ns for one in readings if one.host_ns is not None]
-    if host:
-        changes["host"] = timed(host)
-        changes["launches"] = int(median(one.launches for one in readings))
-        changes["kernels"] = readings[-1].kernels
-    return msgspec.structs.replace(operation, **changes)
-
-
-def timed(nanoseconds: Sequence[int]) -> Timed:
-    """Median and max(3 MAD, 1%) of readings, in seconds."""
-    seconds = [ns / 1e9 for ns in nanoseconds]
-    middle = median(seconds)
-    return Timed(median=middle, spread=max(3 * spread(seconds), 0.01 * middle), runs=len(seconds))
 
 
 def call_cost(tries: int = 2000) -> int:

@@ -113,16 +113,6 @@ class ProfilerTrace:
         """Time in which the device did anything, of what was launched in this span."""
         return union((work.start, work.end) for work in self._launched(since, until))
 
-    def idle_ns(self, since: int, until: int | None = None) -> int:
-        """Time in which it did nothing, from when the span began, or when what was launched
-        before it was done, to the end of what was launched in it."""
-        chosen = self._launched(since, until)
-        if not chosen:
-            return 0
-        begin = max((since, *(work.end for work in self._launched(None, since))))
-        end = max(work.end for work in chosen)
-        return end - begin - union((max(work.start, begin), work.end) for work in chosen)
-
     def _launched(self, since: int | None, until: int | None) -> list[DeviceWork]:
         return [
             work

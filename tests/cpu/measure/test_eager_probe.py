@@ -14,8 +14,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from compiler.measure.probes.clock import HostClock, Reading
-from compiler.measure.probes.eager_probe import EagerProbe, call_cost, with_times
+from compiler.measure.probes.clock import HostClock
+from compiler.measure.probes.eager_probe import EagerProbe, call_cost, made_by
 from compiler.trace.records.profile import EagerOperation
 from tests.cpu.models import Mlp, line
 
@@ -260,6 +260,9 @@ def test_another_way_through_the_model_is_told() -> None:
     model.more = False
     with probe.timing(HostClock()):
         model(x)
+    assert probe.differs  # one of the calls did
+    with probe.describing():
+        model(x)
     assert probe.differs == ""
 
 
@@ -315,26 +318,6 @@ def test_tensors_live_no_longer_than_without_a_probe() -> None:
         model(torch.randn(3))
 
 
-def test_times_are_medians_over_rounds() -> None:
-    model = Mlp()
-    probe = EagerProbe(model, 1)
-    with probe.describing(), torch.no_grad():
-        model(torch.randn(4, 32))
-    rounds = [
-        [Reading(key, 0, 1000 * (key + 1) + extra) for key in range(len(probe.operations))]
-        for extra in (0, 0, 700)
-    ]
-    first, *_ = with_times(probe.operations, rounds)
-    assert first.time is not None
-    assert (first.time.median, first.time.spread, first.time.runs) == (1e-6, 1e-8, 3)
-    assert first.host is None
-    device = [Reading(0, 0, 5000, launches=2, kernels=("a", "b"), host_ns=9000)]
-    first, second, *_ = with_times(probe.operations, [device, device])
-    assert first.host is not None
-    assert (first.host.median, first.launches, first.kernels) == (9e-6, 2, ("a", "b"))
-    assert second.time is None
-
-
 def test_what_the_call_itself_costs_is_known() -> None:
     assert 0 < call_cost(200) < 1_000_000
 
@@ -354,3 +337,45 @@ def test_flops_are_torch_s() -> None:
         if name in expected:
             found[name] += one.flops or 0
     assert found == expected
+
+
+def test_nodes_are_named_after_operations() -> None:
+    assert made_by("AddmmBackward0", "aten.addmm.default")
+    assert made_by("NativeLayerNormBackward0", "aten.native_layer_norm.default")
+    assert not made_by("MulBackward0", "aten.addmm.default")
+    assert not made_by("torch::autograd::CopyBackwards", "aten._to_copy.default")
+
+
+def test_a_backward_in_another_thread_finds_the_forward() -> None:
+    """As on a GPU, whose thread counts its nodes for itself."""
+    import threading
+
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+    model = Regions()
+    probe = EagerProbe(model, 1)
+    x = torch.randn(4, 8, requires_grad=True)
+    with probe.describing():
+        with probe.during("forward"):
+            loss = model(x).sum()
+        with probe.during("backward"):
+            mode = _get_current_dispatch_mode()
+
+            def run() -> None:
+                with mode:
+                    loss.backward()
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+        with probe.during("forward"):
+            model(x)
+    named = {one.id: one for one in probe.operations}
+    found = {
+        (one.module, one.operation, named[one.of].operation)
+        for one in probe.operations
+        if one.of and one.operation in ("aten.cos.default", "aten.threshold_backward.default")
+    }
+    assert found == {
+        (module, "aten.cos.default", "aten.sin.default") for module in ("first", "second")
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from compiler.engine.backend import backend
 from compiler.measure.peak import peak_bytes
 
 SIZE = 32 << 20
@@ -39,5 +40,16 @@ def test_what_is_freed_inside_counts_once() -> None:
 
     peak_bytes(call)
     found = peak_bytes(call)
+    assert found is not None
+    assert 0.9 * SIZE <= found < 1.5 * SIZE
+
+
+def test_pooled_outputs_of_our_engine_count() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: torch.relu(x) + 1, backend=backend)
+    ones = torch.ones(SIZE // 4)
+    for _ in range(3):
+        compiled(ones)
+    found = peak_bytes(lambda: compiled(ones))
     assert found is not None
     assert 0.9 * SIZE <= found < 1.5 * SIZE

@@ -14,7 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS
 from compiler.graphs.tensors import tensor_meta
-from compiler.measure.probes.eager_probe import Described, EagerProbe
+from compiler.measure.probes.described import Described
+from compiler.measure.probes.eager_probe import EagerProbe
 from compiler.measure.work import (
     NOTHING,
     Work,

@@ -132,7 +132,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["explian", "x.py"], "Did you mean 'explain'?"),
         (["model.py"], "Did you mean 'tcw explain model.py'?"),
-        (["frobnicate"], "There are explain, step, open, serve, doctor."),
+        (["frobnicate"], f"There are {', '.join(VERBS)}."),
         (["explain", "model.py", "--modle", "x"], "--model"),
         (["explain", "model.py", "--show", "brekas"], "Did you mean 'breaks'?"),
         (["explain", "model.py", "--show", "guards=most"], "guards=most: it is guards=all"),

@@ -53,6 +53,18 @@ async def test_a_trace_without_one_opens_as_before(
         assert "tcw profile measures them" in reader.lines()[-1]
 
 
+async def test_what_matters_most_is_looked_at_first(open_trace: Open, tmp_path: Path) -> None:
+    """It may be no region: then the first cause leads, and its line is lit."""
+    async with open_trace(written(tmp_path, profiles.float_argument())) as reader:
+        assert not reader.bench.view.region
+        why = reader.pane("profile-why")
+        assert why.rows[1].text.startswith(" ↻ each call recompiles")
+        assert reader.bench.view.ref == refs.source(FILE, 24)
+    async with open_trace(written(tmp_path, profiles.wrong_kernel())) as reader:
+        assert "k2 cpp_fused_clone_1" in reader.pane("profile-why").rows[1].text
+        assert reader.bench.view.ref == refs.source(FILE, 16)
+
+
 async def test_moving_lights_the_lines_and_kernels_of_a_region(
     open_trace: Open, profile_file: Path
 ) -> None:

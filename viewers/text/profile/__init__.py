@@ -61,7 +61,7 @@ def profile(
     for one in found:
         if several:
             lines += [BLANK, line((one.engine, "strong"))]
-        lines += _one(one, names, width, height, sort, top, file_name(summary))
+        lines += _one(one, names, width, height, sort, top, file_name(summary), several)
     lines += modes_lines(found[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
@@ -92,6 +92,7 @@ def _one(
     sort: Sort,
     top: int | None,
     file: str,
+    several: bool,
 ) -> list[Line]:
     head = one.head
     unit = unit_for(max(head.eager.median, head.compiled.median))
@@ -113,7 +114,7 @@ def _one(
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
     room = max(_LEAST_CAUSES, height - len(table) - 8) if top is None else _MOST_LINES
-    lines += causes_lines(one.causes[:top], names, width, room, plain(file))
+    lines += causes_lines(one.causes[:top], names, width, room, plain(file), several)
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)
     lines += ceilings_lines(one.ceilings)

@@ -16,14 +16,15 @@ from viewers.words import plural, seconds_text
 
 
 def causes_lines(
-    causes: Sequence[Cause], names: FileNames, width: int, room: int, file: str
+    causes: Sequence[Cause], names: FileNames, width: int, room: int, file: str, both: bool
 ) -> list[Line]:
-    """As many in full as fit `room` lines, the first always; the others on a line each."""
+    """As many in full as fit `room` lines, the first always; the others on a line each. `both`: the
+    other engine was profiled, too, so that it is not suggested."""
     if not causes:
         quiet = "no region differs by more than its noise, and no other cause was found"
         return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]
     column = 3 + max(cell_len(_cost(cause)) for cause in causes) + 2
-    full = [_cause(cause, names, width, column, file) for cause in causes]
+    full = [_cause(cause, names, width, column, file, both) for cause in causes]
     sizes = [len(fitted(lines, width)) for lines in full]
     whole = len(full)
     while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
@@ -39,7 +40,9 @@ def causes_lines(
     return [BLANK, line(("why", "accent")), *lines]
 
 
-def _cause(cause: Cause, names: FileNames, width: int, column: int, file: str) -> list[Line]:
+def _cause(
+    cause: Cause, names: FileNames, width: int, column: int, file: str, both: bool
+) -> list[Line]:
     head, role = _head(cause, column)
     lines = [line((head, role), (cause.title, "strong"), hang=column)]
     if cause.place is not None:
@@ -47,7 +50,7 @@ def _cause(cause: Cause, names: FileNames, width: int, column: int, file: str) -
     lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
     lines += advice_lines(cause.fixes[:2], column, width)
     for one in cause.suggestions:
-        if one.options:
+        if one.options and not (both and "--engine" in one.options):
             command = " ".join(("tcw profile", file, *one.options))
             lines.append(line(" " * column, ("try  ", "dim"), (command, "won"), hang=column + 5))
     return lines

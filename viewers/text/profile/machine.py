@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 
-from compiler.trace.records import Ceilings, CompiledStep
+from compiler.trace.records import Bandwidth, Ceilings, CompiledStep
 from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.summary.profile import Profile, Work, work_of
@@ -14,6 +15,9 @@ from viewers.text.lines import BLANK, Line, line
 from viewers.text.profile.numbers import Unit, rate_text, share_text
 from viewers.text.table import Cell, heading, table
 from viewers.words import NOT_MEASURED, bytes_text, numbers_text, plural
+
+_POINTS = 5
+"""Working sets whose bandwidth is shown."""
 
 
 def kernels_lines(
@@ -73,6 +77,13 @@ def _stem(profile: Profile, step: CompiledStep) -> tuple[str, str]:
     return (re.sub(r"_\d+$", "", kernel_label(kernel)), where)
 
 
+def _some(curve: Sequence[Bandwidth]) -> list[Bandwidth]:
+    """A few of many working sets, from the first to the last."""
+    last = len(curve) - 1
+    places = {round(last * at / (_POINTS - 1)) for at in range(_POINTS)}
+    return [one for at, one in enumerate(curve) if at in places]
+
+
 def ceilings_lines(ceilings: Ceilings | None) -> list[Line]:
     if ceilings is None:
         return [BLANK, line(("ceilings  ", "accent"), (NOT_MEASURED, "dim"))]
@@ -81,7 +92,7 @@ def ceilings_lines(ceilings: Ceilings | None) -> list[Line]:
     lines = [BLANK, heading("ceilings", f"{ceilings.device}{threads}{kept}")]
     steps = [
         f"{rate_text(one.per_second, 'B/s')} at {bytes_text(one.bytes)}"
-        for one in ceilings.bandwidth
+        for one in _some(ceilings.bandwidth)
     ]
     if steps:
         lines.append(line(("  copies    ", "dim"), " · ".join(steps), hang=12))

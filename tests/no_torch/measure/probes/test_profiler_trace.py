@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.probes.profiler_trace import DeviceWork, ProfilerTrace, parse, union
+from compiler.measure.probes.profiler_trace import ProfilerTrace, parse, union
 
 
 def event(category: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any) -> Any:
@@ -93,15 +93,3 @@ def test_without_a_mark_times_stay_as_they_are() -> None:
 def test_a_union_counts_each_moment_once(spans: list[tuple[int, int]]) -> None:
     moments = {moment for start, length in spans for moment in range(start, start + length)}
     assert union((start, start + length) for start, length in spans) == len(moments)
-
-
-def test_idle_is_what_lies_before_and_between_the_work_of_a_span() -> None:
-    def work(start: int, end: int, launched: int) -> DeviceWork:
-        return DeviceWork("k", "kernel", start, end, launched)
-
-    trace = ProfilerTrace(work=[work(10, 20, 5), work(20, 25, 12), work(40, 50, 30)])
-    assert trace.idle_ns(0) == 10 + 15
-    assert trace.idle_ns(0, 13) == 10
-    assert trace.idle_ns(13) == 15, "from when what was launched before was done"
-    assert trace.idle_ns(60) == 0
-    assert trace.idle_ns(0) + trace.busy_ns(0) == 50

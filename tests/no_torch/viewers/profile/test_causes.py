@@ -93,6 +93,16 @@ def test_an_attention_that_stays_one_call_but_reads_a_mask() -> None:
     )
 
 
+def test_a_mask_is_not_made_from_what_lends_it_its_sizes() -> None:
+    placeholder, getitem, expand = mask_nodes()
+    x = structs.replace(placeholder, name="l_x_", target="L_x_")
+    like = structs.replace(getitem, name="zeros", target="torch.zeros_like", inputs=("l_x_",))
+    fill = structs.replace(expand, inputs=("zeros", "getitem_3"))
+    graph = captured(x, placeholder, getitem, like, fill, attention_node())
+    records = [graph if isinstance(one, Graph) else one for one in profiles.masked_attention()]
+    assert "the mask of keep" in cause(records, "attention").title
+
+
 def test_an_attention_without_a_mask() -> None:
     graph = captured(*mask_nodes(), attention_node(""))
     records = [graph if isinstance(one, Graph) else one for one in profiles.masked_attention()]

@@ -26,6 +26,10 @@ _MASK_PLACE = 3
 """Of `attn_mask` in `scaled_dot_product_attention(q, k, v, attn_mask)`."""
 
 
+_SHAPE_ONLY = re.compile(r"(size|shape|_like|new_\w+|getattr)(\.\w+)?$")
+"""Operations that take the sizes of a tensor, not what is in it."""
+
+
 @dataclass(frozen=True)
 class Mask:
     """What an attention is given as its mask in the captured graph."""
@@ -236,6 +240,8 @@ def _made_from(nodes: dict[str, Node], node: Node) -> list[Node]:
         if one.name in found:
             continue
         found[one.name] = one
+        if _SHAPE_ONLY.search(one.target):
+            continue
         waiting += [nodes[name] for name in reversed(one.inputs) if name in nodes]
     return list(found.values())
 

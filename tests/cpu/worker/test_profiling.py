@@ -1,0 +1,256 @@
+"""A profile of a recording, from the file to its records: with our own engine, which compiles fast,
+and once with both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.records import Ceilings, Graph, Kernel, Speed, Warned
+from compiler.trace.records.profile import (
+    Account,
+    CallProfile,
+    CallTimeline,
+    CompiledStep,
+    EagerOperation,
+    Region,
+)
+from tests.cpu.worker.recorded import Recorded, recorded
+
+MODEL = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up = nn.LayerNorm(64), nn.Linear(64, 64)
+
+    def forward(self, x):
+        return x + F.gelu(self.up(self.norm(x)))
+
+
+torch.manual_seed(0)
+model = nn.Sequential(Layer(), Layer())
+example_inputs = [(torch.randn(128, 64),), (torch.randn(32, 64),)]
+"""
+LINE = 13
+"""Of the layer's sum."""
+
+BREAK = """
+import torch
+
+
+@torch.compiler.disable
+def between(y):
+    return torch.sort(y)[0]
+
+
+def model(x):
+    return torch.relu(between(torch.softmax(x, -1))) + 1
+
+
+example_inputs = (torch.randn(64, 64),)
+"""
+
+SLOW = """
+import time
+import torch
+
+
+@torch.library.custom_op("planted::wait", mutates_args=())
+def wait(x: torch.Tensor, seconds: float) -> torch.Tensor:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+    return x.clone()
+
+
+@wait.register_fake
+def _(x, seconds):
+    return torch.empty_like(x)
+
+
+def model(x):
+    for _ in range(4):
+        x = torch.relu(x @ x)
+    x = wait(x, 0.0011 if torch.compiler.is_compiling() else 0.0001)
+    return torch.softmax(x, -1) + wait(x, 0.0089)
+
+
+example_inputs = (torch.randn(64, 64),)
+"""
+SLOW_LINE = SLOW[: SLOW.index("0.0011")].count("\n") + 1
+
+
+def profiled(folder: Path, text: str, **settings: object) -> Recorded:
+    settings = {"engine": "tcw", "rounds": 5, "grad": "no-grad", **settings}
+    return recorded(folder, text, profile=True, until="run", **settings)
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return profiled(tmp_path_factory.mktemp("training"), MODEL, grad="train", profiled_call=1)
+
+
+def check(found: Recorded) -> None:
+    """What holds for every profile."""
+    (head,) = found.all(CallProfile)
+    steps = {one.id: one for one in found.all(CompiledStep)}
+    operations = {one.id: one for one in found.all(EagerOperation)}
+    in_regions = [id for region in found.all(Region) for id in (*region.steps, *region.operations)]
+    assert sorted(in_regions) == sorted([*steps, *operations])
+    assert len({one.id for one in found.all(Region)}) == len(found.all(Region))
+    kernels = {one.id for one in found.all(Kernel)}
+    for step in steps.values():
+        assert step.time is not None
+        assert step.kernel in kernels if step.kind != "eager" else not step.graph
+    for region in found.all(Region):
+        assert region.label
+        assert {steps[id].phase for id in region.steps} <= {region.phase}
+        assert (region.eager is None, region.compiled is None) == (
+            not region.operations,
+            not region.steps,
+        )
+        assert region.noise > 0
+    for account in found.all(Account):
+        lines = sum(one.time.median for one in account.lines)
+        assert lines + account.remainder == pytest.approx(account.measured.median)
+    for timeline in found.all(CallTimeline):
+        known = steps if timeline.side == "compiled" else operations
+        assert timeline.moments
+        assert {one.of for one in timeline.moments} <= known.keys()
+    assert {one.side for one in found.all(CallTimeline)} == {"eager", "compiled"}
+    assert not head.compiled_again
+    assert head.rounds >= 3
+
+
+def test_a_training_call_is_taken_apart_by_phase(training: Recorded) -> None:
+    check(training)
+    (head,) = training.all(CallProfile)
+    assert head.what == "forward + backward"
+    assert {one.phase for one in training.all(CompiledStep)} == {"forward", "backward"}
+    accounts = [(one.side, one.phase) for one in training.all(Account)]
+    assert sorted(accounts) == sorted(
+        (side, phase) for side in ("eager", "compiled") for phase in ("", "forward", "backward")
+    )
+    assert head.eager_saved_bytes is not None
+    assert head.compiled_saved_bytes is not None
+    loss = {one.part for one in training.all(EagerOperation)}
+    assert {"model", "loss"} <= loss
+    assert {one.part for one in training.all(CompiledStep) if one.kind == "eager"} >= {"loss"}
+
+
+def test_layers_have_regions_of_their_own(training: Recorded) -> None:
+    """Line 13 holds a product, a GELU and a sum, in two layers."""
+    forward = [one for one in training.all(Region) if one.phase == "forward" and one.steps]
+    for region in forward:
+        instances = {path.split(".")[0] for path in region.modules}
+        assert len(instances) <= 2, region
+    products = [one for one in forward if one.label == "linear"]
+    assert [one.modules for one in products] == [("0.up",), ("1.up",)]
+    assert all(place.line == LINE for one in products for place in one.locations)
+
+
+def test_every_kernel_of_the_call_is_a_step(training: Recorded) -> None:
+    """The compile of the second input set made other graphs, which the call did not run."""
+    graphs = {one.id for one in training.all(Graph)}
+    ran = {one.graph for one in training.all(CompiledStep) if one.graph}
+    assert ran
+    assert ran < graphs
+    called = {one.kernel for one in training.all(CompiledStep)}
+    own = {one.id for one in training.all(Kernel) if one.graph.removesuffix("/lowered") in ran}
+    assert own == called - {""}
+
+
+def test_the_recording_has_its_speed_and_the_machine_its_ceilings(training: Recorded) -> None:
+    (speed,) = training.all(Speed)
+    assert speed.pairs == len(speed.sets) * speed.sets[0].pairs
+    assert speed.compile_seconds > 0
+    assert len(training.all(Ceilings)) == 1
+
+
+def test_another_call_is_taken_apart(tmp_path: Path) -> None:
+    found = profiled(tmp_path, MODEL, profiled_call=2)
+    check(found)
+    assert {one.call for one in found.all(Region)} == {2}
+    shapes = {tensor.shape for one in found.all(EagerOperation) for tensor in one.outputs}
+    assert (32, 64) in shapes
+    assert (128, 64) not in shapes
+
+
+def test_what_runs_between_graphs_is_a_step_of_its_line(tmp_path: Path) -> None:
+    found = profiled(tmp_path, BREAK, engine="both")
+    assert len(found.all(CallProfile)) == 2
+    sorts = [one for one in found.all(CompiledStep) if one.name == "aten.sort"]
+    assert [(one.kind, one.graph, one.part) for one in sorts] == [("eager", "", "model")] * 2
+    for one in sorts:
+        (region,) = (region for region in found.all(Region) if one.id in region.steps)
+        assert [place.line for place in region.locations] == [7]
+        assert region.operations
+    kinds = {one.kind for one in found.all(CompiledStep)}
+    assert kinds == {"kernel", "eager"}
+    for account in found.all(Account):
+        if account.side == "compiled":
+            assert {"kernels", "eager", "guards"} <= {line.name for line in account.lines}
+
+
+def test_a_call_that_is_not_there_is_said_before_anything_is_compiled(tmp_path: Path) -> None:
+    found = profiled(tmp_path, MODEL, profiled_call=3)
+    assert found.failure.message == "there is no call 3 to profile: the file has 2 input sets"
+    assert not found.all(Graph)
+
+
+def test_a_script_is_told_what_a_profile_needs(tmp_path: Path) -> None:
+    script = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(2)))\n"
+    found = profiled(tmp_path, script)
+    assert found.failure.type == "NoModel"
+    assert "--model" in found.failure.hint
+    assert found.failure.culprit == "user"
+
+
+def test_a_model_that_raises_on_a_later_run_costs_the_profile_alone(tmp_path: Path) -> None:
+    text = """
+import torch
+calls = 0
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+def count(*_):
+    global calls
+    calls += 1
+    if calls > 3:
+        raise ValueError("enough")
+
+model = Model()
+model.register_forward_pre_hook(torch.compiler.disable(count))
+example_inputs = (torch.ones(4),)
+"""
+    found = profiled(tmp_path, text)
+    assert found.end.status == "ok"
+    assert not found.all(CallProfile)
+    said = [one.message for one in found.all(Warned) if one.asked]
+    assert any("was not profiled: ValueError: enough" in one for one in said), said
+
+
+def test_an_injected_slow_down_of_a_tenth_is_found(tmp_path: Path) -> None:
+    """The compiled call waits a millisecond of ten in one step; all else takes as long as before.
+
+    Others who use the machine may hide it once, and not each time.
+    """
+    for chance in range(3):
+        folder = tmp_path / str(chance)
+        folder.mkdir()
+        found = profiled(folder, SLOW, rounds=10 * (chance + 1))
+        check(found)
+        lost = [one for one in found.all(Region) if one.difference > one.noise]
+        worst = max(lost, key=lambda one: one.difference, default=None)
+        if worst is not None and [place.line for place in worst.locations] == [SLOW_LINE]:
+            assert worst.difference == pytest.approx(1e-3, rel=0.5)
+            return
+    pytest.fail(f"not found: {found.all(Region)}")

@@ -1,0 +1,48 @@
+"""A call on a GPU taken apart: times are the device's, and kernels have its names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.records.profile import (
+    Account,
+    CallProfile,
+    CompiledStep,
+    EagerOperation,
+    Region,
+)
+from tests.cpu.worker.recorded import recorded
+
+MODEL = """
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(
+    torch.nn.Linear(512, 512), torch.nn.GELU(), torch.nn.LayerNorm(512)
+).cuda()
+example_inputs = (torch.randn(2048, 512, device="cuda"),)
+"""
+
+
+@pytest.mark.parametrize("grad", ["no-grad", "train"])
+def test_a_profile_reads_the_devices_clock(tmp_path: Path, grad: str) -> None:
+    found = recorded(tmp_path, MODEL, profile=True, until="run", rounds=7, grad=grad)
+    (head,) = found.all(CallProfile)
+    assert head.clock == "device"
+    steps = found.all(CompiledStep)
+    kernels = [one for one in steps if one.kind == "kernel"]
+    assert kernels
+    for step in kernels:
+        assert step.time is not None
+        assert step.host is not None
+        assert step.launches >= 1
+        assert step.kernels
+    working = [one for one in found.all(EagerOperation) if one.launches]
+    assert all(one.kernels for one in working)
+    assert any(one.steps and one.operations for one in found.all(Region))
+    for account in found.all(Account):
+        assert "idle" in {line.name for line in account.lines} or account.lines
+        sums = sum(line.time.median for line in account.lines)
+        assert sums + account.remainder == pytest.approx(account.measured.median)
