@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,15 +23,25 @@ from compiler.measure.precision.repro import repros
 from compiler.measure.precision.reproduce import Tried, tried
 from compiler.measure.precision.verify import GraphVerifier, Memory, Verdict
 from compiler.measure.probes.engine_probe import EngineProbe
-from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import kernel_of_steps
 from compiler.trace.matching import base_graph
-from compiler.trace.records import Engine, Kernel, KernelPrecision, Progress, Record, Warned
+from compiler.trace.records import (
+    Engine,
+    Kernel,
+    KernelPrecision,
+    Progress,
+    Record,
+    SchedulerNode,
+    Warned,
+)
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.runs import Model, RandomState, prepare
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass
@@ -69,7 +80,7 @@ def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
         run = prepare(one.model, inputs, settings.grad)
         verify(
             recorder, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
-            one.engine,
+            one.engine, [record for record in one.records if isinstance(record, SchedulerNode)],
         )  # fmt: skip
     finally:
         state.restore()
@@ -83,12 +94,13 @@ def verify(
     run: Callable[[], Any],
     number: int,
     engine: Engine = "inductor",
+    nodes: Sequence[SchedulerNode] = (),
 ) -> None:
     """Make one call with every graph looked into, and record what each kernel errs by.
 
     `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
     outside of its bound is cut out as a file, or the one that was asked for. What cannot be done
-    is recorded, and ends nothing.
+    is recorded, and ends nothing. `nodes` tell which kernel reads what another writes.
     """
     wanted = recorder.settings.repro
     recorder.emit(Progress(stage="run", activity="comparing each kernel with float64"))
@@ -97,7 +109,7 @@ def verify(
         with unrecorded(recorder), ExitStack() as stack:
             for one in list(looked):
                 try:
-                    first = _Once(one.verifier)
+                    first = _Once(one.verifier, isinstance(one.probe, InductorProbe))
                     stack.enter_context(one.probe.observing(first.after, first.before))
                 except NotAlone as error:
                     looked.remove(one)
@@ -113,12 +125,37 @@ def verify(
     cut = next(
         (kernel.id for _, kernel, verdicts in found if _to_cut(kernel, verdicts, wanted)), ""
     )
+    blind = _Blind(nodes)
     for one, kernel, verdicts in found:
-        record = _record(one.probe.graph, kernel, number, verdicts)
+        record = blind.told(kernel, _record(one.probe.graph, kernel, number, verdicts))
         if kernel.id == cut:
             recorder.emit(Progress(stage="run", activity=f"cutting out {kernel.id}"))
             record = _with_repro(recorder, record, one, kernel, verdicts, engine)
         recorder.emit(record)
+
+
+class _Blind:
+    """Kernels whose results could not be compared: their errors show in who reads them."""
+
+    def __init__(self, nodes: Sequence[SchedulerNode]) -> None:
+        self._nodes = {(node.graph, node.name): node for node in nodes}
+        self._writers: dict[tuple[str, str], str] = {}
+
+    def told(self, kernel: Kernel, record: KernelPrecision) -> KernelPrecision:
+        """The record of the next kernel; of a wrong one it says whose error it may be."""
+        mine = [self._nodes.get((kernel.graph, name)) for name in kernel.nodes]
+        own = [node for node in mine if node is not None]
+        if record.within is None:
+            written = [(kernel.graph, name) for node in own for name in node.writes]
+            self._writers.update(dict.fromkeys(written, kernel.id))
+        elif record.within is False:
+            read = [self._writers.get((kernel.graph, name)) for node in own for name in node.reads]
+            others = ", ".join(dict.fromkeys(id for id in read if id))
+            if others:
+                words = f"it reads what {others} made, which could not be compared by itself"
+                reason = "; ".join(filter(None, (record.reason, words)))
+                return structs.replace(record, reason=reason)
+        return record
 
 
 def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
@@ -172,15 +209,21 @@ def _words(record: KernelPrecision) -> str:
 class _Once:
     """A verifier that looks at the first run of its graph alone."""
 
-    def __init__(self, verifier: GraphVerifier) -> None:
+    def __init__(self, verifier: GraphVerifier, by_text: bool) -> None:
+        """`by_text`: a step reads what stands in its call, of all that there is."""
         self.verifier = verifier
+        self.by_text = by_text
         self._last = -1
 
-    def before(self, step: Any, tensors: Any) -> None:
-        if step.index > self._last:
-            self.verifier.before(step, tensors)
+    def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        if step.index <= self._last:
+            return
+        if self.by_text:
+            read = set(_NAME.findall(step.text))
+            tensors = {name: value for name, value in tensors.items() if name in read}
+        self.verifier.before(step, tensors)
 
-    def after(self, step: Any, tensors: Any) -> None:
+    def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         if step.index > self._last:
             self._last = step.index
             self.verifier.after(step, tensors)

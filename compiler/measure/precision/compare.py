@@ -119,7 +119,7 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
     theirs = finite & torch.isfinite(eager) & ~undecided
     eager_error = _largest(torch.where(theirs, eager - exact, 0.0)) / scale
     bound = max(bound, EAGER_FACTOR * eager_error)
-    if count > max(1, _LEFT_OUT * undecided.numel()):
+    if count == undecided.numel() or count > max(1, _LEFT_OUT * undecided.numel()):
         return (
             OutputPrecision(
                 node=node,

@@ -64,16 +64,17 @@ class InductorMemory:
 
     def complete(self, step: int) -> Collection[str]:
         operations = self._operations.get(step, ())
-        buffers = {one for name in operations for one in self.graph.operations.get(name, ())}
+        # in their order: the last one that writes a memory is what it holds
+        buffers = [one for name in operations for one in self.graph.operations.get(name, ())]
         if self._times[operations] > 1:  # a kernel that several steps call, each with its own
             given = set(_NAME.findall(self._steps[step].text))
-            buffers = {one for one in buffers if self._name(one) in given}
-        buffers -= self.graph.unstored
-        self._written |= buffers
+            buffers = [one for one in buffers if self._name(one) in given]
+        buffers = [one for one in buffers if one not in self.graph.unstored]
+        self._written.update(buffers)
         for whole, pieces in self.graph.pieces.items():
             if whole not in self._written and self._written.issuperset(pieces):
                 self._written.add(whole)
-                buffers.add(whole)
+                buffers.append(whole)
         self._holds.update((self._name(buffer), buffer) for buffer in buffers)
         names = {self._name(buffer) for buffer in buffers}
         return names | {name for name in self._former if self._held(name) in buffers}

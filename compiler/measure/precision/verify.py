@@ -92,11 +92,13 @@ class GraphVerifier:
 
     def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """A step is about to run."""
-        self._read = {
-            node: _copied(value)
-            for node, value in self._in(tensors).items()
-            if node in self._known or node.op == "placeholder"
-        }
+        self._read = {}
+        for node, value in self._in(tensors).items():
+            if node.op == "placeholder":
+                # as it was first seen: who reads it after it was written reads the writer's node
+                self._read[node] = self._known[node] if node in self._known else _copied(value)
+            elif node in self._known:
+                self._read[node] = _copied(value)
         self._known.update(self._read)
         self._learn_sizes()
 
@@ -104,7 +106,11 @@ class GraphVerifier:
         """It has run."""
         made = set(self.memory.complete(step.index))
         written = self._in({name: value for name, value in tensors.items() if name in made})
-        results = {node: _copied(value) for node, value in written.items()}
+        results = {
+            node: _copied(value)
+            for node, value in written.items()
+            if node.op != "placeholder" or made.isdisjoint((node.name, str(node.target)))
+        }
         verdict = Verdict(step)
         compared = _not_views_of_each_other(results)
         if not compared:
@@ -219,6 +225,8 @@ class Values:
     eager: dict[fx.Node, Any]
     noisy: list[dict[fx.Node, Any]]
     jumping: list[dict[fx.Node, Any]]
+    may_jump: set[fx.Node]
+    """Nodes that depend on one that jumps."""
     narrowest: torch.dtype
 
     def compared(self, node: fx.Node, observed: Any) -> Compared:
@@ -227,7 +235,7 @@ class Values:
             self.exact[node],
             self.eager[node],
             [one[node] for one in self.noisy],
-            [one[node] for one in self.jumping],
+            [one[node] for one in self.jumping] if node in self.may_jump else [],
             self.narrowest,
         )
 
@@ -256,8 +264,21 @@ def values_of(
             jumping=[some(Noisy(100 + seed, JUMPING)) for seed in range(_JUMPS)]
             if plain.jumping
             else [],
+            may_jump=_after(plain.jumping, order, evaluator),
             narrowest=_narrowest([*order, *inputs]),
         )
+
+
+def _after(
+    jumping: Collection[fx.Node], order: list[fx.Node], evaluator: Evaluator
+) -> set[fx.Node]:
+    """Those that jump, and what is computed from them."""
+    found = set(jumping)
+    for node in order:
+        sources = (evaluator.read_by(node, source) for source in node.all_input_nodes)
+        if not found.isdisjoint(sources):
+            found.add(node)
+    return found
 
 
 def _narrowest(nodes: list[fx.Node]) -> torch.dtype:
