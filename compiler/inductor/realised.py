@@ -40,20 +40,26 @@ def realised_graph(
             found.memory.update((buffer, target) for buffer in buffers if buffer != target)
     for node, (answer, operations) in results.items():
         if node.op != "output":
-            place = _written_by(node, operations) or _place(answer)
+            place = _written_by(node, _place(answer), operations)
             if place:
                 found.places[node] = place
     return found
 
 
-def _written_by(node: fx.Node, operations: Sequence[Any]) -> str:
-    """The buffer that stands for what a node writes in place."""
+def _written_by(node: fx.Node, place: str, operations: Sequence[Any]) -> str:
+    """The buffer that stands for what a node writes in place; also where it is the node's lowering
+    that makes memory and then writes it, as scatters do. `place` where it writes nothing."""
     schema = getattr(node.target, "_schema", None)
-    if schema is None or not schema.is_mutable:
-        return ""
-    writing = [one for one in operations if one.get_mutation_names()]
+    in_place = schema is not None and schema.is_mutable
+    writing = [
+        one
+        for one in operations
+        if (written := one.get_mutation_names()) and (in_place or place in written)
+    ]
     outputs = writing[-1].get_outputs() if writing else ()
-    return str(outputs[0].get_name()) if outputs else ""
+    if outputs:
+        return str(outputs[0].get_name())
+    return "" if in_place else place
 
 
 def _place(answer: Any) -> str:
