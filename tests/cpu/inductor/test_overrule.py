@@ -67,7 +67,7 @@ def test_a_veto_splits_the_nests_of_a_softmax(x: torch.Tensor) -> None:
     assert decided.numbers["shared_bytes"] > 0
     pairs = [p for p in recorded.all(FusionPair) if p.rule == "veto"]
     assert pairs
-    assert all(not pair.fused and decided.id in pair.check for pair in pairs)
+    assert all(not pair.fused and decided.id in pair.reason for pair in pairs)
     assert not list(recorded.gate.unknown())
     assert recorded.all(Warned) == []
 
