@@ -1,8 +1,10 @@
 """What one check of a compiled frame's guards takes, by torch's own measurement.
 
 `CheckFunctionManager` (torch/_dynamo/guards.py) measures its guards once when it has built them,
-with `profile_guard_manager` on the locals that the call gave. Here the same is asked for again and
-again, at that moment: later nothing holds those locals.
+with `profile_guard_manager` on the locals that the call gave, and empties the caches before each
+check, as a call does that works on much memory. Here the same is asked for again and again, at
+that moment, and the checks are made once more with warm caches, as those of a short call that is
+repeated: later nothing holds those locals.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 from compiler.control.hooks import Missing, patch, resolve
@@ -39,6 +42,8 @@ class GuardCosts:
     """Compile id -> what a check of its guards takes."""
 
     found: dict[str, Timed] = field(default_factory=dict)
+    """With cold caches."""
+    warm: dict[str, Timed] = field(default_factory=dict)
     missing: str = ""
     """Why nothing is measured; "" where it is."""
 
@@ -64,6 +69,7 @@ def guard_costs() -> Iterator[GuardCosts]:
         try:
             name = str(CompileContext.current_compile_id() or "")
             costs.found[name] = _measured(original, root, scope, float(latency))
+            costs.warm[name] = _warm(root, scope, costs.found[name].median)
         except Exception as error:  # a measurement of ours never breaks the user's compile
             costs.missing = f"{type(error).__name__}: {str(error)[:200]}"
         return latency
@@ -79,6 +85,21 @@ def _measured(profile: Any, root: Any, scope: Any, first_us: float) -> Timed:
     """Seconds of one check: the median of several measurements."""
     one = max(first_us * 1e-6, 1e-7) * (_WARM + _CHECKS)
     count = max(_LEAST, min(_MOST, int(_SECONDS / one)))
-    found = [float(profile(root, scope, _CHECKS)) * 1e-6 for _ in range(count)]
+    return _timed([float(profile(root, scope, _CHECKS)) * 1e-6 for _ in range(count)])
+
+
+def _warm(root: Any, scope: Any, cold: float) -> Timed:
+    """The same of checks one after the other."""
+    count = max(_LEAST, min(_MOST, int(_SECONDS / max(cold * _CHECKS, 1e-7))))
+    found = []
+    for _ in range(count):
+        start = perf_counter()
+        for _ in range(_CHECKS):
+            root.check(scope)
+        found.append((perf_counter() - start) / _CHECKS)
+    return _timed(found)
+
+
+def _timed(found: list[float]) -> Timed:
     middle = median(found)
-    return Timed(median=middle, spread=max(3 * spread(found), 0.01 * middle), runs=count)
+    return Timed(median=middle, spread=max(3 * spread(found), 0.01 * middle), runs=len(found))

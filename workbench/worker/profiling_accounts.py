@@ -7,7 +7,7 @@ from statistics import median
 from compiler.measure.account import account, less, line, summed
 from compiler.measure.regions import Placed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
-from workbench.worker.profiling_rounds import Lap
+from workbench.worker.profiling_rounds import SHORT, Lap
 from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
@@ -25,7 +25,8 @@ def eager_account(
     if side.host:
         lines.append(_left(side, phase))
     else:
-        around = less(side.phase(phase, "probed"), running)
+        own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
+        around = less(side.phase(phase, "probed"), running, own)
         lines.append(line("dispatch", around, "Python, modules, autograd"))
     return account("eager", measured.call, phase, side.phase(phase, "plain"), lines)
 
@@ -97,10 +98,12 @@ def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[flo
     as it ran."""
     if phase not in ("", "forward"):
         return 0.0, ""
+    short = median(lap.seconds for lap in side.laps["plain"]) < SHORT
+    costs = measured.guards.warm if short else measured.guards.found
     seconds, frames = 0.0, 0
     for probe, base in zip(measured.probes, measured.bases, strict=True):
         name = probe.graph.rpartition("/")[0]
-        cost = measured.guards.found.get(name)
+        cost = costs.get(name)
         if cost is None or base not in side.seen or probe.graph.endswith(BACKWARD):
             continue
         seconds += cost.median * len(side.seen[base])

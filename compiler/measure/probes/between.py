@@ -46,13 +46,19 @@ class EagerRun:
     kernels: tuple[str, ...] = ()
     host_ns: int | None = None
     thread: Any = None
+    events: float = 0.0
+    """What the profiler itself wrote in that time: those below it, and half of its own."""
 
 
 def outside(
-    trace: ProfilerTrace, device: bool = False, composite: Callable[[str], bool] | None = None
+    trace: ProfilerTrace,
+    device: bool = False,
+    composite: Callable[[str], bool] | None = None,
+    event_ns: float = 0.0,
 ) -> list[EagerRun]:
     """The operations outside of all numbered ranges, in order.
 
+    `event_ns`: what the profiler takes for each event, which is none of an operation's host time.
     `composite`: whether `aten::linear` is but other operations; asked of torch where not given.
     """
     asked = composite or is_composite
@@ -65,11 +71,13 @@ def outside(
             part, phase = _part(operation, loss, numbers)
             name = operation.name.replace("::", ".")
             phase = phase or ("forward" if training else "")
+            events = sum(1 for _ in operation.below()) + 0.5
+            host = max(0, operation.ns - round(events * event_ns))
             if not device:
                 launches = 0 if operation.name.rpartition("::")[2] in VIEWS else 1
                 made = EagerRun(
-                    name, part, phase, operation.start, operation.ns, launches,
-                    thread=operation.thread,
+                    name, part, phase, operation.start, host, launches,
+                    thread=operation.thread, events=events,
                 )  # fmt: skip
             else:
                 work = trace.work_of(operation)
@@ -81,8 +89,9 @@ def outside(
                     sum(one.ns for one in work),
                     len(work),
                     tuple(one.name for one in work),
-                    operation.ns,
+                    host,
                     operation.thread,
+                    events,
                 )
             found.append(made)
     return sorted(found, key=lambda one: one.start)

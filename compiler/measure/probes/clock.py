@@ -69,6 +69,12 @@ class HostClock:
     def add(self, key: int, start: int, ns: int) -> None:
         self._done.append(Reading(key, start, ns))
 
+    def forget(self) -> None:
+        """Begin anew: what was read so far is none of the call."""
+        self._open.clear()
+        self._done.clear()
+        self.took_ns = 0
+
     def took(self, ns: int) -> None:
         """A probe has spent this time in the call on its own account."""
         self.took_ns += ns

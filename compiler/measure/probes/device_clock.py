@@ -11,6 +11,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
@@ -18,8 +19,9 @@ from typing import Any
 import torch
 
 from compiler.measure.probes.clock import Reading
-from compiler.measure.probes.profiler_trace import RANGE, ProfilerTrace, parse
+from compiler.measure.probes.profiler_trace import BEGIN, RANGE, ProfilerTrace, parse
 
+_TRIES = 400
 NEEDS = ("torch._C:_profiler._RecordFunctionFast",)
 
 
@@ -59,6 +61,12 @@ class DeviceClock:
     def ended(self, trace: ProfilerTrace) -> None:
         self._open.clear()
         self._trace = trace
+
+    def forget(self) -> None:
+        """Begin anew: what was seen so far is none of the call."""
+        self._added.clear()
+        with self._range(BEGIN):
+            pass
 
     def readings(self) -> list[Reading]:
         """On a device `start` is when its first kernel ran, or the host's where there is none."""
@@ -113,6 +121,28 @@ def device_clock(device: bool = True, shapes: bool = False) -> Iterator[DeviceCl
         if device:
             torch.cuda.synchronize()
     clock.ended(parse(exported(profiler), began))
+
+
+@cache
+def event_ns() -> float:
+    """Nanoseconds that torch's profiler takes, while it watches the host alone, for each operation
+    that it sees: those of many small ones with it, less those without."""
+    number = torch.zeros(1)
+
+    def work() -> int:
+        begun = perf_counter_ns()
+        for _ in range(_TRIES):
+            number.add_(1)
+        return perf_counter_ns() - begun
+
+    with torch.no_grad():
+        plain = min(work() for _ in range(5))
+        watched = []
+        for _ in range(3):
+            with device_clock(device=False) as clock:
+                took = work()
+            watched.append((took - plain) / max(1, sum(1 for _ in clock.trace.events())))
+    return max(0.0, min(watched))
 
 
 def exported(profiler: Any) -> list[dict[str, Any]]:

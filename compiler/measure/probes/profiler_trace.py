@@ -20,6 +20,8 @@ RANGE = "tcw#"
 """Names of our own ranges: `tcw#17` of the key 17, `tcw#loss`."""
 _KEY = re.compile(rf"{RANGE}(\d+)$")
 _CLOCK = f"{RANGE}clock"
+BEGIN = f"{RANGE}begin"
+"""What the host did before the last range of this name is left out."""
 _WORK: dict[str, Literal["kernel", "copy", "fill"]] = {
     "kernel": "kernel",
     "gpu_memcpy": "copy",
@@ -162,6 +164,9 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
     trace = ProfilerTrace()
     for of_thread in host.values():
         trace.top += _nest(of_thread)
+    begin = max((event.start for event in trace.events() if event.name == BEGIN), default=None)
+    if begin is not None:
+        trace.top = [event for event in trace.top if event.start > begin]
     trace.top.sort(key=lambda event: event.start)
     starts = {
         thread: sorted(of_thread, key=lambda event: event.start)
@@ -184,7 +189,8 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
             work.within = by_external.get(about.get("External id"))
             if work.launched is None and work.within is not None:
                 work.launched = work.within.start
-        trace.work.append(work)
+        if begin is None or (work.launched or work.start) >= begin:
+            trace.work.append(work)
     trace.work.sort(key=lambda work: work.start)
     return trace
 

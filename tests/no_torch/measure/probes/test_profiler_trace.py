@@ -93,3 +93,9 @@ def test_without_a_mark_times_stay_as_they_are() -> None:
 def test_a_union_counts_each_moment_once(spans: list[tuple[int, int]]) -> None:
     moments = {moment for start, length in spans for moment in range(start, start + length)}
     assert union((start, start + length) for start, length in spans) == len(moments)
+
+
+def test_what_was_before_the_beginning_is_left_out() -> None:
+    found = parse([*EVENTS, event("cpu_op", "tcw#begin", 175.0, 1.0)])
+    assert [one.name for one in found.top] == ["aten::add"]
+    assert [one.name for one in found.work] == ["add"]
