@@ -17,6 +17,7 @@ from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
 from compiler.measure import speed
+from compiler.measure.allocator import freed_memory_is_kept
 from compiler.measure.ceilings import ceilings
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.guard_cost import GuardCosts, guard_costs
@@ -140,6 +141,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         return lambda: prepare(model, inputs, mode)
 
     state = RandomState.now()
+    kept = ExitStack()
     try:
         eager.describe(prepared(one.eager.model)())
         rounds = Rounds(
@@ -150,6 +152,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             on_device,
         )
         told = _teller(recorder, f"profiling call {call}", settings.rounds)
+        kept.enter_context(freed_memory_is_kept())
         if on_device:
             rounds.plain_first(settings.rounds, told=told)
         last = rounds.warm_up()
@@ -158,6 +161,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             rounds.leave_out("compiled", "between")
         before = counters["stats"]["unique_graphs"]
         rounds.run(settings.rounds, told=told)
+        kept.close()
         eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
             call=call,
@@ -179,6 +183,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         )
         _measure_memory(measured, one, inputs, mode)
     finally:
+        kept.close()
         state.restore()
     return measured
 

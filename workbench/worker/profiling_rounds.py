@@ -25,6 +25,8 @@ LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
 """… unless they take longer than this; then at least three."""
+_PAGES = 64
+"""New pages that disturb as much as the loss of a processor: some ten microseconds."""
 SHORT = 0.02
 """Seconds: a call that takes less is made once, untimed, before each timed one and under the same
 probe, so that none of them finds caches as starting or reading a profile has left them."""
@@ -54,12 +56,19 @@ class Lap:
     """Seconds that a probe spent in it on its own account, outside of all readings."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
+    faults: int = 0
+    """Pages of memory that the system had to give, as the allocator had none of that size."""
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
     """What torch's profiler saw outside of graphs."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
     """Seconds in which the device worked for each phase."""
+
+    @property
+    def disturbed(self) -> int:
+        """How much: by other programs, and by pages that were new by chance."""
+        return self.preempted + self.faults // _PAGES
 
     @property
     def seconds(self) -> float:
@@ -221,7 +230,7 @@ def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
     """Without the rounds that were disturbed most, for what is compared round by round: those in
     which nothing was, where there are a `FEW`, else the best `LEAST`."""
     laps = [of_way for side in sides.values() for of_way in side.values()]
-    disturbed = [sum(lap.preempted for lap in one) for one in zip(*laps, strict=True)]
+    disturbed = [sum(lap.disturbed for lap in one) for one in zip(*laps, strict=True)]
     kept = _lowest(disturbed, FEW if disturbed.count(0) >= FEW else LEAST)
     return {
         side: {way: [of_way[number] for number in kept] for way, of_way in found.items()}
@@ -232,19 +241,20 @@ def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
 def quiet_laps(laps: Laps) -> Laps:
     """The least disturbed runs of each way, for what is summed up: a `FEW` at least."""
     return {
-        way: [found[number] for number in _lowest([lap.preempted for lap in found], FEW)]
+        way: [found[number] for number in _lowest([lap.disturbed for lap in found], FEW)]
         for way, found in laps.items()
     }
 
 
-def _lowest(preempted: Sequence[int], least: int) -> list[int]:
+def _lowest(disturbed: Sequence[int], least: int) -> list[int]:
     """Places of so many of the lowest numbers, and of all that are as low as they.
 
-    The system takes a processor from a thread to give it to another program; it says how often.
+    The system takes a processor from a thread to give it to another program, and gives pages of
+    memory where the allocator, by what it did before, has none to use again; it says how often.
     What is kept is not chosen by its time.
     """
-    limit = sorted(preempted)[min(least, len(preempted)) - 1]
-    return [number for number, count in enumerate(preempted) if count <= limit]
+    limit = sorted(disturbed)[min(least, len(disturbed)) - 1]
+    return [number for number, count in enumerate(disturbed) if count <= limit]
 
 
 def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | None = None) -> Lap:
@@ -256,7 +266,7 @@ def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | Non
     phases: list[CallPhase] = []
     if on_device:
         torch.cuda.synchronize()
-    before = getrusage(RUSAGE_SELF).ru_nivcsw
+    before = getrusage(RUSAGE_SELF)
     start = time.perf_counter_ns()
     bounds = [start]
     if on_device:
@@ -277,9 +287,13 @@ def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | Non
         seconds = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
     else:
         seconds = [(b - a) / 1e9 for a, b in pairwise(bounds)]
-    preempted = getrusage(RUSAGE_SELF).ru_nivcsw - before
+    after = getrusage(RUSAGE_SELF)
     return Lap(
-        dict(zip(phases, seconds, strict=True)), start, preempted=preempted, bounds=tuple(bounds)
+        dict(zip(phases, seconds, strict=True)),
+        start,
+        preempted=after.ru_nivcsw - before.ru_nivcsw,
+        faults=after.ru_minflt - before.ru_minflt,
+        bounds=tuple(bounds),
     )
 
 
