@@ -40,7 +40,9 @@ class Small(torch.nn.Module):
 
 
 @ENGINES
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.long)], ids=str
+)
 def test_a_module_in_training(engine: Any, dtype: torch.dtype) -> None:
     model = Small().to(dtype)
     generator = torch.Generator().manual_seed(0)

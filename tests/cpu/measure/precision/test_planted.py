@@ -15,7 +15,9 @@ from tests.cpu.measure.precision.wrong import wrong_inductor
 pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
 )
-DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+DTYPES = pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.long)], ids=str
+)
 
 
 def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
