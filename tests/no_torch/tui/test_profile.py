@@ -185,8 +185,12 @@ async def test_a_picture_of_it(open_trace: Open, profile_file: Path, tmp_path: P
 async def test_five_thousand_regions(open_trace: Open, tmp_path: Path) -> None:
     async with open_trace(written(tmp_path, many(5000))) as reader:
         pane = reader.pane("profile")
+
+        def top_row() -> str:
+            return reader.lines()[pane.region.y + 1]
+
+        await reader.until(lambda: "line    region" in top_row())
         top = pane.region.y + 1
-        assert "line    region" in reader.lines()[top]
         assert "add 4999" in reader.lines()[top + 1]
         await reader.press("G", "k", "k")
         assert pane.row.key == "region:r0"
