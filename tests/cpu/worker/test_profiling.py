@@ -173,6 +173,7 @@ def test_the_recording_has_its_speed_and_the_machine_its_ceilings(training: Reco
     assert len(training.all(Ceilings)) == 1
 
 
+@pytest.mark.long
 def test_another_call_is_taken_apart(tmp_path: Path) -> None:
     found = profiled(tmp_path, MODEL, profiled_call=2)
     check(found)
@@ -182,6 +183,7 @@ def test_another_call_is_taken_apart(tmp_path: Path) -> None:
     assert (128, 64) not in shapes
 
 
+@pytest.mark.long
 def test_what_runs_between_graphs_is_a_step_of_its_line(tmp_path: Path) -> None:
     found = profiled(tmp_path, BREAK, engine="both")
     assert len(found.all(CallProfile)) == 2
