@@ -26,12 +26,12 @@ from compiler.measure.leaves import leaves
 from compiler.measure.named_graphs import named_graphs
 from compiler.measure.origins import Origins
 from compiler.measure.peak import peak_bytes
+from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.clock import pair_cost
-from compiler.measure.probes.engine_probe import EngineProbe
+from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.saved import saved_bytes
-from compiler.trace.records import Engine, Kernel, Progress, Record, Speed, Warned
+from compiler.trace.records import Engine, Progress, Record, Speed, Warned
 from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
@@ -50,16 +50,19 @@ class Collected:
 
     of_inductor: list[InductorGraph] = field(default_factory=list)
     of_engine: list[EngineGraph] = field(default_factory=list)
+    left_to_aten: list[AtenGraph] = field(default_factory=list)
     guards: GuardCosts = field(default_factory=GuardCosts)
 
 
 @contextmanager
 def collecting() -> Iterator[Collected]:
     """Keeps what is compiled inside the block."""
+    left: list[AtenGraph] = []
     with ExitStack() as stack:
         yield Collected(
             of_inductor=stack.enter_context(inductor_graphs(keep_arguments=False)),
-            of_engine=stack.enter_context(engine_graphs(keep_arguments=False)),
+            of_engine=stack.enter_context(engine_graphs(False, left)),
+            left_to_aten=left,
             guards=stack.enter_context(guard_costs()),
         )
 
@@ -135,7 +138,8 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
     device = device_of(one.eager.model, [inputs])
     on_device = device == "cuda"
     eager = EagerSide(one.eager.model, call, on_device)
-    compiled = CompiledSide(_graph_probes(one), on_device, one.collected.of_engine)
+    probes, lost = _graph_probes(one)
+    compiled = CompiledSide(probes, on_device, one.collected.of_engine)
 
     def prepared(model: Model) -> Callable[[], PreparedRun]:
         return lambda: prepare(model, inputs, mode)
@@ -178,7 +182,10 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             pair_cost=pair_cost() / 1e9 if one.engine == "inductor" else 0.0,
             compiled_again=counters["stats"]["unique_graphs"] - before,
             unmeasured="; ".join(
-                filter(None, (compiled.missing, eager.probe.differs, one.collected.guards.missing))
+                filter(
+                    None,
+                    (lost, compiled.missing, eager.probe.differs, one.collected.guards.missing),
+                )
             ),
         )
         _measure_memory(measured, one, inputs, mode)
@@ -220,13 +227,16 @@ def _teller(recorder: Recorder, doing: str, rounds: int) -> Callable[[int], None
     return told
 
 
-def _graph_probes(one: Compiled) -> list[GraphProbe]:
-    """Of all graphs that were compiled while they were recorded."""
-    kernels = [record for record in one.records if isinstance(record, Kernel)]
-    named = named_graphs(one.collected.of_inductor, kernels)
-    found: list[GraphProbe] = [InductorProbe(id, graph) for id, graph in named.graphs.items()]
-    found += [EngineProbe(graph) for graph in one.collected.of_engine]
-    return found
+def _graph_probes(one: Compiled) -> tuple[list[GraphProbe], str]:
+    """Of all graphs that were compiled while they were recorded; and which could not be found."""
+    named = named_graphs(one.collected.of_inductor, one.records)
+    found: list[GraphProbe] = [graph.probe(id) for id, graph in named.graphs.items()]
+    collected = one.collected
+    found += map(engine_probe, collected.of_engine)
+    found += map(engine_probe, collected.left_to_aten)
+    have = {probe.graph for probe in found}
+    lost = [name for name in named.lost if name not in have]
+    return found, f"the code of {', '.join(lost)} was not found again" if lost else ""
 
 
 def _measure_memory(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode) -> None:

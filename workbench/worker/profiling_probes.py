@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from compiler.measure.engine_graphs import EngineGraph
-from compiler.measure.kernels import NotAlone
 from compiler.measure.probes.between import LOSS, EagerRun
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
@@ -98,17 +97,14 @@ class CompiledSide:
     ) -> None:
         """`engine_graphs`: those of our own engine, whose probes keep their own time."""
         self.on_device = on_device
-        self.graphs: list[GraphProbe] = []
-        self.missing = ""
-        """Why some graphs have no probe."""
-        reasons: dict[str, None] = {}
+        self.graphs = list(probes)
         for probe in probes:
-            try:
-                with probe.timing(HostClock(), 0):
-                    self.graphs.append(probe)
-            except NotAlone as error:
-                reasons[f"{probe.graph}: {error}"] = None
-        self.missing = "; ".join(reasons)
+            with probe.timing(HostClock(), 0):
+                pass  # it builds what it needs, and knows what it cannot time
+        self.missing = "; ".join(
+            f"{probe.graph}: {probe.unmeasured}" for probe in probes if probe.unmeasured
+        )
+        """What cannot be timed step by step, and why."""
         self.bases = [0]
         for probe in self.graphs:
             self.bases.append(self.bases[-1] + 1 + len(probe.steps))

@@ -41,6 +41,10 @@ class GraphProbe(Protocol):
     graph: str
     """`0/0/forward`."""
 
+    unmeasured: str
+    """Why its steps cannot be timed one by one, or its kernels not; known once `timing` was
+    entered. "" where all can be."""
+
     @property
     def steps(self) -> Sequence[GraphStep]: ...
 

@@ -112,7 +112,7 @@ class InductorProbe:
                     self._live.source, module.__file__, self._live.kernels, self._replaced()
                 )
             except (NoSteps, SyntaxError) as error:
-                self.unmeasured = f"{self.graph} was timed whole: {error}"
+                self.unmeasured = f"it was timed whole: {error}"
                 self._code = WrapperCode()
         return self._code
 

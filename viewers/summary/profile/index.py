@@ -68,9 +68,11 @@ class Index:
 
     @cached_property
     def compiled_is_known(self) -> bool:
-        """Whether the steps of the compiled graphs were measured: where none of them was, a region
+        """Whether the steps of the compiled graphs were measured: where they were not, a region
         without steps says nothing."""
-        return any(step.graph for step in self.steps.values()) or not self.recording.kernels
+        if not self.recording.kernels:
+            return True
+        return not self.head.unmeasured and any(step.graph for step in self.steps.values())
 
     @cached_property
     def between_is_known(self) -> bool:
