@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import median
 from time import perf_counter
 from typing import Any
 
 from compiler.control.hooks import Missing, patch, resolve
-from compiler.measure.speed import spread
+from compiler.measure.account import timed
 from compiler.trace.records import Timed
 
 NEEDS = (
@@ -85,7 +84,7 @@ def _measured(profile: Any, root: Any, scope: Any, first_us: float) -> Timed:
     """Seconds of one check: the median of several measurements."""
     one = max(first_us * 1e-6, 1e-7) * (_WARM + _CHECKS)
     count = max(_LEAST, min(_MOST, int(_SECONDS / one)))
-    return _timed([float(profile(root, scope, _CHECKS)) * 1e-6 for _ in range(count)])
+    return timed([float(profile(root, scope, _CHECKS)) * 1e-6 for _ in range(count)])
 
 
 def _warm(root: Any, scope: Any, cold: float) -> Timed:
@@ -97,9 +96,4 @@ def _warm(root: Any, scope: Any, cold: float) -> Timed:
         for _ in range(_CHECKS):
             root.check(scope)
         found.append((perf_counter() - start) / _CHECKS)
-    return _timed(found)
-
-
-def _timed(found: list[float]) -> Timed:
-    middle = median(found)
-    return Timed(median=middle, spread=max(3 * spread(found), 0.01 * middle), runs=len(found))
+    return timed(found)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from compiler.measure.account import timed
 from compiler.measure.speed import Side, in_rounds, spread
 from compiler.trace.records import Timed
 
@@ -43,14 +44,9 @@ def all_in_turn(
     )
     differences = [b - a for a, b in zip(one, other, strict=True)]
     return Paired(
-        before=_version(one),
-        after=_version(other),
+        before=timed(one),
+        after=timed(other),
         difference=median(differences),
         noise=max(3 * spread(differences), 0.01 * median(one)),
         pairs=len(differences),
     )
-
-
-def _version(seconds: list[float]) -> Timed:
-    middle = median(seconds)
-    return Timed(median=middle, spread=max(3 * spread(seconds), 0.01 * middle), runs=len(seconds))

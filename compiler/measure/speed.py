@@ -10,7 +10,8 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -84,11 +85,8 @@ def in_rounds(
         for _ in range(2):
             for side in sides:
                 _timed(side)
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    began = time.perf_counter()
-    try:
+    with no_collection():
+        began = time.perf_counter()
         for done in range(rounds):
             spent = time.perf_counter() - began
             if (done >= least and spent > seconds) or (done >= 3 and spent > PATIENCE):
@@ -97,10 +95,20 @@ def in_rounds(
                 order = list(zip(sides, kept, strict=True))
                 for side, seconds_of in reversed(order) if done % 2 else order:
                     seconds_of.append(_timed(side))
+    return times
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Garbage is collected before, and none inside."""
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
-    return times
 
 
 def _timed(prepare: Side) -> float:

@@ -14,7 +14,6 @@ or a function that returns either. Arguments of a script come after `--`.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
@@ -31,7 +30,7 @@ from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
 from workbench.cli.options import FileCommand, machine_options, model_options, settings_of
-from workbench.cli.output import reader_may_leave
+from workbench.cli.output import reader_may_leave, room
 from workbench.cli.progress import ProgressLine
 
 
@@ -135,9 +134,7 @@ def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -
     from viewers.text.explain import explain
     from viewers.text.lines import write
 
-    size = shutil.get_terminal_size((100, 40))
-    height = size.lines if sys.stdout.isatty() else 40
-    width = max(80, min(size.columns, 300))
+    width, height = room()
     write(explain(recording, width, height, show, str(trace or "")), sys.stdout, width)
 
 

@@ -1,11 +1,18 @@
-"""stdout, whose reader may have left: `tcw explain … | head` ends as if all had been read."""
+"""stdout: how much room it has, and a reader that may leave (`tcw explain … | head`)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Iterator
+
+
+def room() -> tuple[int, int]:
+    """Columns and lines to write for: those of the terminal, within what our texts are made for."""
+    size = shutil.get_terminal_size((100, 40))
+    return max(80, min(size.columns, 300)), size.lines if sys.stdout.isatty() else 40
 
 
 @contextlib.contextmanager

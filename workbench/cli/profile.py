@@ -17,7 +17,6 @@ called, then one of its calls is run in rounds, in turn with eager and with cloc
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,10 +29,10 @@ from compiler.trace.records import AnyRecord, End, Record
 from compiler.trace.records.profile import CallProfile
 from viewers.recording import Recording
 from workbench.cli.config import apply_defaults
-from workbench.cli.explain import exit_code, record
+from workbench.cli.explain import exit_code, record, show_text
 from workbench.cli.files import existing_file, new_trace
 from workbench.cli.options import FileCommand, cached_option, model_options, settings_of
-from workbench.cli.output import reader_may_leave
+from workbench.cli.output import reader_may_leave, room
 
 SORTS = ("difference", "time", "line")
 
@@ -134,14 +133,10 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 def _show(recording: Recording, ctx: click.Context, trace: Path | None) -> None:
     from viewers.text.lines import write
 
-    size = shutil.get_terminal_size((100, 40))
-    height = size.lines if sys.stdout.isatty() else 40
-    width = max(80, min(size.columns, 300))
     if recording.failure is not None or not recording.all(CallProfile):
-        from viewers.text.explain import explain
-
-        write(explain(recording, width, height, (), str(trace or "")), sys.stdout, width)
+        show_text(recording, (), trace)
         return
+    width, height = room()
     from viewers.text.profile import profile
 
     lines = profile(

@@ -13,7 +13,6 @@ those that it had, the compiled result beside eager's and float64's. Exit status
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +30,7 @@ from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
 from workbench.cli.files import existing_file
 from workbench.cli.options import FileCommand, cached_option, model_options, settings_of
-from workbench.cli.output import reader_may_leave
+from workbench.cli.output import reader_may_leave, room
 
 
 @click.command(name="repro", cls=FileCommand, help=__doc__)
@@ -77,7 +76,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
                 show_text(recording, (), None)
             return exit_code(recording, end)
     lines, code = written(recording, given["kernel"], given["output"])
-    width = max(80, min(shutil.get_terminal_size((100, 40)).columns, 300))
+    width = room()[0]
     with reader_may_leave():
         from viewers.text.lines import write
 

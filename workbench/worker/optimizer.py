@@ -9,7 +9,6 @@ place, so that every round does the same.
 from __future__ import annotations
 
 import copy
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,10 +22,10 @@ from compiler.control.recorder import Recorder
 from compiler.measure.account import account, less, line, summed
 from compiler.measure.engine_graphs import engine_graphs
 from compiler.measure.inductor_graphs import inductor_graphs
-from compiler.measure.kernels import NotAlone
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import engine_probe
+from compiler.measure.speed import no_collection
 from compiler.trace.records import Engine, Progress, Settings, Warned
 from compiler.trace.records.profile import Account, AccountLine
 from workbench.worker.backends import compiled
@@ -191,12 +190,6 @@ def _accounts(
     )
     if on_device:
         probings = ()
-    else:
-        try:
-            with in_graphs(HostClock()):
-                pass
-        except NotAlone:
-            probings = probings[:1]
     plain, probed = _rounds(runs, probings, on_device)
     if counters["stats"]["unique_graphs"] != known:
         raise RuntimeError("it was compiled again while it was timed")
@@ -241,21 +234,17 @@ def _rounds(
     order = [(0, False), (1, False), *((place, True) for place in range(len(probings)))]
     for place, probing in order:
         once(place, probing)
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()
     spent = 0.0
     try:
-        for number in range(ROUNDS):
-            if number >= 7 and spent > SECONDS:
-                break
-            for place, probing in reversed(order) if number % 2 else order:
-                lap = once(place, probing)
-                spent += lap.seconds
-                (probed if probing else plain)[place].append(lap)
+        with no_collection():
+            for number in range(ROUNDS):
+                if number >= 7 and spent > SECONDS:
+                    break
+                for place, probing in reversed(order) if number % 2 else order:
+                    lap = once(place, probing)
+                    spent += lap.seconds
+                    (probed if probing else plain)[place].append(lap)
     finally:
-        if collecting:
-            gc.enable()
         for side, _ in runs:
             side.rewind()
     return plain, probed

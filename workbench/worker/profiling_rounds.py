@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -16,6 +15,7 @@ import torch
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock, event_ns
+from compiler.measure.speed import no_collection
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
@@ -162,11 +162,8 @@ class Rounds:
         seconds: float,
         told: Callable[[int], None],
     ) -> None:
-        collecting = gc.isenabled()
-        gc.collect()
-        gc.disable()
-        began = time.perf_counter()
-        try:
+        with no_collection():
+            began = time.perf_counter()
             for done in range(DISTURBED * rounds):
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
@@ -177,9 +174,6 @@ class Rounds:
                 turned = [*order[done % len(order) :], *order[: done % len(order)]]
                 for side, way in reversed(turned) if done % 2 else turned:
                     self.laps[side][way].append(self._run(side, way))
-        finally:
-            if collecting:
-                gc.enable()
 
     def _undisturbed(self, order: Sequence[tuple[Side, Way]]) -> int:
         """Rounds in which nobody took the processor from any run."""

@@ -109,7 +109,9 @@ def _one(
     if one.index.unplaced:
         what = plural(one.index.unplaced, "compiled step")
         why = f"what {what} compute is not recorded, so that regions without a counterpart say "
-        why += "nothing: profile without --cached"
+        why += "nothing"
+        start = one.index.recording.start
+        why += ": profile without --cached" if start and start.settings.cached else ""
         lines.append(line((why, "recompile"), hang=2))
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
