@@ -27,7 +27,6 @@ from compiler.measure.named_graphs import named_graphs
 from compiler.measure.origins import Origins
 from compiler.measure.peak import peak_bytes
 from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.clock import pair_cost
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.saved import saved_bytes
@@ -179,7 +178,6 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             operations=eager.probe.operations,
             laps=rounds.laps,
             guards=one.collected.guards,
-            pair_cost=pair_cost() / 1e9 if one.engine == "inductor" else 0.0,
             compiled_again=counters["stats"]["unique_graphs"] - before,
             unmeasured="; ".join(
                 filter(

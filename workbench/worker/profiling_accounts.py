@@ -55,25 +55,20 @@ def compiled_account(
         and phase != "step"
     ]
     whole = summed((side.seconds[base] for base in graphs), side.rounds)
-    # what the clocks themselves take: of the steps inside of the graphs' readings, else outside
-    inside = [measured.pair_cost * sum(one.kind != "eager" for one in wanted.values())] * len(whole)
-    outside = [
-        lap.took * _share(lap, phase) + measured.pair_cost * len(graphs)
-        for lap in side.laps["probed"]
-    ]
+    own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
     guarding, checked = _guards(measured, side, phase)
     between = [median(sums["eager"])] * side.rounds
     guards = [guarding] * side.rounds
     lines += [
         line(
             "wrapper",
-            less(whole, sums["kernels"], sums["aten"], inside),
+            less(whole, sums["kernels"], sums["aten"]),
             f"of {_count(len(graphs), 'graph')}",
         ),
         line("guards", guards, checked),
         line(
             "dispatch",
-            less(side.phase(phase, "probed"), whole, guards, between, outside),
+            less(side.phase(phase, "probed"), whole, guards, between, own),
             "Dynamo's and AOTAutograd's wrappers, autograd",
         ),
     ]

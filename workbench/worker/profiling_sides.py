@@ -38,9 +38,6 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
-    pair_cost: float = 0.0
-    """Seconds that each reading of a step of Inductor's code adds to the call; our own engine's
-    probe takes off its own."""
     compiled_again: int = 0
     unmeasured: str = ""
     peaks: dict[Side, int | None] = field(default_factory=dict)

@@ -5,6 +5,7 @@ Keys tell what was timed; those of one call are distinct but for what runs sever
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Protocol
@@ -37,6 +38,15 @@ class Clock(Protocol):
         """A reading that compiled code made itself, by the same clock."""
         ...
 
+    def later(self, read: Callable[[], None]) -> None:
+        """Call this before the readings are given: what a probe has noted in the call, it makes
+        readings of (`add`) when the call is over."""
+        ...
+
+    def took(self, ns: int) -> None:
+        """A probe has spent this time in the call on its own account, outside of all readings."""
+        ...
+
     def readings(self) -> list[Reading]:
         """In the order in which they were started; those inside others come after them."""
         ...
@@ -52,6 +62,7 @@ class HostClock:
         """What probes did in the call on their own account, outside of all readings."""
         self._open: list[tuple[int, int, int]] = []
         self._done: list[Reading] = []
+        self._later: list[Callable[[], None]] = []
 
     def start(self, key: int) -> None:
         place = len(self._done)
@@ -69,18 +80,25 @@ class HostClock:
     def add(self, key: int, start: int, ns: int) -> None:
         self._done.append(Reading(key, start, ns))
 
+    def later(self, read: Callable[[], None]) -> None:
+        self._later.append(read)
+
     def forget(self) -> None:
         """Begin anew: what was read so far is none of the call."""
         self._open.clear()
         self._done.clear()
+        self._later.clear()
         self.took_ns = 0
 
     def took(self, ns: int) -> None:
-        """A probe has spent this time in the call on its own account."""
         self.took_ns += ns
 
     def readings(self) -> list[Reading]:
-        return [one for one in self._done if one is not _PENDING]
+        later, self._later = self._later, []
+        for read in later:
+            read()
+        found = [one for one in self._done if one is not _PENDING]
+        return sorted(found, key=lambda one: one.start)
 
 
 _PENDING = Reading(-1, 0, 0)
@@ -93,14 +111,3 @@ def own_cost(tries: int = 2000) -> int:
         clock.start(0)
         clock.stop(0)
     return sorted(one.ns for one in clock.readings())[tries // 2]
-
-
-def pair_cost(tries: int = 2000) -> int:
-    """Nanoseconds from one start of a `HostClock` to the next, where nothing happens between: what
-    each reading adds to the call."""
-    clock = HostClock()
-    began = perf_counter_ns()
-    for _ in range(tries):
-        clock.start(0)
-        clock.stop(0)
-    return (perf_counter_ns() - began) // tries

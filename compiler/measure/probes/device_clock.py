@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,7 @@ class DeviceClock:
         self._range = torch._C._profiler._RecordFunctionFast
         self._open: dict[int, list[Any]] = defaultdict(list)
         self._added: list[Reading] = []
+        self._later: list[Callable[[], None]] = []
         self._trace: ProfilerTrace | None = None
 
     def start(self, key: int) -> None:
@@ -50,6 +51,12 @@ class DeviceClock:
 
     def add(self, key: int, start: int, ns: int) -> None:
         self._added.append(Reading(key, start, ns, launches=0, host_ns=ns))
+
+    def later(self, read: Callable[[], None]) -> None:
+        self._later.append(read)
+
+    def took(self, ns: int) -> None:
+        """Of no use here: the host's time is not what is looked at."""
 
     @property
     def trace(self) -> ProfilerTrace:
@@ -65,11 +72,15 @@ class DeviceClock:
     def forget(self) -> None:
         """Begin anew: what was seen so far is none of the call."""
         self._added.clear()
+        self._later.clear()
         with self._range(BEGIN):
             pass
 
     def readings(self) -> list[Reading]:
         """On a device `start` is when its first kernel ran, or the host's where there is none."""
+        later, self._later = self._later, []
+        for one in later:
+            one()
         return read(self.trace, self.device) + self._added
 
     def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
