@@ -151,6 +151,7 @@ class AccountItem(Item):
     measured: TimedItem
     lines: list[AccountLineItem]
     remainder: float
+    remainder_noise: float
 
 
 class BandwidthItem(Item):
@@ -414,6 +415,7 @@ def _account(account: Account) -> AccountItem:
             for line in account.lines
         ],
         remainder=account.remainder,
+        remainder_noise=account.remainder_noise,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import torch
 
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
-from compiler.measure.probes.device_clock import DeviceClock, event_ns
+from compiler.measure.probes.device_clock import DeviceClock
 from compiler.measure.speed import no_collection
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
@@ -28,8 +28,11 @@ PATIENCE = 60.0
 _PAGES = 64
 """New pages that disturb as much as the loss of a processor: some ten microseconds."""
 SHORT = 0.02
-"""Seconds: a call that takes less is made once, untimed, before each timed one and under the same
-probe, so that none of them finds caches as starting or reading a profile has left them."""
+"""Seconds: a call that takes less is made once, untimed, before those that are timed and under the
+same probe, so that none of them finds caches as starting or reading a profile has left them."""
+IN_A_ROW, ROW_SECONDS = 6, 0.006
+"""A short call is made several times in each round and way, one after the other: at most so many
+times, and in so much time. Each counts for itself."""
 DISTURBED = 4
 """At most so many times the rounds that are asked for are made, where some are disturbed."""
 FEW = 3
@@ -58,6 +61,9 @@ class Lap:
     """How often the system took a processor from one of our threads."""
     faults: int = 0
     """Pages of memory that the system had to give, as the allocator had none of that size."""
+    events: int = 0
+    """That torch's profiler wrote in it."""
+    round: int = 0
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
@@ -92,6 +98,11 @@ class Looked:
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call, and not around what prepares it."""
 
+    def clocks(self) -> list[HostClock | DeviceClock]:
+        """That are told where each call begins and ends."""
+        every = {id(one): one for one in (self.clock, self.profile)}
+        return [one for one in every.values() if isinstance(one, (HostClock, DeviceClock))]
+
 
 Probe = Callable[[], AbstractContextManager[Looked]]
 """Entered around one run; the clocks are read after it."""
@@ -111,10 +122,20 @@ class Contender:
 class Rounds:
     """Runs both sides, plain and probed, as often as there is time for."""
 
-    def __init__(self, sides: dict[Side, Contender], on_device: bool = False) -> None:
+    def __init__(
+        self,
+        sides: dict[Side, Contender],
+        on_device: bool = False,
+        event_cost: Callable[[float], float] = lambda _: 0.0,
+    ) -> None:
+        """`event_cost`: seconds that torch's profiler takes for each event, by those from one to
+        the next (`profiler_cost`)."""
         self.sides = sides
+        self.event_cost = event_cost
         self.on_device = on_device
         self.generators = RandomState.now()
+        self._last: dict[Side, float] = {}
+        """Seconds of the last plain call."""
         self.laps: dict[Side, Laps] = {
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
@@ -123,7 +144,9 @@ class Rounds:
         """Plain runs, then one under each probe, which may build what it needs. Answers the last
         of each."""
         return {
-            (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][-1]
+            (side, way): [self._run(side, way)[-1] for _ in range(runs if way == "plain" else 1)][
+                -1
+            ]
             for side, laps in self.laps.items()
             for way in laps
         }
@@ -164,6 +187,7 @@ class Rounds:
         seconds: float,
         told: Callable[[int], None],
     ) -> None:
+        calls = self._calls()
         with no_collection():
             began = time.perf_counter()
             for done in range(DISTURBED * rounds):
@@ -175,41 +199,66 @@ class Rounds:
                 told(done)
                 turned = [*order[done % len(order) :], *order[: done % len(order)]]
                 for side, way in reversed(turned) if done % 2 else turned:
-                    self.laps[side][way].append(self._run(side, way))
+                    made = self._run(side, way, calls)
+                    self.laps[side][way] += [replace(lap, round=done) for lap in made]
 
     def _undisturbed(self, order: Sequence[tuple[Side, Way]]) -> int:
         """Rounds in which nobody took the processor from any run."""
         every = [self.laps[side][way] for side, way in order]
         return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
-    def _run(self, side: Side, way: Way) -> Lap:
-        laps = self.laps[side]["plain"]
-        short = bool(laps) and laps[0].seconds < SHORT
+    def _calls(self) -> int:
+        """How often each way is called in a round."""
+        if self.on_device:
+            return 1
+        longest = max(self._last.get(side, SHORT) for side in self.sides)
+        return max(1, min(IN_A_ROW, int(ROW_SECONDS / longest)))
+
+    def _run(self, side: Side, way: Way, calls: int = 1) -> list[Lap]:
+        known = self.laps[side]["plain"]
+        short = calls > 1 or bool(known and known[0].seconds < SHORT)
+        laps: list[Lap] = []
         with ExitStack() as stack:
             looked = Looked()
             if way != "plain":
                 looked = stack.enter_context(self.sides[side].probes[way]())
-            for timed_one in (False, True) if short else (True,):
+            clocks = looked.clocks()
+            for number in range(-1 if short else 0, calls):
                 run, pieces = self._prepared(side)
                 with grad_mode(run.mode):
-                    if timed_one and short:
-                        for clock in (looked.clock, looked.profile):
-                            if isinstance(clock, (HostClock, DeviceClock)):
-                                clock.forget()
+                    for clock in clocks:
+                        clock.begin()
                     with looked.around():
                         lap = timed(pieces, self.on_device, looked.during)
-        lap.readings = looked.clock.readings() if looked.clock is not None else []
+                    for clock in clocks:
+                        clock.end()
+                if number >= 0:
+                    laps.append(lap)
+        if way == "plain":
+            self._last[side] = laps[-1].seconds
+        self._read(laps, looked)
+        return laps
+
+    def _read(self, laps: Sequence[Lap], looked: Looked) -> None:
+        """Give each call what was seen of it."""
         if isinstance(looked.clock, HostClock):
-            lap.took = looked.clock.took_ns / 1e9
-        if looked.profile is not None and looked.between:
-            each = 0.0 if self.on_device else event_ns()
-            lap.eager = outside(looked.profile.trace, self.on_device, event_ns=each)
-            own = sum(1 for _ in looked.profile.trace.events()) - sum(r.events for r in lap.eager)
-            lap.took += own * each / 1e9
-        if looked.profile is not None and self.on_device:
-            for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
-                lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
-        return lap
+            for lap, noted in zip(laps, looked.clock.calls[-len(laps) :], strict=True):
+                lap.readings = noted.readings()
+                lap.took = noted.took_ns / 1e9
+        elif looked.clock is not None:
+            laps[-1].readings = looked.clock.readings()
+        if looked.profile is None:
+            return
+        for lap, trace in zip(laps, looked.profile.calls[-len(laps) :], strict=True):
+            lap.events = sum(1 for _ in trace.events())
+            if looked.between:
+                each = self.event_cost(lap.seconds / max(1, lap.events))
+                lap.eager = outside(trace, self.on_device, event_ns=each * 1e9)
+                own = lap.events - sum(run.events for run in lap.eager)
+                lap.took += own * each
+            if self.on_device:
+                for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
+                    lap.busy[phase] = trace.busy_ns(since, until) / 1e9
 
     def _prepared(self, side: Side) -> tuple[PreparedRun, list[Piece]]:
         contender = self.sides[side]

@@ -38,6 +38,8 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
+    event_noise: float = 0.0
+    """Seconds that what torch's profiler takes for each event may be off."""
     compiled_again: int = 0
     unmeasured: str = ""
     peaks: dict[Side, int | None] = field(default_factory=dict)

@@ -16,10 +16,10 @@ from torch import fx
 
 from compiler.engine.aten import AsItIs
 from compiler.graphs.nodes import target_name
-from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clock import Clock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, surrounded
 from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, tell
+from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.measure.redirected import Redirected
 
 Said = Callable[[int, Statement], tuple[str, str]]
@@ -68,9 +68,9 @@ class AtenProbe:
             clock.took(perf_counter_ns() - end)
             return answers
 
-        def read(start: int, end: int, times: list[int]) -> None:
+        def read(start: int, end: int, times: list[int]) -> Told:
             steps, cost = stamped(keys, times)
-            tell(clock, base, start, end, steps, cost)
+            return told(base, start, end, steps, cost)
 
         with self._graph.replaced(run):
             yield

@@ -27,6 +27,10 @@ class Reading:
     """Host time, where `ns` is a device's."""
 
 
+Told = tuple[list[Reading], int]
+"""Readings, and nanoseconds that the clocks of all of them added to the call outside of them."""
+
+
 class Clock(Protocol):
     """Of one call: a probe starts and stops it, `readings` gives what it saw."""
 
@@ -34,13 +38,10 @@ class Clock(Protocol):
 
     def stop(self, key: int) -> None: ...
 
-    def add(self, key: int, start: int, ns: int) -> None:
-        """A reading that compiled code made itself, by the same clock."""
-        ...
-
-    def later(self, read: Callable[[], None]) -> None:
-        """Call this before the readings are given: what a probe has noted in the call, it makes
-        readings of (`add`) when the call is over."""
+    def later(self, read: Callable[[], Told]) -> None:
+        """What a probe has noted in the call by the host's clock: it makes readings of that when
+        the call is over. In the call that would take time, and throw out of the caches what the
+        call needs next."""
         ...
 
     def took(self, ns: int) -> None:
@@ -52,21 +53,51 @@ class Clock(Protocol):
         ...
 
 
+class Noted:
+    """What a host's clock saw of one call."""
+
+    def __init__(self) -> None:
+        self.done: list[Reading] = []
+        self.later: list[Callable[[], Told]] = []
+        self.took_ns = 0
+        """What probes did in the call on their own account, outside of all readings; all of it
+        once `readings` was called."""
+
+    def readings(self) -> list[Reading]:
+        """In the order in which they were started; those inside others come after them."""
+        later, self.later = self.later, []
+        for read in later:
+            found, took = read()
+            self.done += found
+            self.took_ns += took
+        found = [one for one in self.done if one is not _PENDING]
+        return sorted(found, key=lambda one: one.start)
+
+
 class HostClock:
     """Wall time of this process (CLOCK_MONOTONIC)."""
 
     def __init__(self, cost_ns: int = 0) -> None:
         self.cost_ns = cost_ns
         """What start and stop themselves add to a reading (`own_cost`)."""
-        self.took_ns = 0
-        """What probes did in the call on their own account, outside of all readings."""
+        self.calls: list[Noted] = []
+        """The last is the one that is running, or has run."""
         self._open: list[tuple[int, int, int]] = []
-        self._done: list[Reading] = []
-        self._later: list[Callable[[], None]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """A further call begins."""
+        self._open.clear()
+        self._call = Noted()
+        self.calls.append(self._call)
+
+    def end(self) -> None:
+        """The call is over."""
 
     def start(self, key: int) -> None:
-        place = len(self._done)
-        self._done.append(_PENDING)
+        done = self._call.done
+        place = len(done)
+        done.append(_PENDING)
         self._open.append((key, place, perf_counter_ns()))
 
     def stop(self, key: int) -> None:
@@ -74,31 +105,19 @@ class HostClock:
         while self._open:  # a call that raised leaves what it had started
             opened, place, start = self._open.pop()
             if opened == key:
-                self._done[place] = Reading(key, start, max(0, end - start - self.cost_ns))
+                ns = max(0, end - start - self.cost_ns)
+                self._call.done[place] = Reading(key, start, ns)
                 return
 
-    def add(self, key: int, start: int, ns: int) -> None:
-        self._done.append(Reading(key, start, ns))
-
-    def later(self, read: Callable[[], None]) -> None:
-        self._later.append(read)
-
-    def forget(self) -> None:
-        """Begin anew: what was read so far is none of the call."""
-        self._open.clear()
-        self._done.clear()
-        self._later.clear()
-        self.took_ns = 0
+    def later(self, read: Callable[[], Told]) -> None:
+        self._call.later.append(read)
 
     def took(self, ns: int) -> None:
-        self.took_ns += ns
+        self._call.took_ns += ns
 
     def readings(self) -> list[Reading]:
-        later, self._later = self._later, []
-        for read in later:
-            read()
-        found = [one for one in self._done if one is not _PENDING]
-        return sorted(found, key=lambda one: one.start)
+        """Of the last call."""
+        return self._call.readings()
 
 
 _PENDING = Reading(-1, 0, 0)

@@ -22,13 +22,13 @@ from compiler.control.hooks import Missing
 from compiler.measure.engine_graphs import EngineGraph
 from compiler.measure.kernels import NotAlone
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clock import Clock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import GraphMemory
 from compiler.measure.probes.engine_observer import EngineObserver
 from compiler.measure.probes.engine_unit import KernelSite, Readings, clocked, kernel_sites
 from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, tell
+from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import run_wrapper
@@ -84,13 +84,13 @@ class EngineProbe:
             clock.took(perf_counter_ns() - end + start - entered)
             return answers
 
-        def read(start: int, end: int, times: list[int], noted: bytes) -> None:
+        def read(start: int, end: int, times: list[int], noted: bytes) -> Told:
             steps, cost = stamped(call_keys, times)
             if unit is not None:
                 kernels = unit.readings.taken(noted)
                 cost += len(kernels) * unit.readings.pair_ns
                 steps += [(kernel_keys[number], begun, ns) for number, begun, ns in kernels]
-            tell(clock, base, start, end, steps, cost)
+            return told(base, start, end, steps, cost)
 
         with self._graph.replaced(run):
             yield

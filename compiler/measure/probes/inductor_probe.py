@@ -19,9 +19,9 @@ import torch
 
 from compiler.measure.kernels import NotAlone
 from compiler.measure.probes import wrapper_code
-from compiler.measure.probes.clock import Clock, HostClock
+from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import tell
+from compiler.measure.probes.stamps import told
 from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
 from compiler.measure.redirected import Boxed
 
@@ -198,12 +198,12 @@ def _marked(call: Boxed, clock: Clock, base: int, marks: list[Mark]) -> Boxed:
             clock.later(partial(read, begun, ended, marks[:]))
             clock.took(perf_counter_ns() - ended)
 
-    def read(begun: int, ended: int, marks: Sequence[Mark]) -> None:
+    def read(begun: int, ended: int, marks: Sequence[Mark]) -> Told:
         steps = [
             (base + 1 + index, start, max(0, end - start - own))
             for index, start, end in spans(marks)
         ]
-        tell(clock, base, begun, ended, steps, pair * len(steps))
+        return told(base, begun, ended, steps, pair * len(steps))
 
     return timed
 
