@@ -192,7 +192,7 @@ class Rounds:
             for timed_one in (False, True) if short else (True,):
                 run, pieces = self._prepared(side)
                 with grad_mode(run.mode):
-                    if timed_one and short:
+                    if timed_one:
                         for clock in (looked.clock, looked.profile):
                             if isinstance(clock, (HostClock, DeviceClock)):
                                 clock.forget()
