@@ -39,6 +39,7 @@ from compiler.trace.records import (
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiling_sides import BACKWARD
 from workbench.worker.runs import Model, RandomState, prepare
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -99,8 +100,9 @@ def verify(
     """Make one call with every graph looked into, and record what each kernel errs by.
 
     `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
-    outside of its bound is cut out as a file, or the one that was asked for. What cannot be done
-    is recorded, and ends nothing. `nodes` tell which kernel reads what another writes.
+    outside of its bound, forward and backward each, is cut out as a file, or the one that was
+    asked for, by id or by name. What cannot be done is recorded, and ends nothing. `nodes` tell
+    which kernel reads what another writes.
     """
     wanted = recorder.settings.repro
     recorder.emit(Progress(stage="run", activity="comparing each kernel with float64"))
@@ -122,13 +124,14 @@ def verify(
     for graph, reason in refused:
         recorder.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
     found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
-    cut = next(
-        (kernel.id for _, kernel, verdicts in found if _to_cut(kernel, verdicts, wanted)), ""
-    )
+    cut: dict[bool, str] = {}
+    for one, kernel, verdicts in found:
+        if _to_cut(kernel, verdicts, wanted):
+            cut.setdefault(one.probe.graph.endswith(BACKWARD), kernel.id)
     blind = _Blind(nodes)
     for one, kernel, verdicts in found:
         record = blind.told(kernel, _record(one.probe.graph, kernel, number, verdicts))
-        if kernel.id == cut:
+        if kernel.id in cut.values():
             recorder.emit(Progress(stage="run", activity=f"cutting out {kernel.id}"))
             record = _with_repro(recorder, record, one, kernel, verdicts, engine)
         recorder.emit(record)
@@ -160,7 +163,7 @@ class _Blind:
 
 def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
     if wanted:
-        return kernel.id == wanted
+        return wanted in (kernel.id, kernel.name)
     return any(verdict.within is False for verdict in verdicts)
 
 
@@ -248,7 +251,7 @@ def _looked(
         mine = own.get(probe.graph, [])
         ids = {kernel.id: kernel for kernel in mine}
         of_steps = {i: ids[id] for i, id in kernel_of_steps(probe.steps, mine).items()}
-        asked = {index for index, kernel in of_steps.items() if kernel.id == wanted}
+        asked = {i for i, kernel in of_steps.items() if wanted in (kernel.id, kernel.name)}
         verifier = GraphVerifier(module, memory(of_steps), asked)
         looked.append(Looked(probe, verifier, of_steps))
 
