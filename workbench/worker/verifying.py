@@ -22,7 +22,8 @@ from compiler.measure.precision.inductor_memory import InductorMemory
 from compiler.measure.precision.repro import repros
 from compiler.measure.precision.reproduce import Tried, tried
 from compiler.measure.precision.verify import GraphVerifier, Memory, Verdict
-from compiler.measure.probes.engine_probe import EngineProbe
+from compiler.measure.probes.aten_probe import AtenGraph
+from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import kernel_of_steps
@@ -64,7 +65,7 @@ class Call(Protocol):
     def model(self) -> Model: ...
     @property
     def collected(self) -> Any:
-        """Its graphs: `of_inductor`, `of_engine`."""
+        """Its graphs: `of_inductor`, `of_engine`, `left_to_aten`."""
         ...
 
     @property
@@ -82,6 +83,7 @@ def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
         verify(
             recorder, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
             one.engine, [record for record in one.records if isinstance(record, SchedulerNode)],
+            graphs.left_to_aten,
         )  # fmt: skip
     finally:
         state.restore()
@@ -96,6 +98,7 @@ def verify(
     number: int,
     engine: Engine = "inductor",
     nodes: Sequence[SchedulerNode] = (),
+    left_to_aten: Sequence[AtenGraph] = (),
 ) -> None:
     """Make one call with every graph looked into, and record what each kernel errs by.
 
@@ -106,7 +109,7 @@ def verify(
     """
     wanted = recorder.settings.repro
     recorder.emit(Progress(stage="run", activity="comparing each kernel with float64"))
-    looked, refused = _looked(recorder, kernels, of_inductor, of_engine, wanted)
+    looked, refused = _looked(recorder, kernels, of_inductor, [*of_engine, *left_to_aten], wanted)
     try:
         with unrecorded(recorder), ExitStack() as stack:
             for one in list(looked):
@@ -236,7 +239,7 @@ def _looked(
     recorder: Recorder,
     kernels: Sequence[Kernel],
     of_inductor: Sequence[InductorGraph],
-    of_engine: Sequence[EngineGraph],
+    of_engine: Sequence[EngineGraph | AtenGraph],
     wanted: str,
 ) -> tuple[list[Looked], list[tuple[str, str]]]:
     """The graphs, and (id, why not) of those that cannot be looked into."""
@@ -276,8 +279,8 @@ def _looked(
         look(probe, realised.module, memory)
     refused += [(id, "its code was not found again") for id in (named.lost if named else ())]
     for engine_graph in of_engine:
-        engine_probe = EngineProbe(engine_graph)
-        look(engine_probe, engine_graph.module, lambda _, probe=engine_probe: probe.memory)
+        own_probe = engine_probe(engine_graph)
+        look(own_probe, engine_graph.module, lambda _, probe=own_probe: probe.memory)
     return looked, refused
 
 
