@@ -272,6 +272,7 @@ def trial_items(recording: Recording) -> list[TrialItem]:
 
 def _profile(one: Profile) -> ProfileItem:
     head, fall = one.head, one.waterfall()
+    indices = (one.index, one.step)
     starts = dict(zip((row.key for row in fall.rows), fall.starts(), strict=True))
     return ProfileItem(
         engine=one.engine,
@@ -287,12 +288,12 @@ def _profile(one: Profile) -> ProfileItem:
         speedup=head.speedup,
         noise=head.noise,
         headline=one.verdict.headline,
-        regions=[_region(row, starts.get(row.key)) for row in one.rows],
+        regions=[_region(row, starts.get(row.key)) for row in (*one.rows, *one.step_rows)],
         rest=RestItem(eager=fall.rest.eager, compiled=fall.rest.compiled, noise=fall.rest.noise),
         causes=[_cause(cause) for cause in one.causes],
         lines=_lines(one),
-        steps=[_step(one, step) for step in one.index.steps.values()],
-        operations=[_operation(one, made) for made in one.index.operations.values()],
+        steps=[_step(one, step) for of in indices for step in of.steps.values()],
+        operations=[_operation(one, made) for of in indices for made in of.operations.values()],
         accounts=[_account(account) for account in one.accounts],
         ceilings=_ceilings(one.ceilings) if one.ceilings else None,
         memory=MemoryItem(
