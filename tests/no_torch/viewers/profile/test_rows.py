@@ -31,9 +31,9 @@ def test_what_is_in_the_noise_is_neither_lost_nor_won() -> None:
         for one in profiles.masked_attention()
     ]
     one = profiled(records)
-    assert one.waterfall().rows == ()
-    assert [cause.kind for cause in one.causes] == []
-    assert all(row.standing == "noise" for row in one.rows)
+    assert [row for row in one.waterfall().rows if row.eager and row.compiled] == []
+    assert {cause.kind for cause in one.causes} <= {"capture", "removed"}
+    assert all(row.standing == "noise" for row in one.rows if row.eager and row.compiled)
 
 
 def test_equal_regions_of_layers_are_one_row() -> None:
