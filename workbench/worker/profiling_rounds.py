@@ -99,6 +99,8 @@ class Looked:
     between: bool = False
     """Graphs are marked in that profile: what is outside of them can be told."""
     during: During | None = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered around each call, and not around what prepares it."""
 
 
 Probe = Callable[[], AbstractContextManager[Looked]]
@@ -251,7 +253,8 @@ class Rounds:
         run, pieces = self._prepared(side)
         with grad_mode(run.mode):
             _forget(looked)
-            lap = timed(pieces, self.on_device, looked.during)
+            with looked.around():
+                lap = timed(pieces, self.on_device, looked.during)
         if isinstance(looked.clock, HostClock):
             lap.readings = looked.clock.readings()
             lap.took = looked.clock.took_ns / 1e9
