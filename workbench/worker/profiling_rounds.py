@@ -23,6 +23,8 @@ from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
 SECONDS = 10.0
 """Time budget of all rounds …"""
+BUSY_SECONDS = 25.0
+"""… where others use the processors, and a call takes a multiple of its time …"""
 LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
@@ -196,6 +198,7 @@ class Rounds:
         told: Callable[[int], None],
     ) -> None:
         with no_collection(), self._waiting():
+            seconds = max(seconds, BUSY_SECONDS) if self.contended else seconds
             began = time.perf_counter()
             done = turns = 0
             while done < DISTURBED * rounds:

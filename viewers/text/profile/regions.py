@@ -97,6 +97,8 @@ def _tails(
         tails.append(_sums(f"… {len(left_out)} {word}", sums, unit, wide))
     if len(fall.quiet) > 1:
         what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
+        same = sum(row.same_calls for row in fall.quiet)
+        what += f", {same} the same calls" if same else ""
         tails.append(_sums(f"▸ {len(fall.quiet)} {what}", fall.quiet_sums, unit, wide))
     tails.append(_sums("  host and rest", fall.rest, unit, wide))
     return tails
