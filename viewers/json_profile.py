@@ -105,6 +105,10 @@ class RegionItem(Item):
     """compiled - eager, in seconds."""
     noise: float
     standing: Standing
+    rank: int | None
+    """1 for the largest difference; what cannot be told apart shares one. null in the noise."""
+    same_calls: bool
+    """Both sides run the same library calls: noise is 5% of their time at least."""
     start: float | None
     """Where it begins on the way from eager to compiled; null in the noise."""
     steps: list[str]
@@ -344,6 +348,8 @@ def _region(row: RegionRow, start: float | None) -> RegionItem:
         difference=row.difference,
         noise=row.noise,
         standing=row.standing,
+        rank=row.rank or None,
+        same_calls=row.same_calls,
         start=start,
         steps=[step.id for step in row.steps],
         operations=[one.id for one in row.operations],

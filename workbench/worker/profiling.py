@@ -178,6 +178,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
+            contended=rounds.contended,
             guards=one.collected.guards,
             pair_cost=pair_cost() / 1e9 if one.engine == "inductor" else 0.0,
             compiled_again=counters["stats"]["unique_graphs"] - before,

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
+from statistics import median
 from typing import Any, Literal
 
 import torch
@@ -15,12 +16,15 @@ import torch
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock, event_ns
+from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
 SECONDS = 10.0
 """Time budget of all rounds …"""
+BUSY_SECONDS = 25.0
+"""… where others use the processors, and a call takes a multiple of its time …"""
 LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
@@ -30,10 +34,18 @@ _PAGES = 64
 SHORT = 0.02
 """Seconds: a call that takes less is made once, untimed, before each timed one and under the same
 probe, so that none of them finds caches as starting or reading a profile has left them."""
+TOGETHER, MOST_TOGETHER = 0.1, 5
+"""Runs of one kind follow each other for so many seconds, and at most so many."""
 DISTURBED = 4
 """At most so many times the rounds that are asked for are made, where some are disturbed."""
 FEW = 3
-"""So many undisturbed runs say more than any number of others."""
+"""So many undisturbed runs of one kind say more than any number of others …"""
+ENOUGH = 12
+"""… and so many undisturbed rounds; of fewer, the less disturbed half is added."""
+_TRIED = 3
+"""Runs by which it is told whether short waits help …"""
+_HELPS = 0.7
+"""… where they take less than this share of the others' time."""
 
 Side = Literal["eager", "compiled"]
 Way = Literal["plain", "probed", "between"]
@@ -115,6 +127,9 @@ class Rounds:
         self.sides = sides
         self.on_device = on_device
         self.generators = RandomState.now()
+        self.contended = False
+        """Others use the processors so much that threads are made to wait only briefly for one
+        another: calls take a fraction of the time then."""
         self.laps: dict[Side, Laps] = {
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
@@ -122,11 +137,29 @@ class Rounds:
     def warm_up(self, runs: int = 2) -> dict[tuple[Side, Way], Lap]:
         """Plain runs, then one under each probe, which may build what it needs. Answers the last
         of each."""
-        return {
-            (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][-1]
-            for side, laps in self.laps.items()
-            for way in laps
-        }
+        self.contended = not self.on_device and torch.get_num_threads() > 1 and self._waits()
+        with self._waiting():
+            return {
+                (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][
+                    -1
+                ]
+                for side, laps in self.laps.items()
+                for way in laps
+            }
+
+    def _waits(self) -> bool:
+        """Whether a plain call mostly waits for threads that have no processor."""
+        side = next(iter(self.laps))
+        self._run(side, "plain")
+        usual, brief = [], []
+        for _ in range(_TRIED):
+            usual.append(self._run(side, "plain").seconds)
+            with short_waits():
+                brief.append(self._run(side, "plain").seconds)
+        return median(brief) < _HELPS * median(usual)
+
+    def _waiting(self) -> AbstractContextManager[None]:
+        return short_waits() if self.contended else nullcontext()
 
     def leave_out(self, side: Side, way: Way) -> None:
         """Make no more runs of this kind."""
@@ -164,18 +197,31 @@ class Rounds:
         seconds: float,
         told: Callable[[int], None],
     ) -> None:
-        with no_collection():
+        with no_collection(), self._waiting():
+            seconds = max(seconds, BUSY_SECONDS) if self.contended else seconds
             began = time.perf_counter()
-            for done in range(DISTURBED * rounds):
+            done = turns = 0
+            while done < DISTURBED * rounds:
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
                     break
                 if done >= rounds and self._undisturbed(order) >= rounds:
                     break
                 told(done)
-                turned = [*order[done % len(order) :], *order[: done % len(order)]]
-                for side, way in reversed(turned) if done % 2 else turned:
-                    self.laps[side][way].append(self._run(side, way))
+                count = min(self._in_a_row(), DISTURBED * rounds - done)
+                place = turns % len(order)
+                turned = [*order[place:], *order[:place]]
+                for side, way in reversed(turned) if turns % 2 else turned:
+                    self.laps[side][way] += self._runs(side, way, count)
+                done, turns = done + count, turns + 1
+
+    def _in_a_row(self) -> int:
+        """So many rounds are made at a time: run by run of one kind, where that takes no time."""
+        if self.on_device:
+            return 1
+        longest = max((laps["plain"][0].seconds for laps in self.laps.values() if laps["plain"]),
+                      default=TOGETHER)  # fmt: skip
+        return max(1, min(MOST_TOGETHER, int(TOGETHER / longest)))
 
     def _undisturbed(self, order: Sequence[tuple[Side, Way]]) -> int:
         """Rounds in which nobody took the processor from any run."""
@@ -183,33 +229,57 @@ class Rounds:
         return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
     def _run(self, side: Side, way: Way) -> Lap:
-        laps = self.laps[side]["plain"]
-        short = bool(laps) and laps[0].seconds < SHORT
+        return self._runs(side, way, 1)[0]
+
+    def _runs(self, side: Side, way: Way, count: int) -> list[Lap]:
+        """So many runs in a row under one probe: starting and reading torch's profiler takes as
+        long as many short calls."""
+        found: list[Lap] = []
         with ExitStack() as stack:
             looked = Looked()
             if way != "plain":
                 looked = stack.enter_context(self.sides[side].probes[way]())
-            for timed_one in (False, True) if short else (True,):
-                run, pieces = self._prepared(side)
-                with grad_mode(run.mode):
-                    if timed_one:
-                        for clock in (looked.clock, looked.profile):
-                            if isinstance(clock, (HostClock, DeviceClock)):
-                                clock.forget()
-                    with looked.around():
-                        lap = timed(pieces, self.on_device, looked.during)
-        lap.readings = looked.clock.readings() if looked.clock is not None else []
+            if self._short(side):
+                self._timed(side, looked)
+            for _ in range(count):
+                found.append(self._timed(side, looked))
+        for number, lap in enumerate(found):
+            self._read_profile(lap, looked, count - 1 - number)
+        return found
+
+    def _short(self, side: Side) -> bool:
+        laps = self.laps[side]["plain"]
+        return bool(laps) and laps[0].seconds < SHORT
+
+    def _timed(self, side: Side, looked: Looked) -> Lap:
+        _forget(looked)
+        run, pieces = self._prepared(side)
+        with grad_mode(run.mode):
+            _forget(looked)
+            with looked.around():
+                lap = timed(pieces, self.on_device, looked.during)
         if isinstance(looked.clock, HostClock):
+            lap.readings = looked.clock.readings()
             lap.took = looked.clock.took_ns / 1e9
-        if looked.profile is not None and looked.between:
-            each = 0.0 if self.on_device else event_ns()
-            lap.eager = outside(looked.profile.trace, self.on_device, event_ns=each)
-            own = sum(1 for _ in looked.profile.trace.events()) - sum(r.events for r in lap.eager)
-            lap.took += own * each / 1e9
-        if looked.profile is not None and self.on_device:
-            for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
-                lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
         return lap
+
+    def _read_profile(self, lap: Lap, looked: Looked, later: int) -> None:
+        """What torch's profiler saw of a run, which so many followed."""
+        if looked.profile is None:
+            return
+        trace = looked.profile.trace
+        if later:
+            trace = trace.part(-1 - 2 * later)  # between runs it saw how the next was prepared
+        elif isinstance(looked.clock, DeviceClock):
+            lap.readings = looked.clock.readings()
+        if looked.between:
+            each = 0.0 if self.on_device else event_ns()
+            lap.eager = outside(trace, self.on_device, event_ns=each)
+            own = sum(1 for _ in trace.events()) - sum(r.events for r in lap.eager)
+            lap.took += own * each / 1e9
+        if self.on_device:
+            for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
+                lap.busy[phase] = trace.busy_ns(since, until) / 1e9
 
     def _prepared(self, side: Side) -> tuple[PreparedRun, list[Piece]]:
         contender = self.sides[side]
@@ -225,14 +295,25 @@ _WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
     """Without the rounds that were disturbed most, for what is compared round by round: those in
-    which nothing was, where there are a `FEW`, else the best `LEAST`."""
-    laps = [of_way for side in sides.values() for of_way in side.values()]
-    disturbed = [sum(lap.disturbed for lap in one) for one in zip(*laps, strict=True)]
-    kept = _lowest(disturbed, FEW if disturbed.count(0) >= FEW else LEAST)
-    return {
-        side: {way: [of_way[number] for number in kept] for way, of_way in found.items()}
-        for side, found in sides.items()
-    }
+    which nothing was, where there are `ENOUGH`, else the half that was disturbed least. Plain runs
+    are compared with plain ones alone, and what probes read with what probes read."""
+    found: dict[Side, Laps] = {side: {} for side in sides}
+    for together in (("plain",), ("probed", "between")):
+        chosen = {
+            (side, way): of_side[way]
+            for side, of_side in sides.items()
+            for way in of_side
+            if way in together
+        }
+        rounds = list(zip(*chosen.values(), strict=True))
+        disturbed = [sum(lap.disturbed for lap in one) for one in rounds]
+        if not disturbed:
+            continue
+        least = 1 if disturbed.count(0) >= ENOUGH else max(LEAST, len(disturbed) // 2)
+        kept = _lowest(disturbed, least)
+        for (side, way), laps in chosen.items():
+            found[side][way] = [laps[number] for number in kept]
+    return found
 
 
 def quiet_laps(laps: Laps) -> Laps:
@@ -241,6 +322,14 @@ def quiet_laps(laps: Laps) -> Laps:
         way: [found[number] for number in _lowest([lap.disturbed for lap in found], FEW)]
         for way, found in laps.items()
     }
+
+
+def _forget(looked: Looked) -> None:
+    """What the clocks saw until now is none of the run."""
+    if looked.profile is not None:
+        looked.profile.forget()
+    elif isinstance(looked.clock, (HostClock, DeviceClock)):
+        looked.clock.forget()
 
 
 def _lowest(disturbed: Sequence[int], least: int) -> list[int]:

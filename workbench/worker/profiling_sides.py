@@ -42,6 +42,7 @@ class Measured:
     """Seconds that each reading of a step of Inductor's code adds to the call; our own engine's
     probe takes off its own."""
     compiled_again: int = 0
+    contended: bool = False
     unmeasured: str = ""
     peaks: dict[Side, int | None] = field(default_factory=dict)
     saved: dict[Side, int] = field(default_factory=dict)

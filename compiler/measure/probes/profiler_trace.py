@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from math import inf
 from typing import Any, Literal
 
 RANGE = "tcw#"
@@ -91,11 +93,17 @@ class ProfilerTrace:
 
     top: list[HostEvent] = field(default_factory=list)
     work: list[DeviceWork] = field(default_factory=list)
+    parts: list[list[HostEvent]] = field(default_factory=list)
+    """`top` of each range `BEGIN`, up to the next; `top` is the last."""
 
     def events(self) -> Iterator[HostEvent]:
         for event in self.top:
             yield event
             yield from event.below()
+
+    def part(self, place: int) -> ProfilerTrace:
+        """What the host did after one of the ranges `BEGIN`, up to the next: -1 is the last."""
+        return ProfilerTrace(self.parts[place])
 
     @cached_property
     def _of_event(self) -> dict[int, list[DeviceWork]]:
@@ -164,10 +172,13 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
     trace = ProfilerTrace()
     for of_thread in host.values():
         trace.top += _nest(of_thread)
-    begin = max((event.start for event in trace.events() if event.name == BEGIN), default=None)
-    if begin is not None:
-        trace.top = [event for event in trace.top if event.start > begin]
     trace.top.sort(key=lambda event: event.start)
+    begins = sorted(event.start for event in trace.events() if event.name == BEGIN)
+    begin = begins[-1] if begins else None
+    for since, until in pairwise([*begins, inf]):
+        trace.parts.append([event for event in trace.top if since < event.start < until])
+    if trace.parts:
+        trace.top = trace.parts[-1]
     starts = {
         thread: sorted(of_thread, key=lambda event: event.start)
         for thread, of_thread in host.items()
