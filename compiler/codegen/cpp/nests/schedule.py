@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
@@ -34,10 +35,10 @@ UNITS = 64
 """As many units as keep threads busy."""
 MOST_TILES = 2
 """So many reads of a nest are transposed in registers; with more they do not fit."""
-ALIASED_BYTES = 2048
-"""Rows a multiple of this apart fall, at one column, into one or two sets of L1: 8 to 24 lines."""
+LINE, PAGE, WAYS = 64, 4096, 8
+"""Bytes of a cache line; how far apart lines share a set of L1; how many lines a set holds."""
 BLOCK_BYTES = 1 << 15
-"""Of the transposed blocks of a nest with such rows: they stay in L1 while they are used."""
+"""Of the blocks of a nest into which tiles are transposed: they stay in L1 while they are used."""
 BLOCK_COLUMNS = 128
 """Of such a block: eight lines in a row of float32, so that few rows are open at a time."""
 HORIZONTAL = 12
@@ -139,7 +140,7 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
         assert lane is not None
         outer = tuple(axis for axis in outer if axis != tile)
         units = _units(sizes, outer, choose)
-        if not aliased_rows(facts, lane, tile):
+        if used_at_once(facts, lane, tile, lanes):
             return Schedule(lane, lanes, outer, units, None, inner, tile, lanes)
         band, width = _block(facts, lane, tile, lanes)
         return Schedule(lane, lanes, outer, units, width, inner, tile, band)
@@ -289,18 +290,28 @@ def tile_axis(
     return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
 
 
-def aliased_rows(facts: Facts, lane: int, tile: int) -> bool:
-    """Whether rows that run along the lanes evict one another: whole half pages apart.
+def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
+    """Whether each tile is used where it is transposed, or a block of them is transposed first.
 
-    A tile takes one line of as many rows as there are lanes. Where all of these fall into one or
-    two sets of L1, lines fetched ahead are gone before the next tile asks for them.
+    At once, if a tile takes whole lines, and 16 of them, of what it reads, and its rows do not
+    evict one another. Otherwise what is fetched for one tile is gone before the next one wants the
+    rest of it: the other half of a line, the line beside it.
+    """
+    whole = all(lanes * BYTES[read.dtype] >= LINE for read in tiled_reads(facts, lane, tile))
+    return whole and lanes >= 16 and not aliased_rows(facts, lane, tile, lanes)
+
+
+def aliased_rows(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
+    """Whether as many rows as there are lanes, read or written along the lanes, crowd a set of L1.
+
+    Those of 1024 float32 do: each begins one page after the one before.
     """
 
     def aliased(address: Address, dtype: str) -> bool:
         step = address.strides[tile]
         if address.strides[lane] != 1 or address.then or not isinstance(step, int):
             return False
-        return step != 0 and step * BYTES[dtype] % ALIASED_BYTES == 0
+        return step != 0 and lanes * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
 
     for statement in facts.nest.statements:
         if isinstance(statement, Write) and aliased(statement.address, statement.dtype):
