@@ -155,6 +155,7 @@ class AccountItem(Item):
     measured: TimedItem
     lines: list[AccountLineItem]
     remainder: float
+    remainder_noise: float
 
 
 class BandwidthItem(Item):
@@ -421,6 +422,7 @@ def _account(account: Account) -> AccountItem:
             for line in account.lines
         ],
         remainder=account.remainder,
+        remainder_noise=account.remainder_noise,
     )
 
 

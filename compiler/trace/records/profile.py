@@ -159,6 +159,9 @@ class Account(Record):
     lines: tuple[AccountLine, ...]
     remainder: float
     """measured - sum of the lines: what they do not explain; below 0 they say too much."""
+    remainder_noise: float = 0.0
+    """Seconds that it may be off, as the medians of both calls are: a remainder within it is none.
+    0 where that is not known."""
     phase: CallPhase = ""
     """"" is the whole call; in training there is one of each phase, too."""
 

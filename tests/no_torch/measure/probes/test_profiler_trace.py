@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.probes.profiler_trace import ProfilerTrace, parse, union
+from compiler.measure.probes.profiler_trace import ProfilerTrace, calls, parse, union
 
 
 def event(category: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any) -> Any:
@@ -96,16 +96,6 @@ def test_a_union_counts_each_moment_once(spans: list[tuple[int, int]]) -> None:
 
 
 def test_what_was_before_the_beginning_is_left_out() -> None:
-    found = parse([*EVENTS, event("cpu_op", "tcw#begin", 175.0, 1.0)])
+    (found,) = calls(parse([*EVENTS, event("cpu_op", "tcw#begin", 175.0, 1.0)]))
     assert [one.name for one in found.top] == ["aten::add"]
     assert [one.name for one in found.work] == ["add"]
-
-
-def test_each_run_between_two_beginnings_is_a_part() -> None:
-    marks = [event("cpu_op", "tcw#begin", at, 1.0) for at in (100.0, 200.0, 300.0)]
-    runs = [event("cpu_op", f"aten::{name}", at, 5.0) for name, at in
-            (("before", 50.0), ("mul", 120.0), ("copy_", 220.0), ("add", 320.0))]  # fmt: skip
-    found = parse([*marks, *runs])
-    parts = [[one.name for one in found.part(place).top] for place in (-3, -2, -1)]
-    assert parts == [["aten::mul"], ["aten::copy_"], ["aten::add"]]
-    assert found.top == found.part(-1).top
