@@ -189,8 +189,8 @@ def _regions(
             operations=tuple(one.id for one in group.operations),
             locations=regions.locations(group),
             modules=_modules(measured.origins, group),
-            eager=timed(before) if group.operations else None,
-            compiled=timed(after) if group.steps else None,
+            eager=timed(before) if any(one.time for one in group.operations) else None,
+            compiled=timed(after) if any(one.step.time for one in group.steps) else None,
             difference=gained,
             noise=noise,
         )

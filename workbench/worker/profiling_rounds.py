@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
@@ -89,6 +89,8 @@ class Looked:
     between: bool = False
     """Graphs are marked in that profile: what is outside of them can be told."""
     during: During | None = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered around each call, and not around what prepares it."""
 
 
 Probe = Callable[[], AbstractContextManager[Looked]]
@@ -194,7 +196,8 @@ class Rounds:
                         for clock in (looked.clock, looked.profile):
                             if isinstance(clock, (HostClock, DeviceClock)):
                                 clock.forget()
-                    lap = timed(pieces, self.on_device, looked.during)
+                    with looked.around():
+                        lap = timed(pieces, self.on_device, looked.during)
         lap.readings = looked.clock.readings() if looked.clock is not None else []
         if isinstance(looked.clock, HostClock):
             lap.took = looked.clock.took_ns / 1e9

@@ -75,6 +75,12 @@ class Index:
         return not self.head.unmeasured and any(step.graph for step in self.steps.values())
 
     @cached_property
+    def eager_is_known(self) -> bool:
+        """Whether the eager operations were measured."""
+        working = [one for one in self.operations.values() if one.launches]
+        return not working or any(one.time is not None for one in working)
+
+    @cached_property
     def between_is_known(self) -> bool:
         """Whether what runs outside of all graphs was measured: where nothing of it was, a region
         without steps may run there."""

@@ -128,7 +128,9 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
 def _known(
     index: Index, steps: Sequence[CompiledStep], operations: Sequence[EagerOperation]
 ) -> bool:
-    """Whether it can be told what a region stands against."""
+    """Whether it can be told what a region stands against, and what that takes."""
+    if any(one.launches and one.time is None for one in operations):
+        return False
     if steps and operations:
         return True
     if not index.compiled_is_known or index.unplaced:

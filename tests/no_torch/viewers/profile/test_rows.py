@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, CallProfile, CompiledStep, Kernel, Region
+from compiler.trace.records import (
+    AnyRecord,
+    CallProfile,
+    CompiledStep,
+    EagerOperation,
+    Kernel,
+    Region,
+)
 from tests.no_torch import profiles
 from tests.no_torch.viewers.profile.conftest import profiled
 from viewers.recording import Recording
@@ -34,6 +41,19 @@ def test_what_is_in_the_noise_is_neither_lost_nor_won() -> None:
     assert one.waterfall().rows == ()
     assert [cause.kind for cause in one.causes] == []
     assert all(row.standing == "noise" for row in one.rows)
+
+
+def test_where_the_eager_operations_were_not_measured_nothing_was_lost() -> None:
+    records: list[AnyRecord] = []
+    for one in profiles.masked_attention():
+        if isinstance(one, EagerOperation):
+            one = structs.replace(one, time=None)
+        elif isinstance(one, Region):
+            one = structs.replace(one, eager=None)
+        records.append(one)
+    one = profiled(records)
+    assert not one.index.eager_is_known
+    assert all(row.standing == "noise" for row in one.rows if row.operations)
 
 
 def test_equal_regions_of_layers_are_one_row() -> None:
