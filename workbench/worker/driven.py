@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -26,7 +26,7 @@ from compiler.trace.records import Engine, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from workbench.worker import isolation
 from workbench.worker.backends import alone, torch_compile, undo_compile
-from workbench.worker.edited import edited_texts, read_as
+from workbench.worker.edited import edited_texts, read_as, shown_as
 from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
@@ -65,6 +65,8 @@ class Pristine:
     """What the user's file binds."""
     generators: RandomState
     """As they were when the file had been loaded."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Files that read otherwise in its run than on disk."""
     shared: bool = False
     """It cannot be copied: it is the one that a run has used."""
 
@@ -202,7 +204,9 @@ class Driven:
                 )
             else:
                 state = RandomState.now()
-                self._pristine[key] = Pristine(model, loaded.sets, loaded.names, state)
+                self._pristine[key] = Pristine(
+                    model, loaded.sets, loaded.names, state, recorder.texts
+                )
         return ended, loaded
 
     def _edit(self, settings: Settings) -> None:
@@ -223,7 +227,9 @@ class Driven:
         pristine = self._pristine.get(given_by(settings))
         if pristine is None:
             state = RandomState.now()
-            pristine = Pristine(session.given, session.sets, session.names, state, shared=True)
+            pristine = Pristine(
+                session.given, session.sets, session.names, state, recorder.texts, shared=True
+            )
         self.finished[number] = FinishedRun(
             number=number,
             settings=settings,
@@ -247,6 +253,7 @@ class Driven:
             unrecorded(self.recorder),
             torch._dynamo.config.patch(recompile_limit=limit),
             applied(settings.torch_settings, pristine.names, self.recorder.user_root),
+            shown_as(pristine.texts),
             ExitStack() as stack,
         ):
             with isolation.ours_again():

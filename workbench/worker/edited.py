@@ -13,7 +13,8 @@ import linecache
 import os
 import sys
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
@@ -64,20 +65,36 @@ def read_as(texts: Mapping[str, str], settings: Settings, root: str) -> None:
     """
     main = os.path.abspath(settings.file)
     changed = {file for file in {*_texts, *texts} if _texts.get(file) != texts.get(file)}
-    for file in changed:
-        linecache.cache.pop(file, None)
     if changed - {main}:
         for name, module in list(sys.modules.items()):
             origin = getattr(module, "__file__", None)
             if name != "__main__" and isinstance(origin, str) and users_own(origin, root):
                 del sys.modules[name]
+    _show(_texts, texts)
     _texts.clear()
     _texts.update(texts)
+    if _FINDER not in sys.meta_path and any(read_edit(one).file for one in settings.edits):
+        sys.meta_path.insert(0, _FINDER)
+
+
+@contextmanager
+def shown_as(texts: Mapping[str, str]) -> Iterator[None]:
+    """For a while `linecache` has the files like this: an earlier run's code is compiled again,
+    whose comments show the user's lines."""
+    now = dict(_texts)
+    _show(now, texts)
+    try:
+        yield
+    finally:
+        _show(texts, now)
+
+
+def _show(before: Mapping[str, str], texts: Mapping[str, str]) -> None:
+    for file in before:
+        linecache.cache.pop(file, None)
     for file, text in texts.items():
         # without a time of change it is never looked up again on disk
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    if _FINDER not in sys.meta_path and any(read_edit(one).file for one in settings.edits):
-        sys.meta_path.insert(0, _FINDER)
 
 
 class _Loader(SourceFileLoader):
