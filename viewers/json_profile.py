@@ -253,6 +253,7 @@ class TrialItem(Item):
     id: str
     words: str
     options: list[str]
+    diff: str
     before: TimedItem | None
     after: TimedItem | None
     difference: float | None
@@ -481,6 +482,7 @@ def _trial(one: Trial) -> TrialItem:
         id=one.id,
         words=one.words,
         options=list(one.options),
+        diff=one.diff,
         before=_timed(one.before),
         after=_timed(one.after),
         difference=one.difference if known else None,

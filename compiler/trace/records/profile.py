@@ -288,7 +288,11 @@ class Trial(Record):
     """`override tcw/0/0/forward/fuse/exp+sum = no`, `mode reduce-overhead`, …"""
     words: str
     options: tuple[str, ...] = ()
-    """Command line options that ask for it; empty where it needs a change of the source."""
+    """Command line options that ask for it; empty where a person has to change the source."""
+    diff: str = ""
+    """What it changes in the source, as a unified diff: tried on a copy, in memory."""
+    group: str = ""
+    """Trials of one group are ways to do one thing."""
     before: Timed | None = None
     after: Timed | None = None
     difference: float = 0.0
