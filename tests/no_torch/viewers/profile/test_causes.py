@@ -207,6 +207,7 @@ def test_words() -> None:
     assert bare("torch.ops.aten.sort.stable") == "sort"
     assert bare("extern_kernels.bmm") == "bmm"
     assert bare("cpp_fused_0") == "cpp_fused_0"
+    assert bare("torchvision.nms.default") == bare("torch.ops.torchvision.nms") == "nms"
     assert counted(["product", "softmax", "product", "copy", "copy", "attention call"]) == (
         "2 products, a softmax, 2 copies and an attention call"
     )
