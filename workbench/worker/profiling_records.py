@@ -11,6 +11,7 @@ import msgspec
 from compiler.measure import regions
 from compiler.measure.account import difference, ratio, summed, timed
 from compiler.measure.origins import Call, Computes, Origins
+from compiler.measure.probes.calling import calling_ns
 from compiler.measure.regions import Grouped, Placed
 from compiler.measure.work import Work
 from compiler.trace.records import Record
@@ -176,10 +177,13 @@ def _regions(
     eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
     compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}
     rounds = min(eager.rounds, compiled.rounds)
+    on_device = measured.device.startswith("cuda")
     for group in groups:
         before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
         gained, noise = difference(before, after)
+        if not on_device and (same := regions.same_calls(group)):
+            noise += same * calling_ns() / 1e9
         yield Region(
             id=f"r{numbers.regions}",
             call=measured.call,

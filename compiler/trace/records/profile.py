@@ -130,7 +130,9 @@ class Region(Record):
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever
     is surer; below 0 compiling won."""
     noise: float = 0.0
-    """max(3 MAD of it, 1% of eager): a difference inside it is none."""
+    """max(3 MAD of it, 1% of eager), and of ATen operations that both sides call, on a CPU, what a
+    call from Python takes: it is in the time of the compiled side alone. A difference inside it is
+    none."""
 
 
 class AccountLine(Part):

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from compiler.trace.records import AnyRecord, Decided, EagerOperation, Graph, Node, Region, Text
 from tests.no_torch import profiles
-from tests.no_torch.profile_building import attention_node, captured, mask_nodes
+from tests.no_torch.profile_building import Call, attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled
 from viewers.summary.profile.causes.words import bare, counted, named, split_arguments
 
@@ -201,6 +201,13 @@ def test_a_region_that_only_capture_has() -> None:
         for one in profiles.masked_attention()
     ]
     assert cause(records, "capture").title == "expand, where exists only under capture"
+
+
+def test_the_same_call_is_called_so() -> None:
+    call = Call()
+    steps = [call.kernel("aten.topk.default", "topk", [25], 60.0, ("topk",), "aten")]
+    call.region("topk", steps, [call.operation("aten.topk.default", 25, 20.0)], 1.0)
+    assert cause(call.done(), "slower").title == "topk is slower compiled: the same call"
 
 
 def test_words() -> None:
