@@ -218,6 +218,29 @@ class CallTimeline(Record):
     moments: tuple[Moment, ...]
 
 
+class NestTime(Part):
+    """One loop nest of a kernel."""
+
+    line: int
+    """Of its outermost loop in the kernel's text, from 1."""
+    time: Timed
+    """All calls of the kernel together."""
+
+
+class KernelNests(Record):
+    """The loop nests of a kernel that has several, each timed by itself: the kernel was built once
+    more, with a clock around each, and called in rounds of its own."""
+
+    graph: str
+    kernel: str
+    """Id of its `Kernel` record."""
+    call: int
+    nests: tuple[NestTime, ...] = ()
+    """In the order of the text."""
+    reason: str = ""
+    """Why there are none."""
+
+
 class OutputPrecision(Part):
     """One result of a kernel against float64, relative to the largest value of the result."""
 
