@@ -106,6 +106,10 @@ class RegionItem(Item):
     """compiled - eager, in seconds."""
     noise: float
     standing: Standing
+    rank: int | None
+    """1 for the largest difference; what cannot be told apart shares one. null in the noise."""
+    same_calls: bool
+    """Both sides run the same library calls: noise is 5% of their time at least."""
     start: float | None
     """Where it begins on the way from eager to compiled; null in the noise."""
     steps: list[str]
@@ -152,6 +156,7 @@ class AccountItem(Item):
     measured: TimedItem
     lines: list[AccountLineItem]
     remainder: float
+    remainder_noise: float
 
 
 class BandwidthItem(Item):
@@ -259,6 +264,7 @@ class TrialItem(Item):
     id: str
     words: str
     options: list[str]
+    diff: str
     before: TimedItem | None
     after: TimedItem | None
     difference: float | None
@@ -361,6 +367,8 @@ def _region(row: RegionRow, start: float | None) -> RegionItem:
         difference=row.difference,
         noise=row.noise,
         standing=row.standing,
+        rank=row.rank or None,
+        same_calls=row.same_calls,
         start=start,
         steps=[step.id for step in row.steps],
         operations=[one.id for one in row.operations],
@@ -432,6 +440,7 @@ def _account(account: Account) -> AccountItem:
             for line in account.lines
         ],
         remainder=account.remainder,
+        remainder_noise=account.remainder_noise,
     )
 
 
@@ -490,6 +499,7 @@ def _trial(one: Trial) -> TrialItem:
         id=one.id,
         words=one.words,
         options=list(one.options),
+        diff=one.diff,
         before=_timed(one.before),
         after=_timed(one.after),
         difference=one.difference if known else None,

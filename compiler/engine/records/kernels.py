@@ -63,7 +63,7 @@ def _nest(
         name=name,
         label=label,
         language="cpp",
-        text=compiled.recorder.text(function.body.replace("@", name)) if function else "",
+        text=compiled.recorder.text(function.named(name)) if function else "",
         nodes=compiled.members.get(nest.name, ()),
         origins=origins,
         locations=locations,

@@ -8,15 +8,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from time import perf_counter_ns
 from typing import Any
 
 import torch
 
 from compiler.engine.aten import AsItIs, calls_aten
 from compiler.graphs.nodes import target_name
-from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clock import Clock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, surrounded
 from compiler.measure.probes.graph_probe import GraphStep, See
+from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.measure.redirected import Redirected
 
 Said = Callable[[int, Statement], tuple[str, str]]
@@ -50,17 +53,28 @@ class AtenProbe:
     @contextmanager
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
         """See `GraphProbe`."""
-        timed = self._rewritten(
-            lambda index, _: (f"_start({base + 1 + index})", f"_stop({base + 1 + index})"),
-            {"_start": clock.start, "_stop": clock.stop},
-        )
+        times: list[int] = []
+        keys: list[int] = []
+
+        def around(index: int, _: Statement) -> tuple[str, str]:
+            keys.append(base + 1 + index)
+            return NOTE, NOTE
+
+        timed = self._rewritten(around, {STAMP: times.append, NOW: perf_counter_ns})
+        cost_of_stamps()  # it is measured now, not when a call is timed
 
         def run(arguments: list[Any]) -> Any:
-            clock.start(base)
-            try:
-                return timed(arguments)
-            finally:
-                clock.stop(base)
+            times.clear()
+            start = perf_counter_ns()
+            answers = timed(arguments)
+            end = perf_counter_ns()
+            clock.later(partial(read, start, end, times[:]))
+            clock.took(perf_counter_ns() - end)
+            return answers
+
+        def read(start: int, end: int, times: list[int]) -> Told:
+            steps, cost = stamped(keys, times)
+            return told(base, start, end, steps, cost)
 
         with self._graph.replaced(run):
             yield

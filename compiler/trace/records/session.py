@@ -31,6 +31,12 @@ class Settings(Part):
     fullgraph: bool = False
     mark_dynamic: tuple[str, ...] = ()
     """`NAME:DIM` each: argument name (or position) and dimension."""
+    as_tensors: tuple[str, ...] = ()
+    """Arguments whose numbers are passed as tensors without dimensions."""
+    torch_settings: tuple[str, ...] = ()
+    """Lines that set torch's own: `torch._dynamo.config.capture_scalar_outputs = True`."""
+    edits: tuple[str, ...] = ()
+    """Edits of the source, made on a copy in memory: `drop:15`, `drop:layers.py:15`."""
     grad: GradMode = "grad"
     until: Stage = "run"
     """The last stage to run."""

@@ -77,7 +77,9 @@ def _account(eager: Account | None, compiled: Account | None, width: int, unit: 
     row = ["remainder"]
     for one in sides:
         row += _remainder(one, unit)
-    rows.append([*row, ("measured, less all above", "dim")])
+    quiet = [one.side for one in sides if one and in_noise(one)]
+    chance = f" (in noise: {' and '.join(quiet)})" if quiet else ""
+    rows.append([*row, (f"measured, less all above{chance}", "dim")])
     row = [("call", "strong")]
     for one in sides:
         row += [(unit.text(one.measured.median if one else None), "strong"), ""]
@@ -94,9 +96,15 @@ def _time(account: Account | None, seconds: float | None, unit: Unit) -> list[Ce
 def _remainder(account: Account | None, unit: Unit) -> list[Cell]:
     if account is None:
         return [("–", "dim"), ""]
-    open_ = abs(account.remainder) > UNEXPLAINED * account.measured.median
+    much = abs(account.remainder) > UNEXPLAINED * account.measured.median
+    open_ = much and not in_noise(account)
     role: Role = "lost" if open_ else "dim"
     return [(unit.text(account.remainder), role), (_share(account, account.remainder), role)]
+
+
+def in_noise(account: Account) -> bool:
+    """Whether what is left says nothing: it may be chance."""
+    return abs(account.remainder) <= account.remainder_noise
 
 
 def _share(account: Account, seconds: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
+from viewers.summary.profile.tried import chosen
 from viewers.text.lines import BLANK, Line, Role, line
 from viewers.text.profile.numbers import change_text
 from viewers.text.table import Cell, heading, table
@@ -170,6 +171,7 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
         if one.before is None or one.after is None:
             text = one.reason or "not measured"
             lines.append(line(("·  ", "dim"), one.words, (f"  {text}", "dim"), hang=3))
+            lines += _diff(one)
             continue
         quiet = abs(one.difference) <= one.noise
         role: Role = "dim" if quiet else "won" if one.difference < 0 else "lost"
@@ -189,8 +191,24 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
                 hang=3,
             )
         )
-    kept = sorted((one for one in trials if one.command), key=lambda one: one.difference)
-    chosen = next((one for one in kept if one.id == "together"), kept[0] if kept else None)
-    if chosen is not None:
-        lines.append(line(("   ask for it: ", "dim"), chosen.command, hang=3))
+        lines += _diff(one)
+    best = chosen(trials)
+    if best is not None:
+        lines.append(line(("   ask for it: ", "dim"), best.command, hang=3))
+        if best.diff:
+            said = "your files are as they were; with --patch FILE the edits are written as a patch"
+            lines.append(line((f"   {said}", "dim"), hang=3))
+    return lines
+
+
+def _diff(trial: Trial) -> list[Line]:
+    """What a trial had otherwise in the source, as the hunks of a unified diff."""
+    lines: list[Line] = []
+    for text in trial.diff.splitlines():
+        if text.startswith("+++"):
+            name = text.removeprefix("+++ b/")
+            lines.append(line(("     tried on a copy of ", "dim"), (name, "dim"), hang=5))
+        elif text.startswith(("@@", "-", "+")) and not text.startswith("---"):
+            role: Role = "dim" if text[0] == "@" else "won" if text[0] == "+" else "lost"
+            lines.append(line(("     ", ""), (text, role), hang=7))
     return lines

@@ -62,9 +62,19 @@ def test_what_is_in_the_noise_is_neither_lost_nor_won() -> None:
         for one in profiles.masked_attention()
     ]
     one = profiled(records)
-    assert one.waterfall().rows == ()
-    assert [cause.kind for cause in one.causes] == []
-    assert all(row.standing == "noise" for row in one.rows)
+    assert [row for row in one.waterfall().rows if row.eager and row.compiled] == []
+    assert {cause.kind for cause in one.causes} <= {"capture", "removed"}
+    assert all(row.standing == "noise" for row in one.rows if row.eager and row.compiled)
+
+
+def test_what_cannot_be_told_apart_stands_in_the_order_of_the_program() -> None:
+    one = profiled(profiles.training())
+    rows = one.waterfall().rows
+    assert [(row.rank, row.tied) for row in rows] == [
+        (1, True), (1, True), (1, True), (4, False), (5, False),
+    ]  # fmt: skip
+    assert [row.order for row in rows[:3]] == sorted(row.order for row in rows[:3])
+    assert all(not row.rank for row in one.waterfall().quiet)
 
 
 def test_where_the_eager_operations_were_not_measured_nothing_was_lost() -> None:
