@@ -1,4 +1,4 @@
-"""Kernels on a GPU against float64: fused attentions too, and graphs that our engine leaves to ATen;
+"""Kernels on a GPU against float64: attentions too, and graphs that our engine leaves to ATen;
 the optimizer's step by the device's clock."""
 
 from __future__ import annotations
