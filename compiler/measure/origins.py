@@ -53,11 +53,15 @@ CREATIONS = words(
 )
 """Operations that read no tensor's data: a constant that two steps share joins nothing."""
 
+_NAMESPACES = words("aten prims mkldnn mkl quantized inductor _c10d_functional")
+
 
 def word(target: str) -> str:
-    """`aten.add.Tensor`, `torch.nn.functional.gelu`, `operator.getitem` -> `add`, `gelu`, …"""
-    parts = target.split(".")
-    if parts[0] in ("aten", "prims", "mkldnn", "mkl", "quantized", "inductor", "_c10d_functional"):
+    """`aten.add.Tensor`, `torchvision.nms.default`, `torch.nn.functional.gelu`, `operator.getitem`
+    -> `add`, `nms`, `gelu`, …"""
+    parts = target.removeprefix("torch.ops.").split(".")
+    operator = parts[0] in _NAMESPACES or parts[-1] == "default" or target.startswith("torch.ops.")
+    if operator and parts[0] != "higher_order":
         return parts[1] if len(parts) > 1 else parts[0]
     return parts[-1].removesuffix("_") if len(parts[-1]) > 1 else parts[-1]
 
