@@ -42,8 +42,9 @@ def _gradients(
     if of_bias and bias is not None:
         bias = bias.detach().requires_grad_()
         wanted.append(bias)
+    query, key, value = given
     with torch.enable_grad():
-        out = _attention(*given, bias, causal, scale)
+        out = _attention(query, key, value, bias, causal, scale)
         return tuple(torch.autograd.grad(out, wanted, grad))
 
 
