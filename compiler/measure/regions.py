@@ -69,12 +69,14 @@ def regions(
     units.pair(steps)
     roots = _Joined()
     of_step = [units.of_step(placed) for placed in steps]
+    views = [units.call_of_view(placed) for placed in steps]
     of_operation = [units.of_operation(one) for one in operations]
     working = [
         found for one, found in zip(operations, of_operation, strict=True) if not is_view(one)
     ]
     first: dict[Unit, Unit] = {}
-    for found in (*of_step, *working):
+    doing = [found for found, view in zip(of_step, views, strict=True) if view is None]
+    for found in (*doing, *working):
         roots.join(found)
         for unit in found:
             first.setdefault(unit[:2], unit)
@@ -82,6 +84,10 @@ def regions(
     of_operation = [
         {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(one) else found
         for one, found in zip(operations, of_operation, strict=True)
+    ]
+    of_step = [
+        found if view is None else {first.get(view, next(iter(found)))}
+        for found, view in zip(of_step, views, strict=True)
     ]
     groups: dict[Unit, Grouped] = {}
     for one, found in zip(operations, of_operation, strict=True):
@@ -147,6 +153,8 @@ class _Units:
         self._settled: set[tuple[str, Hashable]] = set()
         """Calls all of whose eager operations are paired: further lowered nodes that torch counts
         to them (gradients that are added up) are no work of theirs."""
+        self._held: set[Site] = set()
+        """Sites of captured nodes."""
         self._uncaptured: dict[tuple[str, str], list[EagerOperation]] = defaultdict(list)
         """(phase, kind) -> operations of lines of which no graph holds anything, in order."""
         self._as_captured: dict[Site, Site] = {}
@@ -167,6 +175,7 @@ class _Units:
                 self._calls[ref] = ("node", ref)
             else:
                 captured[site].append(ref)
+        self._held = set(captured)
         by_graph: dict[str, set[Site]] = defaultdict(set)
         for site, refs in captured.items():
             for graph, _ in refs:
@@ -275,7 +284,10 @@ class _Units:
         phase, step = placed.step.phase, placed.step
         found: set[Unit] = set()
         for ref in placed.computes.lowered:
-            for captured in sorted(self.origins.captured(ref)):
+            nodes = sorted(self.origins.captured(ref))
+            if not nodes:
+                found |= {(phase, call) for call in self._inside(ref)}
+            for captured in nodes:
                 call = self._calls.get(captured)
                 unit = self._paired.get((phase, call, ref))
                 if call is None or (unit is None and (phase, call) in self._settled):
@@ -290,6 +302,22 @@ class _Units:
         for site in sorted(placed.computes.sites):
             found |= {(phase, call) for call in self._at.get(site, [])}
         return found or {(phase, ("step", step.id))}
+
+    def call_of_view(self, placed: Placed) -> tuple[Hashable, ...] | None:
+        """(phase, call) that a step which only computes views belongs to; None of any other."""
+        refs = placed.computes.lowered
+        if not refs or any(word(self.origins.nodes[ref].target) not in VIEWS for ref in refs):
+            return None
+        calls = [call for ref in refs for call in self._calls_of(ref)]
+        return (placed.step.phase, calls[0]) if calls else None
+
+    def _inside(self, ref: NodeRef) -> list[Hashable]:
+        """The calls on the line of a lowered node that no captured node stands for: what a custom
+        autograd function or the body of a scan computes is one node of the captured graph, and
+        lines of its own."""
+        node = self.origins.nodes[ref]
+        site = site_of(node.module, node.location)
+        return [] if site is None or site in self._held else self._at.get(site, [])
 
     def _of_eager(self, step: CompiledStep) -> set[Unit]:
         """Of a step outside of graphs: those of the operation that it is. Both sides run the same

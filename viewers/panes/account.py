@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -24,7 +25,7 @@ from viewers.panes.rows import (
     wrap,
 )
 from viewers.panes.view import View
-from viewers.panes.why import trial_words
+from viewers.panes.why import diff_rows, trial_words
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile
@@ -241,7 +242,7 @@ def _trials(profile: Profile, width: int) -> list[Row]:
     for one in profile.trials:
         words, role = trial_words(one, unit)
         mark: Span = (" ✓ ", "good") if one.kept else (" · ", "dim")
-        options = " ".join(one.options)
+        options = shlex.join(one.options)
         rows.append(
             Row(
                 body=(mark, text(one.words, "text"), (f"   {plain(options)}", "faint")),
@@ -250,6 +251,7 @@ def _trials(profile: Profile, width: int) -> list[Row]:
             )
         )
         rows += [Row(body=((f"     {line}", role),)) for line in wrap(words, width - 6)]
+        rows += diff_rows(one, width)
     return rows
 
 

@@ -32,7 +32,7 @@ from workbench.worker.profiling_rounds import (
 )
 from workbench.worker.runs import PreparedRun, RandomState, prepare
 
-_ROUNDS, _SECONDS = 12, 1.5
+_ROUNDS, _SECONDS = 48, 1.5
 _SMALL, _LARGE = (64, 16, 2), (128, 128, 1)
 """Width, tokens, blocks: less than a microsecond from event to event, and some."""
 

@@ -180,6 +180,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
+            contended=rounds.contended,
             event_noise=cost.noise,
             guards=one.collected.guards,
             compiled_again=counters["stats"]["unique_graphs"] - before,

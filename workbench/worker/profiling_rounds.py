@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
+from statistics import median
 from typing import Any, Literal
 
 import torch
@@ -15,12 +16,15 @@ import torch
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock
+from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
 SECONDS = 10.0
 """Time budget of all rounds …"""
+BUSY_SECONDS = 25.0
+"""… where others use the processors, and a call takes a multiple of its time …"""
 LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
@@ -30,13 +34,19 @@ _PAGES = 64
 SHORT = 0.02
 """Seconds: a call that takes less is made once, untimed, before those that are timed and under the
 same probe, so that none of them finds caches as starting or reading a profile has left them."""
-IN_A_ROW, ROW_SECONDS = 6, 0.006
-"""A short call is made several times in each round and way, one after the other: at most so many
-times, and in so much time. Each counts for itself."""
+TOGETHER, MOST_TOGETHER = 0.1, 6
+"""Runs of one kind follow each other for so many seconds, and at most so many: starting and reading
+torch's profiler takes as long as many short calls. Each counts for itself."""
 DISTURBED = 4
 """At most so many times the rounds that are asked for are made, where some are disturbed."""
 FEW = 3
-"""So many undisturbed runs say more than any number of others."""
+"""So many undisturbed runs of one kind say more than any number of others …"""
+ENOUGH = 12
+"""… and so many undisturbed rounds; of fewer, the less disturbed half is added."""
+_TRIED = 3
+"""Runs by which it is told whether short waits help …"""
+_HELPS = 0.7
+"""… where they take less than this share of the others' time."""
 
 Side = Literal["eager", "compiled"]
 Way = Literal["plain", "probed", "between"]
@@ -64,6 +74,7 @@ class Lap:
     events: int = 0
     """That torch's profiler wrote in it."""
     round: int = 0
+    """Runs of one number follow each other, and share what disturbs them."""
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
@@ -134,8 +145,9 @@ class Rounds:
         self.event_cost = event_cost
         self.on_device = on_device
         self.generators = RandomState.now()
-        self._last: dict[Side, float] = {}
-        """Seconds of the last plain call."""
+        self.contended = False
+        """Others use the processors so much that threads are made to wait only briefly for one
+        another: calls take a fraction of the time then."""
         self.laps: dict[Side, Laps] = {
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
@@ -143,13 +155,29 @@ class Rounds:
     def warm_up(self, runs: int = 2) -> dict[tuple[Side, Way], Lap]:
         """Plain runs, then one under each probe, which may build what it needs. Answers the last
         of each."""
-        return {
-            (side, way): [self._run(side, way)[-1] for _ in range(runs if way == "plain" else 1)][
-                -1
-            ]
-            for side, laps in self.laps.items()
-            for way in laps
-        }
+        self.contended = not self.on_device and torch.get_num_threads() > 1 and self._waits()
+        with self._waiting():
+            return {
+                (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][
+                    -1
+                ]
+                for side, laps in self.laps.items()
+                for way in laps
+            }
+
+    def _waits(self) -> bool:
+        """Whether a plain call mostly waits for threads that have no processor."""
+        side = next(iter(self.laps))
+        self._run(side, "plain")
+        usual, brief = [], []
+        for _ in range(_TRIED):
+            usual.append(self._run(side, "plain").seconds)
+            with short_waits():
+                brief.append(self._run(side, "plain").seconds)
+        return median(brief) < _HELPS * median(usual)
+
+    def _waiting(self) -> AbstractContextManager[None]:
+        return short_waits() if self.contended else nullcontext()
 
     def leave_out(self, side: Side, way: Way) -> None:
         """Make no more runs of this kind."""
@@ -187,57 +215,70 @@ class Rounds:
         seconds: float,
         told: Callable[[int], None],
     ) -> None:
-        calls = self._calls()
-        with no_collection():
+        with no_collection(), self._waiting():
+            seconds = max(seconds, BUSY_SECONDS) if self.contended else seconds
             began = time.perf_counter()
-            for done in range(DISTURBED * rounds):
+            done = turns = 0
+            while done < DISTURBED * rounds:
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
                     break
                 if done >= rounds and self._undisturbed(order) >= rounds:
                     break
                 told(done)
-                turned = [*order[done % len(order) :], *order[: done % len(order)]]
-                for side, way in reversed(turned) if done % 2 else turned:
-                    made = self._run(side, way, calls)
-                    self.laps[side][way] += [replace(lap, round=done) for lap in made]
+                count = min(self._in_a_row(), DISTURBED * rounds - done)
+                place = turns % len(order)
+                turned = [*order[place:], *order[:place]]
+                for side, way in reversed(turned) if turns % 2 else turned:
+                    made = self._runs(side, way, count)
+                    self.laps[side][way] += [replace(lap, round=turns) for lap in made]
+                done, turns = done + count, turns + 1
+
+    def _in_a_row(self) -> int:
+        """So many rounds are made at a time: run by run of one kind, where that takes no time."""
+        if self.on_device:
+            return 1
+        longest = max((laps["plain"][0].seconds for laps in self.laps.values() if laps["plain"]),
+                      default=TOGETHER)  # fmt: skip
+        return max(1, min(MOST_TOGETHER, int(TOGETHER / longest)))
 
     def _undisturbed(self, order: Sequence[tuple[Side, Way]]) -> int:
         """Rounds in which nobody took the processor from any run."""
         every = [self.laps[side][way] for side, way in order]
         return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
-    def _calls(self) -> int:
-        """How often each way is called in a round."""
-        if self.on_device:
-            return 1
-        longest = max(self._last.get(side, SHORT) for side in self.sides)
-        return max(1, min(IN_A_ROW, int(ROW_SECONDS / longest)))
+    def _run(self, side: Side, way: Way) -> Lap:
+        return self._runs(side, way, 1)[0]
 
-    def _run(self, side: Side, way: Way, calls: int = 1) -> list[Lap]:
-        known = self.laps[side]["plain"]
-        short = calls > 1 or bool(known and known[0].seconds < SHORT)
-        laps: list[Lap] = []
+    def _runs(self, side: Side, way: Way, count: int) -> list[Lap]:
+        """So many runs in a row under one probe."""
+        found: list[Lap] = []
         with ExitStack() as stack:
             looked = Looked()
             if way != "plain":
                 looked = stack.enter_context(self.sides[side].probes[way]())
-            clocks = looked.clocks()
-            for number in range(-1 if short else 0, calls):
-                run, pieces = self._prepared(side)
-                with grad_mode(run.mode):
-                    for clock in clocks:
-                        clock.begin()
-                    with looked.around():
-                        lap = timed(pieces, self.on_device, looked.during)
-                    for clock in clocks:
-                        clock.end()
-                if number >= 0:
-                    laps.append(lap)
-        if way == "plain":
-            self._last[side] = laps[-1].seconds
-        self._read(laps, looked)
-        return laps
+            if self._short(side):
+                self._timed(side, looked)
+            for _ in range(count):
+                found.append(self._timed(side, looked))
+        self._read(found, looked)
+        return found
+
+    def _short(self, side: Side) -> bool:
+        laps = self.laps[side]["plain"]
+        return bool(laps) and laps[0].seconds < SHORT
+
+    def _timed(self, side: Side, looked: Looked) -> Lap:
+        run, pieces = self._prepared(side)
+        clocks = looked.clocks()
+        with grad_mode(run.mode):
+            for clock in clocks:
+                clock.begin()
+            with looked.around():
+                lap = timed(pieces, self.on_device, looked.during)
+            for clock in clocks:
+                clock.end()
+        return lap
 
     def _read(self, laps: Sequence[Lap], looked: Looked) -> None:
         """Give each call what was seen of it."""
@@ -274,14 +315,25 @@ _WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
     """Without the rounds that were disturbed most, for what is compared round by round: those in
-    which nothing was, where there are a `FEW`, else the best `LEAST`."""
-    laps = [of_way for side in sides.values() for of_way in side.values()]
-    disturbed = [sum(lap.disturbed for lap in one) for one in zip(*laps, strict=True)]
-    kept = _lowest(disturbed, FEW if disturbed.count(0) >= FEW else LEAST)
-    return {
-        side: {way: [of_way[number] for number in kept] for way, of_way in found.items()}
-        for side, found in sides.items()
-    }
+    which nothing was, where there are `ENOUGH`, else the half that was disturbed least. Plain runs
+    are compared with plain ones alone, and what probes read with what probes read."""
+    found: dict[Side, Laps] = {side: {} for side in sides}
+    for together in (("plain",), ("probed", "between")):
+        chosen = {
+            (side, way): of_side[way]
+            for side, of_side in sides.items()
+            for way in of_side
+            if way in together
+        }
+        rounds = list(zip(*chosen.values(), strict=True))
+        disturbed = [sum(lap.disturbed for lap in one) for one in rounds]
+        if not disturbed:
+            continue
+        least = 1 if disturbed.count(0) >= ENOUGH else max(LEAST, len(disturbed) // 2)
+        kept = _lowest(disturbed, least)
+        for (side, way), laps in chosen.items():
+            found[side][way] = [laps[number] for number in kept]
+    return found
 
 
 def quiet_laps(laps: Laps) -> Laps:

@@ -41,6 +41,7 @@ class Measured:
     event_noise: float = 0.0
     """Seconds that what torch's profiler takes for each event may be off."""
     compiled_again: int = 0
+    contended: bool = False
     unmeasured: str = ""
     peaks: dict[Side, int | None] = field(default_factory=dict)
     saved: dict[Side, int] = field(default_factory=dict)

@@ -21,7 +21,7 @@ _COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous", "copy"})
 def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     reasons = {(one.graph, one.node): one for one in index.recording.all(Lowered) if one.fallback}
     for row in rows:
-        if row.standing != "lost":
+        if row.standing != "lost" or not row.operations:
             continue
         for step in row.steps:
             kernel = index.kernel_of(step)
