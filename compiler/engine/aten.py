@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
 Compiled = Callable[[list[Any]], Any]
@@ -20,6 +21,13 @@ class AsItIs:
     call: Compiled
     takes_list: bool
     """Its Python takes its arguments in a list."""
+
+
+def calls_aten(node: fx.Node) -> bool:
+    """Whether it is an operation, and no `getitem` or computation of sizes."""
+    return node.op == "call_function" and isinstance(
+        node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+    )
 
 
 def boxed(function: Compiled) -> Compiled:

@@ -36,7 +36,8 @@ NodeRef = tuple[str, str]
 R = TypeVar("R", Kernel, SchedulerNode, MemoryPlan)
 
 Site = tuple[str, str, int]
-"""(path of the module, file, line)."""
+"""(path of the module, file, line); file "" and line 0 in a module that torch's own code calls, as
+those of a `Sequential`."""
 
 VIEWS = words(
     """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
@@ -62,8 +63,10 @@ def word(target: str) -> str:
 
 
 def site_of(module: str, location: Location | None) -> Site | None:
-    """Where something is written; None where torch recorded no line."""
-    return None if location is None else (module, location.file, location.line)
+    """Where something is written; None where torch recorded neither line nor module."""
+    if location is None:
+        return (module, "", 0) if module else None
+    return (module, location.file, location.line)
 
 
 @dataclass(frozen=True)

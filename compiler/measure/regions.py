@@ -69,12 +69,14 @@ def regions(
     units.pair(steps)
     roots = _Joined()
     of_step = [units.of_step(placed) for placed in steps]
+    views = [units.call_of_view(placed) for placed in steps]
     of_operation = [units.of_operation(one) for one in operations]
     working = [
         found for one, found in zip(operations, of_operation, strict=True) if not is_view(one)
     ]
     first: dict[Unit, Unit] = {}
-    for found in (*of_step, *working):
+    doing = [found for found, view in zip(of_step, views, strict=True) if view is None]
+    for found in (*doing, *working):
         roots.join(found)
         for unit in found:
             first.setdefault(unit[:2], unit)
@@ -82,6 +84,10 @@ def regions(
     of_operation = [
         {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(one) else found
         for one, found in zip(operations, of_operation, strict=True)
+    ]
+    of_step = [
+        found if view is None else {first.get(view, next(iter(found)))}
+        for found, view in zip(of_step, views, strict=True)
     ]
     groups: dict[Unit, Grouped] = {}
     for one, found in zip(operations, of_operation, strict=True):
@@ -290,6 +296,14 @@ class _Units:
         for site in sorted(placed.computes.sites):
             found |= {(phase, call) for call in self._at.get(site, [])}
         return found or {(phase, ("step", step.id))}
+
+    def call_of_view(self, placed: Placed) -> tuple[Hashable, ...] | None:
+        """(phase, call) that a step which only computes views belongs to; None of any other."""
+        refs = placed.computes.lowered
+        if not refs or any(word(self.origins.nodes[ref].target) not in VIEWS for ref in refs):
+            return None
+        calls = [call for ref in refs for call in self._calls_of(ref)]
+        return (placed.step.phase, calls[0]) if calls else None
 
     def _of_eager(self, step: CompiledStep) -> set[Unit]:
         """Of a step outside of graphs: those of the operation that it is. Both sides run the same

@@ -78,7 +78,9 @@ def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) 
             what = line.what if line is not None and line.what else what
         rows.append(_line(name, values, what, unit, most, bars, width))
     rest = [one.remainder if one else None for one in both]
-    rows.append(_line("remainder", rest, "unexplained", unit, most, bars, width))
+    chance = all(abs(one.remainder) <= one.remainder_noise for one in both if one)
+    words = "in noise" if chance else "unexplained"
+    rows.append(_line("remainder", rest, words, unit, most, bars, width))
     measured = [one.measured.median if one else None for one in both]
     rows.append(Row(body=(("─" * (NAME + 2 * FIGURE), "faint"),)))
     spans = [figure(value, unit) for value in measured]

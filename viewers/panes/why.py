@@ -187,6 +187,8 @@ def _unexplained(row: RegionRow, width: int) -> list[Row]:
     if row.standing == "noise":
         mark: Span = (" · ", "dim")
         words = "no difference that the rounds can show"
+        if row.same_calls:
+            words = f"both sides run the same calls: {words}, or less than 5%"
     elif row.standing == "won":
         mark = (" ✓ ", "good")
         words = (

@@ -52,10 +52,10 @@ SORTS = ("difference", "time", "line")
 @click.option(
     "--rounds",
     type=click.IntRange(min=3),
-    default=30,
+    default=100,
     show_default=True,
     metavar="N",
-    help="At most so many; fewer where calls take long.",
+    help="So many undisturbed ones; fewer where calls take long.",
 )
 @click.option("--verify", is_flag=True, help="Compare each kernel with float64, beside eager.")
 @click.option(

@@ -20,7 +20,7 @@ from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import InputSet, check_arguments, parameters, with_tensors
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.optimizer import step_accounts
+from workbench.worker.optimizer import step_records_of
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling import Compiled, collecting, profile, speed_of
 from workbench.worker.profiling_records import Numbers
@@ -232,7 +232,9 @@ class Session:
         recorder, settings = self.recorder, self.recorder.settings
         if self.optimizer is not None and settings.grad == "train":
             original = original_of(self.given)
-            for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
+            for record in step_records_of(
+                recorder, self.optimizer, original, apart, inputs, self._numbers
+            ):
                 recorder.emit(record)
         measured = profile(recorder, apart, inputs, self._numbers)
         if measured is not None and len(self.engines) == 1:

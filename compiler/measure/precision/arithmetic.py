@@ -161,8 +161,6 @@ def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
             written = argument.alias_info is not None and argument.alias_info.is_write
             if written and place < len(args) and isinstance(args[place], torch.Tensor):
                 args[place] = args[place].clone()
-    elif isinstance(target, torch._ops.HigherOrderOperator):
-        raise NotComparable(f"{target.name()} is a higher-order operation")
     return target(*args, **kwargs)
 
 

@@ -130,7 +130,10 @@ class Region(Record):
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever
     is surer; below 0 compiling won."""
     noise: float = 0.0
-    """max(3 MAD of it, 1% of eager): a difference inside it is none."""
+    """max(3 MAD of it at nine rounds, less of more; 1% of eager): inside it is no difference."""
+    same_calls: bool = False
+    """Both sides run the same ATen calls on tensors of the same sizes and strides: `noise` is 5% of
+    eager at least."""
 
 
 class AccountLine(Part):
@@ -156,6 +159,9 @@ class Account(Record):
     lines: tuple[AccountLine, ...]
     remainder: float
     """measured - sum of the lines: what they do not explain; below 0 they say too much."""
+    remainder_noise: float = 0.0
+    """Seconds that it may be off, as the medians of both calls are: a remainder within it is none.
+    0 where that is not known."""
     phase: CallPhase = ""
     """"" is the whole call; in training there is one of each phase, too."""
 
@@ -174,6 +180,10 @@ class CallProfile(Record):
     noise: float
     """max(3 MAD of it, 1%), as a share of it."""
     rounds: int
+    """Of the plain calls; those under probes that count may be more, or fewer."""
+    contended: bool = False
+    """Others used the processors so much that calls mostly waited for threads without one: threads
+    were made to wait for one another only briefly, on both sides."""
     clock: Literal["host", "device"] = "host"
     compiled_again: int = 0
     """Graphs that were compiled while the clock ran: then the times say nothing."""

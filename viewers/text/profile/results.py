@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
@@ -18,6 +20,9 @@ from viewers.words import (
     ratio_text,
     seconds_text,
 )
+
+_REASONS, _NAMES = 4, 3
+"""So many reasons, and kernels of each, are said of what was not compared."""
 
 
 def memory_lines(head: CallProfile) -> list[Line]:
@@ -67,8 +72,23 @@ def precision_lines(profile: Profile, width: int) -> list[Line]:
     for one in dict.fromkeys((*first, *ranked[:4])):
         rows += _precision(profile, one, one in first)
     lines += table(rows, "ffrrrf", width, 2)
-    reasons = dict.fromkeys(one.reason for one in found if one.within is None and one.reason)
-    lines += [line(("  not compared: ", "dim"), (why, "dim"), hang=4) for why in list(reasons)[:3]]
+    return [*lines, *_not_compared(profile, found)]
+
+
+def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Line]:
+    """The kernels that were left out, by what is the reason."""
+    left: dict[str, list[str]] = {}
+    for one in found:
+        if one.within is None:
+            left.setdefault(one.reason, []).append(_name(profile, one))
+    lines = []
+    for reason, names in list(left.items())[:_REASONS]:
+        which = ", ".join(names[:_NAMES])
+        which += f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        why = f"{which}: {reason}" if reason else which
+        lines.append(line(("  not compared: ", "dim"), (why, "dim"), hang=4))
+    if len(left) > _REASONS:
+        lines.append(line((f"  … {plural(len(left) - _REASONS, 'reason')} more", "dim")))
     return lines
 
 
@@ -76,9 +96,12 @@ def _worst(one: KernelPrecision) -> float:
     return max((out.error / (out.bound or 1e-300) for out in one.outputs), default=0.0)
 
 
-def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list[Cell]]:
+def _name(profile: Profile, one: KernelPrecision) -> str:
     kernel = profile.index.recording.kernels.get(one.kernel)
-    name = f"{one.kernel} {kernel_label(kernel)}" if kernel else one.kernel
+    return f"{one.kernel} {kernel_label(kernel)}" if kernel else one.kernel
+
+
+def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list[Cell]]:
     worst = max(one.outputs, key=lambda out: out.error / (out.bound or 1e-300), default=None)
     if worst is None:
         return []
@@ -86,7 +109,7 @@ def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list
     note = "the first that is wrong" if first else worst.note
     return [
         [
-            (name, role),
+            (_name(profile, one), role),
             worst.node,
             (error_text(worst.error), role),
             (error_text(worst.eager_error), "dim"),
