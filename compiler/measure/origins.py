@@ -66,8 +66,11 @@ def word(target: str) -> str:
 
 
 def site_of(module: str, location: Location | None) -> Site | None:
-    """Where something is written; None where torch recorded no line."""
-    return None if location is None else (module, location.file, location.line)
+    """Where something is written; of what torch's own modules do, as all of an `nn.Sequential`,
+    the module alone; None where neither is known."""
+    if location is None:
+        return (module, "", 0) if module else None
+    return (module, location.file, location.line)
 
 
 @dataclass(frozen=True)
