@@ -192,16 +192,16 @@ class _Units:
         self._as_captured = as_captured(by_graph.values(), eager, canonical)
         running: dict[Site, list[EagerOperation]] = defaultdict(list)
         for one in self.operations:
-            site = self._site(one)
-            if site is not None and one.phase in ("", "forward"):
-                running[site].append(one)
+            here = self._site(one)
+            if here is not None and one.phase in ("", "forward"):
+                running[here].append(one)
         for site in dict.fromkeys((*captured, *running)):
             self._line_up_site(site, captured[site], running[site])
         known = {one.id: one for one in self.operations}
         for one in self.operations:
-            forward = known.get(one.of, one)
-            site = self._site(forward)
-            if one.part == "model" and not is_view(one) and not captured.get(site or ("", "", 0)):
+            here = self._site(known.get(one.of, one))
+            held = here is not None and here in self._held
+            if one.part == "model" and not is_view(one) and not held:
                 like = kind(plain_word(word(one.operation)))
                 self._uncaptured[one.phase, like].append(one)
 
