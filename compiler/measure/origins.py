@@ -36,8 +36,7 @@ NodeRef = tuple[str, str]
 R = TypeVar("R", Kernel, SchedulerNode, MemoryPlan)
 
 Site = tuple[str, str, int]
-"""(path of the module, file, line); file "" and line 0 in a module that torch's own code calls, as
-those of a `Sequential`."""
+"""(path of the module, file, line)."""
 
 VIEWS = words(
     """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
@@ -67,7 +66,8 @@ def word(target: str) -> str:
 
 
 def site_of(module: str, location: Location | None) -> Site | None:
-    """Where something is written; None where torch recorded neither line nor module."""
+    """Where something is written; of what torch's own modules do, as all of an `nn.Sequential`,
+    the module alone; None where neither is known."""
     if location is None:
         return (module, "", 0) if module else None
     return (module, location.file, location.line)

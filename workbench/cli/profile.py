@@ -107,6 +107,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     settings = msgspec.structs.replace(
         settings_of(ctx, file),
         profile=True,
+        script_call=True,
         profiled_call=given["call"],
         rounds=given["rounds"],
         verify=given["verify"],

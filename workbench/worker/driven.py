@@ -10,7 +10,7 @@ import copy
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -65,6 +65,8 @@ class Pristine:
     """What the user's file binds."""
     generators: RandomState
     """As they were when the file had been loaded."""
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """What its calls are made in."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Files that read otherwise in its run than on disk."""
     shared: bool = False
@@ -74,7 +76,7 @@ class Pristine:
         """The model as it was, with the generators put back."""
         self.generators.restore()
         model = self.model if self.shared else copy.deepcopy(self.model)
-        return Loaded(model, self.sets, names=self.names)
+        return Loaded(model, self.sets, names=self.names, around=self.around)
 
 
 class Driven:
@@ -97,7 +99,9 @@ class Driven:
         self.job = job
         self.rests = rests
         self.finished: dict[int, FinishedRun] = {}
-        self._script = form_of(code, recorder.settings) == "script"
+        self._script = (
+            form_of(code, recorder.settings) == "script" and not recorder.settings.script_call
+        )
         self._changed = _stamp(code.file)
         self._aside = False
         self._before_load = RandomState.now()
@@ -205,7 +209,7 @@ class Driven:
             else:
                 state = RandomState.now()
                 self._pristine[key] = Pristine(
-                    model, loaded.sets, loaded.names, state, recorder.texts
+                    model, loaded.sets, loaded.names, state, loaded.around, recorder.texts
                 )
         return ended, loaded
 
@@ -228,7 +232,13 @@ class Driven:
         if pristine is None:
             state = RandomState.now()
             pristine = Pristine(
-                session.given, session.sets, session.names, state, recorder.texts, shared=True
+                session.given,
+                session.sets,
+                session.names,
+                state,
+                session.around,
+                recorder.texts,
+                shared=True,
             )
         self.finished[number] = FinishedRun(
             number=number,
@@ -254,6 +264,7 @@ class Driven:
             torch._dynamo.config.patch(recompile_limit=limit),
             applied(settings.torch_settings, pristine.names, self.recorder.user_root),
             shown_as(pristine.texts),
+            pristine.around(),
             ExitStack() as stack,
         ):
             with isolation.ours_again():

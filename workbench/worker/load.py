@@ -6,6 +6,7 @@ import ast
 import difflib
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,8 @@ class Loaded:
     """The file's own, as it is there: `workbench.worker.optimizer` reads it."""
     names: dict[str, Any] = field(default_factory=dict)
     """What the file binds."""
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """What its calls are made in."""
 
 
 def form_of(code: UserCode, settings: Settings) -> Literal["model", "script"]:

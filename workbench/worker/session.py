@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import msgspec
 import torch
 
 from compiler import pipeline
@@ -25,6 +26,7 @@ from workbench.worker.profiling import Compiled, collecting, profile, speed_of
 from workbench.worker.profiling_nests import kernel_nests
 from workbench.worker.profiling_records import Numbers
 from workbench.worker.runs import Model, RandomState, Twin, original_of, prepare
+from workbench.worker.script_call import load_call
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
 from workbench.worker.torch_settings import applied
@@ -44,8 +46,8 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
         step_aside(settings, recorder.user_root)
-        if form_of(code, settings) == "script":
-            return script(recorder, code) if not settings.profile else no_script(recorder)
+        if form_of(code, settings) == "script" and not settings.script_call:
+            return script(recorder, code)
         ended, loaded = load(recorder, code, calls)
         if loaded is None or not reached("capture", settings.until):
             return ended
@@ -80,21 +82,6 @@ def _run_script(recorder: WorkerRecorder, code: UserCode) -> None:
         run_script(code)
 
 
-def no_script(recorder: WorkerRecorder) -> Ended:
-    """A script is not profiled: nobody knows which of its calls is to be made again, with what."""
-    name = os.path.basename(recorder.settings.file)
-    error = UserError(
-        f"{name} is a script: it calls torch.compile itself, and has no `model` that could be "
-        "called again and again",
-        type="NoModel",
-        hint="name the model and its inputs: --model EXPR and --inputs SPEC, or `model` and "
-        "`example_inputs` in the file",
-        doing="profiling",
-    )
-    recorder.emit(failure_of(error, "profiling", recorder))
-    return "failed", None
-
-
 def load(
     recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
 ) -> tuple[Ended, Loaded | None]:
@@ -102,13 +89,32 @@ def load(
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"loading {os.path.basename(code.file)}"))
     found: list[Loaded] = []
-    ended = _guarded(recorder, "loading", lambda: found.append(load_model(code, settings, calls)))
+    if form_of(code, settings) == "script":
+        ended = _guarded(recorder, "loading", lambda: found.append(_call_of(recorder, code)))
+    else:
+        ended = _guarded(
+            recorder, "loading", lambda: found.append(load_model(code, settings, calls))
+        )
     patched.warn_if_replaced(recorder)
     if not found:
         return ended, None
     if settings.as_tensors:
         ended = _guarded(recorder, "reading inputs", lambda: _with_tensors(found[0], settings))
     return ended, found[0] if ended[0] == "ok" else None
+
+
+def _call_of(recorder: WorkerRecorder, code: UserCode) -> Loaded:
+    """The call of a script that is wanted, as the only one of a model."""
+    wanted = recorder.settings.profiled_call
+    loaded, place = load_call(code, wanted)
+    recorder.settings = msgspec.structs.replace(recorder.settings, profiled_call=1)
+    recorder.emit(
+        Warned(
+            message=f"{os.path.basename(code.file)} is a script: this is call {wanted} of what it "
+            f"compiles, {place}, and the script was left there"
+        )
+    )
+    return loaded
 
 
 def _with_tensors(loaded: Loaded, settings: Settings) -> None:
@@ -137,6 +143,7 @@ class Session:
         self.given = loaded.model
         self.optimizer = loaded.optimizer
         self.names = loaded.names
+        self.around = loaded.around
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
@@ -146,7 +153,10 @@ class Session:
         """All calls, then the measurements. Answers how the recording ended."""
         recorder = self.recorder
         try:
-            with applied(recorder.settings.torch_settings, self.names, recorder.user_root):
+            with (
+                self.around(),
+                applied(recorder.settings.torch_settings, self.names, recorder.user_root),
+            ):
                 return self._calls()
         except UserError as error:
             recorder.emit(failure_of(error, "setting torch up", recorder))

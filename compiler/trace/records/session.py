@@ -64,6 +64,8 @@ class Settings(Part):
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
+    script_call: bool = False
+    """Of a script: not all of it, but call `profiled_call` of what it compiles, as a model."""
 
 
 class Start(Record):

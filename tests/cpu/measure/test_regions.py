@@ -23,14 +23,19 @@ def at(line: int) -> Location:
 
 
 def node(
-    name: str, target: str, line: int, *origins: str, module: str = "", inputs: Sequence[str] = ()
+    name: str,
+    target: str,
+    line: int | None,
+    *origins: str,
+    module: str = "",
+    inputs: Sequence[str] = (),
 ) -> Node:
     return Node(
         name=name,
         op="call_function",
         target=target,
         module=module,
-        location=at(line),
+        location=None if line is None else at(line),
         origins=origins,
         inputs=tuple(inputs),
     )
@@ -147,6 +152,37 @@ def test_the_lines_inside_of_a_captured_function_stand_for_themselves() -> None:
     program.eager("aten.exp.default", 6)
     program.eager("aten.cos.default", 12)
     assert program.sets() == [(["s0"], ["e0", "e1"])]
+
+
+def test_modules_of_a_library_stand_for_themselves_where_no_line_is_known() -> None:
+    program = Program(
+        [
+            node("conv", "torch.conv2d", None, module="0"),
+            node("act", "torch.nn.functional.silu", None, module="1"),
+            node("last", "torch.conv2d", None, module="2"),
+        ],
+        [
+            node("convolution", "aten.convolution.default", None, "conv", module="0"),
+            node("silu", "aten.silu.default", None, "act", module="1"),
+            node("convolution_1", "aten.convolution.default", None, "last", module="2"),
+        ],
+    )
+    for one in ("convolution", "silu", "convolution_1"):
+        program.kernel(one)
+    program.eager("aten.convolution.default", None, "0")
+    program.eager("aten.silu.default", None, "1")
+    program.eager("aten.convolution.default", None, "2")
+    assert program.sets() == [(["s0"], ["e0"]), (["s1"], ["e1"]), (["s2"], ["e2"])]
+
+
+def test_a_module_of_a_library_by_itself() -> None:
+    program = Program(
+        [node("norm", "torch.layer_norm", None)],
+        [node("var_mean", "aten.var_mean.correction", None, "norm")],
+    )
+    program.kernel("var_mean")
+    program.eager("aten.native_layer_norm.default", None)
+    assert program.sets() == [(["s0"], ["e0"])]
 
 
 def test_calls_that_both_sides_make() -> None:

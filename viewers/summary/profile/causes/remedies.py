@@ -103,8 +103,16 @@ def of_attention(recording: Recording, place: Place | None) -> tuple[Suggestion,
         return ()
     group = f"mask {place.file}:{place.line}"
     return (
-        *_edit(recording, "no-mask", place, "attention without its mask", group),
-        *_edit(recording, "causal", place, "is_causal=True in place of the mask", group),
+        *_edit(
+            recording,
+            "no-mask",
+            place,
+            "attention without its mask, right as long as that hides nothing",
+            group,
+        ),
+        *_edit(
+            recording, "causal", place, "is_causal=True in place of a mask that is just that", group
+        ),
     )
 
 

@@ -26,6 +26,12 @@ def bare(name: str) -> str:
     return parts[1] if spaced and len(parts) > 1 else parts[0]
 
 
+def is_aten(name: str) -> bool:
+    """Whether a library call is one of PyTorch's own operations."""
+    parts = name.removeprefix("torch.ops.").split(".")
+    return len(parts) < 2 or parts[0] in _NAMESPACES or name.count(".") < 2
+
+
 def is_product(name: str) -> bool:
     """Whether an ATen operation or a library call is a matrix product."""
     return bare(name) in PRODUCTS
