@@ -1,9 +1,9 @@
 """Which differences come before which, as far as the measurement can tell them apart.
 
 The largest one that is left leads, and with it stand all that may be as large: those whose
-difference to it is inside what the noise of both allows, or a small part of it, as the same model measured
-again on the same machine differs by so much. They share a rank, and keep the order of the program,
-which no measurement changes.
+difference to it is inside what the noise of both allows, or a small part of it, as the same model
+measured again on the same machine differs by so much. They share a rank, and keep the order of the
+program, which no measurement changes.
 """
 
 from __future__ import annotations
