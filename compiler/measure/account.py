@@ -126,10 +126,25 @@ def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
     return AccountLine(name=name, time=timed(rounds), what=what)
 
 
+def noise_of_medians(first: Rounds, second: Rounds, independent: int) -> float:
+    """What the difference of two medians may be off by chance: three standard errors.
+
+    A median of n values has 1.2533 times the error of a mean, and a normal spread is 1.4826 MAD.
+    `independent`: so many of the values are, where those of one moment are alike.
+    """
+    return 3 * 1.2533 * 1.4826 * hypot(spread(first), spread(second)) / sqrt(max(1, independent))
+
+
 def account(
-    side: str, call: int, phase: str, measured: Rounds, lines: Sequence[AccountLine]
+    side: str,
+    call: int,
+    phase: str,
+    measured: Rounds,
+    lines: Sequence[AccountLine],
+    noise: float = 0.0,
 ) -> Account:
-    """The account of one side; lines that are 0 throughout are left out."""
+    """The account of one side; lines that are 0 throughout are left out. `noise`: of what is left,
+    in seconds."""
     kept = tuple(one for one in lines if one.time.median or one.time.spread)
     whole = timed(measured)
     return Account(
@@ -139,4 +154,5 @@ def account(
         measured=whole,
         lines=kept,
         remainder=whole.median - sum(one.time.median for one in kept),
+        remainder_noise=noise,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
@@ -15,7 +15,7 @@ import torch
 
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
-from compiler.measure.probes.device_clock import DeviceClock, event_ns
+from compiler.measure.probes.device_clock import DeviceClock
 from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
 from compiler.trace.records.profile import CallPhase
@@ -32,10 +32,11 @@ PATIENCE = 60.0
 _PAGES = 64
 """New pages that disturb as much as the loss of a processor: some ten microseconds."""
 SHORT = 0.02
-"""Seconds: a call that takes less is made once, untimed, before each timed one and under the same
-probe, so that none of them finds caches as starting or reading a profile has left them."""
-TOGETHER, MOST_TOGETHER = 0.1, 5
-"""Runs of one kind follow each other for so many seconds, and at most so many."""
+"""Seconds: a call that takes less is made once, untimed, before those that are timed and under the
+same probe, so that none of them finds caches as starting or reading a profile has left them."""
+TOGETHER, MOST_TOGETHER = 0.1, 6
+"""Runs of one kind follow each other for so many seconds, and at most so many: starting and reading
+torch's profiler takes as long as many short calls. Each counts for itself."""
 DISTURBED = 4
 """At most so many times the rounds that are asked for are made, where some are disturbed."""
 FEW = 3
@@ -72,6 +73,10 @@ class Lap:
     """How often the system took a processor from one of our threads."""
     faults: int = 0
     """Pages of memory that the system had to give, as the allocator had none of that size."""
+    events: int = 0
+    """That torch's profiler wrote in it."""
+    round: int = 0
+    """Runs of one number follow each other, and share what disturbs them."""
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
@@ -106,6 +111,11 @@ class Looked:
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call, and not around what prepares it."""
 
+    def clocks(self) -> list[HostClock | DeviceClock]:
+        """That are told where each call begins and ends."""
+        every = {id(one): one for one in (self.clock, self.profile)}
+        return [one for one in every.values() if isinstance(one, (HostClock, DeviceClock))]
+
 
 Probe = Callable[[], AbstractContextManager[Looked]]
 """Entered around one run; the clocks are read after it."""
@@ -125,8 +135,16 @@ class Contender:
 class Rounds:
     """Runs both sides, plain and probed, as often as there is time for."""
 
-    def __init__(self, sides: dict[Side, Contender], on_device: bool = False) -> None:
+    def __init__(
+        self,
+        sides: dict[Side, Contender],
+        on_device: bool = False,
+        event_cost: Callable[[float], float] = lambda _: 0.0,
+    ) -> None:
+        """`event_cost`: seconds that torch's profiler takes for each event, by those from one to
+        the next (`profiler_cost`)."""
         self.sides = sides
+        self.event_cost = event_cost
         self.on_device = on_device
         self.generators = RandomState.now()
         self.contended = False
@@ -216,7 +234,8 @@ class Rounds:
                 place = turns % len(order)
                 turned = [*order[place:], *order[:place]]
                 for side, way in reversed(turned) if turns % 2 else turned:
-                    self.laps[side][way] += self._runs(side, way, count)
+                    made = self._runs(side, way, count)
+                    self.laps[side][way] += [replace(lap, round=turns) for lap in made]
                 done, turns = done + count, turns + 1
 
     def _in_a_row(self) -> int:
@@ -236,8 +255,7 @@ class Rounds:
         return self._runs(side, way, 1)[0]
 
     def _runs(self, side: Side, way: Way, count: int) -> list[Lap]:
-        """So many runs in a row under one probe: starting and reading torch's profiler takes as
-        long as many short calls."""
+        """So many runs in a row under one probe."""
         found: list[Lap] = []
         with ExitStack() as stack:
             looked = Looked()
@@ -247,8 +265,7 @@ class Rounds:
                 self._timed(side, looked)
             for _ in range(count):
                 found.append(self._timed(side, looked))
-        for number, lap in enumerate(found):
-            self._read_profile(lap, looked, count - 1 - number)
+        self._read(found, looked)
         return found
 
     def _short(self, side: Side) -> bool:
@@ -256,34 +273,37 @@ class Rounds:
         return bool(laps) and laps[0].seconds < SHORT
 
     def _timed(self, side: Side, looked: Looked) -> Lap:
-        _forget(looked)
         run, pieces = self._prepared(side)
+        clocks = looked.clocks()
         with grad_mode(run.mode):
-            _forget(looked)
+            for clock in clocks:
+                clock.begin()
             with looked.around():
                 lap = timed(pieces, self.on_device, looked.during)
-        if isinstance(looked.clock, HostClock):
-            lap.readings = looked.clock.readings()
-            lap.took = looked.clock.took_ns / 1e9
+            for clock in clocks:
+                clock.end()
         return lap
 
-    def _read_profile(self, lap: Lap, looked: Looked, later: int) -> None:
-        """What torch's profiler saw of a run, which so many followed."""
+    def _read(self, laps: Sequence[Lap], looked: Looked) -> None:
+        """Give each call what was seen of it."""
+        if isinstance(looked.clock, HostClock):
+            for lap, noted in zip(laps, looked.clock.calls[-len(laps) :], strict=True):
+                lap.readings = noted.readings()
+                lap.took = noted.took_ns / 1e9
+        elif looked.clock is not None:
+            laps[-1].readings = looked.clock.readings()
         if looked.profile is None:
             return
-        trace = looked.profile.trace
-        if later:
-            trace = trace.part(-1 - 2 * later)  # between runs it saw how the next was prepared
-        elif isinstance(looked.clock, DeviceClock):
-            lap.readings = looked.clock.readings()
-        if looked.between:
-            each = 0.0 if self.on_device else event_ns()
-            lap.eager = outside(trace, self.on_device, event_ns=each)
-            own = sum(1 for _ in trace.events()) - sum(r.events for r in lap.eager)
-            lap.took += own * each / 1e9
-        if self.on_device:
-            for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
-                lap.busy[phase] = trace.busy_ns(since, until) / 1e9
+        for lap, trace in zip(laps, looked.profile.calls[-len(laps) :], strict=True):
+            lap.events = sum(1 for _ in trace.events())
+            if looked.between:
+                each = self.event_cost(lap.seconds / max(1, lap.events))
+                lap.eager = outside(trace, self.on_device, event_ns=each * 1e9)
+                own = lap.events - sum(run.events for run in lap.eager)
+                lap.took += own * each
+            if self.on_device:
+                for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
+                    lap.busy[phase] = trace.busy_ns(since, until) / 1e9
 
     def _prepared(self, side: Side) -> tuple[PreparedRun, list[Piece]]:
         contender = self.sides[side]
@@ -326,14 +346,6 @@ def quiet_laps(laps: Laps) -> Laps:
         way: [found[number] for number in _lowest([lap.disturbed for lap in found], FEW)]
         for way, found in laps.items()
     }
-
-
-def _forget(looked: Looked) -> None:
-    """What the clocks saw until now is none of the run."""
-    if looked.profile is not None:
-        looked.profile.forget()
-    elif isinstance(looked.clock, (HostClock, DeviceClock)):
-        looked.clock.forget()
 
 
 def _lowest(disturbed: Sequence[int], least: int) -> list[int]:

@@ -14,16 +14,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from math import inf
 from typing import Any, Literal
 
 RANGE = "tcw#"
 """Names of our own ranges: `tcw#17` of the key 17, `tcw#loss`."""
 _KEY = re.compile(rf"{RANGE}(\d+)$")
 _CLOCK = f"{RANGE}clock"
-BEGIN = f"{RANGE}begin"
-"""What the host did before the last range of this name is left out."""
+BEGIN, END = f"{RANGE}begin", f"{RANGE}end"
+"""Ranges before and after each call, of those that a trace is of."""
 _WORK: dict[str, Literal["kernel", "copy", "fill"]] = {
     "kernel": "kernel",
     "gpu_memcpy": "copy",
@@ -93,17 +91,11 @@ class ProfilerTrace:
 
     top: list[HostEvent] = field(default_factory=list)
     work: list[DeviceWork] = field(default_factory=list)
-    parts: list[list[HostEvent]] = field(default_factory=list)
-    """`top` of each range `BEGIN`, up to the next; `top` is the last."""
 
     def events(self) -> Iterator[HostEvent]:
         for event in self.top:
             yield event
             yield from event.below()
-
-    def part(self, place: int) -> ProfilerTrace:
-        """What the host did after one of the ranges `BEGIN`, up to the next: -1 is the last."""
-        return ProfilerTrace(self.parts[place])
 
     @cached_property
     def _of_event(self) -> dict[int, list[DeviceWork]]:
@@ -121,9 +113,10 @@ class ProfilerTrace:
 
     def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
         """Time in which the device did anything, of what was launched in this span."""
-        return union((work.start, work.end) for work in self._launched(since, until))
+        return union((work.start, work.end) for work in self.launched(since, until))
 
-    def _launched(self, since: int | None, until: int | None) -> list[DeviceWork]:
+    def launched(self, since: int | None, until: int | None) -> list[DeviceWork]:
+        """Work that the host asked for in this span."""
         return [
             work
             for work in self.work
@@ -173,12 +166,6 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
     for of_thread in host.values():
         trace.top += _nest(of_thread)
     trace.top.sort(key=lambda event: event.start)
-    begins = sorted(event.start for event in trace.events() if event.name == BEGIN)
-    begin = begins[-1] if begins else None
-    for since, until in pairwise([*begins, inf]):
-        trace.parts.append([event for event in trace.top if since < event.start < until])
-    if trace.parts:
-        trace.top = trace.parts[-1]
     starts = {
         thread: sorted(of_thread, key=lambda event: event.start)
         for thread, of_thread in host.items()
@@ -200,10 +187,27 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
             work.within = by_external.get(about.get("External id"))
             if work.launched is None and work.within is not None:
                 work.launched = work.within.start
-        if begin is None or (work.launched or work.start) >= begin:
-            trace.work.append(work)
+        trace.work.append(work)
     trace.work.sort(key=lambda work: work.start)
     return trace
+
+
+def calls(trace: ProfilerTrace) -> list[ProfilerTrace]:
+    """What the host did and asked for in each call that is marked, in order; all of it where
+    none is."""
+    marks: dict[str, list[int]] = {BEGIN: [], END: []}
+    for event in trace.events():
+        if event.name in marks:
+            marks[event.name].append(event.start)
+    ends = sorted(marks[END])
+    found: list[ProfilerTrace] = []
+    for since in sorted(marks[BEGIN]):
+        until = next((end for end in ends if end > since), None)
+        top = [
+            one for one in trace.top if since < one.start and (until is None or one.start < until)
+        ]
+        found.append(ProfilerTrace(top, trace.launched(since, until)))
+    return found or [trace]
 
 
 def _ns(microseconds: float) -> int:
