@@ -45,6 +45,8 @@ ENOUGH = 12
 """… and so many undisturbed rounds; of fewer, the less disturbed half is added."""
 _TRIED = 3
 """Runs by which it is told whether short waits help …"""
+_LONG, _TOO_LONG = 0.5, 2.0
+"""… of a call of less seconds than this; one of a longer call, and none of one longer still …"""
 _HELPS = 0.7
 """… where they take less than this share of the others' time."""
 
@@ -168,9 +170,11 @@ class Rounds:
     def _waits(self) -> bool:
         """Whether a plain call mostly waits for threads that have no processor."""
         side = next(iter(self.laps))
-        self._run(side, "plain")
+        once = self._run(side, "plain").seconds
+        if once > _TOO_LONG:
+            return False
         usual, brief = [], []
-        for _ in range(_TRIED):
+        for _ in range(_TRIED if once < _LONG else 1):
             usual.append(self._run(side, "plain").seconds)
             with short_waits():
                 brief.append(self._run(side, "plain").seconds)

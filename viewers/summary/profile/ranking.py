@@ -1,9 +1,9 @@
 """Which differences come before which, as far as the measurement can tell them apart.
 
 The largest one that is left leads, and with it stand all that may be as large: those whose
-difference to it is inside the noise of both, or a small part of it, as the same model measured
-again on the same machine differs by so much. They share a rank, and keep the order of the program,
-which no measurement changes.
+difference to it is inside what the noise of both allows, or a small part of it, as the same model
+measured again on the same machine differs by so much. They share a rank, and keep the order of the
+program, which no measurement changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from math import hypot
 
 CLOSE = 0.2
-"""Share of the larger difference by which two have to differ."""
+"""Share of the larger difference by which two have to differ …"""
+APART = 0.6
+"""… and share of the noise of both: 3 of the 5 standard errors that noise is (9 MAD/√rounds)."""
 
 
 def ranks(found: Sequence[tuple[float, float]]) -> list[int]:
@@ -25,7 +27,7 @@ def ranks(found: Sequence[tuple[float, float]]) -> list[int]:
         equal = [
             at
             for at in left
-            if most - abs(found[at][0]) <= max(CLOSE * most, hypot(noise, found[at][1]))
+            if most - abs(found[at][0]) <= max(CLOSE * most, APART * hypot(noise, found[at][1]))
         ]
         rank = 1 + len(found) - len(left)
         for at in equal:

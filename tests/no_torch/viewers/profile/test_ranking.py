@@ -20,7 +20,7 @@ def test_equals_share_a_rank_and_the_next_counts_them_all() -> None:
 
 
 def test_what_is_inside_the_noise_of_both_is_equal() -> None:
-    assert ranks([(-92.0, 49.0), (-60.0, 11.0), (-20.0, 2.0)]) == [1, 1, 3]
+    assert ranks([(-86.0, 60.0), (-63.0, 5.0), (-20.0, 2.0)]) == [1, 1, 3]
     assert ranks([(-92.0, 9.0), (-60.0, 11.0), (-20.0, 2.0)]) == [1, 2, 3]
 
 
