@@ -8,6 +8,7 @@ from compiler.trace.records import (
     Decided,
     EagerOperation,
     Graph,
+    KernelPrecision,
     Lowered,
     Node,
     Region,
@@ -256,3 +257,14 @@ def test_words() -> None:
     assert named(["a_1", "a_2", "b"]) == "a_* ×2, b"
     assert split_arguments("f32[4, 8], None, dim=-1") == (["f32[4, 8]", "None"], {"dim": "-1"})
     assert split_arguments("") == ([], {})
+
+
+def test_a_wrong_kernel_says_whose_error_it_may_be() -> None:
+    words = "it reads what k1 made, which could not be compared by itself"
+    records = [
+        structs.replace(one, reason=words)
+        if isinstance(one, KernelPrecision) and one.within is False
+        else one
+        for one in profiles.EVERY["wrong_kernel"]()
+    ]
+    assert words in cause(records, "precision").notes

@@ -32,6 +32,8 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         )
         if worst.note:
             notes.append(worst.note)
+    if first.reason:
+        notes.append(first.reason)
     if len(wrong) > 1:
         notes.append(f"{plural(len(wrong) - 1, 'later kernel')} err too")
     places: tuple[Location, ...] = kernel.locations if kernel else ()
