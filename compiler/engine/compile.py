@@ -16,7 +16,14 @@ from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_
 from compiler.engine.channels_last import channels_last, report_strides
 from compiler.engine.failures import gave_up, strict
 from compiler.engine.generator_choices import asking
-from compiler.engine.graph_facts import comments, constants, devices, donated, outputs_of_the_user
+from compiler.engine.graph_facts import (
+    comments,
+    constants,
+    devices,
+    donated,
+    let_go,
+    outputs_of_the_user,
+)
 from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
@@ -110,7 +117,7 @@ def _compiled(
         records.fused(fusion)
         goes_on("memory")
         with dynamo_timed("tcw.memory"):
-            planned = plan(fusion.program, gate, donated(module, kind))
+            planned = plan(fusion.program, gate, donated(module, kind), let_go(module, kind))
         records.planned(fusion.program, planned)
         goes_on("codegen")
         with dynamo_timed("tcw.codegen"):
@@ -139,6 +146,7 @@ def _compiled(
                 settings = {
                     "kind": kind,
                     "donated": " ".join(donated(module, kind)),
+                    "let go": " ".join(let_go(module, kind)),
                     "overrides": gate.text(graph),
                 }
                 key = graph_key(module, settings)

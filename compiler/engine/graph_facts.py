@@ -31,6 +31,17 @@ def donated(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
     return tuple(inputs[place] for place in places if place < len(inputs))
 
 
+def let_go(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
+    """Inputs of a backward that are freed when it lets them go, if the caller holds them no more:
+    the donated, and the gradients that come in (`_is_tangent` in torch/_functorch/partitioners.py).
+    A gradient may be somebody else's as well: it is never written over."""
+    if kind != "backward":
+        return ()
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    tangents = tuple(node.name for node in inputs if "tangents" in str(node.target))
+    return (*donated(module, kind), *tangents)
+
+
 def constants(module: fx.GraphModule) -> dict[str, Any]:
     """The graph's own tensors, by name of their node."""
     return {

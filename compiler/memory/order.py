@@ -59,10 +59,13 @@ def needs(runs: Sequence[Run], values: Values) -> Needs:
     return Needs(tuple(tuple(found) for found in before), tuple(map(tuple, after)))
 
 
-def gathered(runs: Sequence[Run], values: Values, *, lazy: bool) -> list[Run]:
+def gathered(
+    runs: Sequence[Run], values: Values, *, lazy: bool, let_go: Collection[str] = ()
+) -> list[Run]:
     """The steps in an order with as few runs of nests between calls as there can be.
 
     `lazy`: nests that make more bytes than they let go stand as late as those runs allow.
+    `let_go`: inputs that are freed after their last use.
     """
     graph = needs(runs, values)
     number: dict[int, int] = {}
@@ -78,7 +81,7 @@ def gathered(runs: Sequence[Run], values: Values, *, lazy: bool) -> list[Run]:
             gaps.append(last[place])
     gap = {place: next(g for g in gaps if g >= first[place]) for place in nests}
     if lazy:
-        _delay(runs, values, graph, last, gaps, gap)
+        _delay(runs, values, graph, last, gaps, number, gap, let_go)
     slots: list[list[Run]] = [[] for _ in range(len(number) + 1)]
     for place in nests:
         slots[gap[place]].append(runs[place])
@@ -113,9 +116,13 @@ def _delay(
     graph: Needs,
     last: list[int],
     gaps: list[int],
+    number: dict[int, int],
     gap: dict[int, int],
+    let_go: Collection[str],
 ) -> None:
-    """Move nests that make more bytes than they let go to the last gap that they may stand in."""
+    """Move nests that make more bytes than they let go to the last gap that they may stand in.
+
+    A call of number n stands after gap n."""
     accesses: list[Access] = [values.access(run) for run in runs]
     users: dict[str, set[int]] = {}
     for place, one in enumerate(accesses):
@@ -127,24 +134,24 @@ def _delay(
             growth += (name not in values.inputs) * (values.number(values.bytes(name)) or 0)
         for name in accesses[place].reads:
             others = users[name] - {place}
-            own = name not in values.inputs and name not in values.outputs
-            if own and not any(gap.get(other, last[other]) >= gap[place] for other in others):
+            own = (name in let_go or name not in values.inputs) and name not in values.outputs
+            if own and not any(number.get(o, gap.get(o, 0)) >= gap[place] for o in others):
                 growth -= values.number(values.bytes(name)) or 0
         if growth > 0:
             bound = min([last[place], *(gap[o] for o in graph.after[place] if o in gap)])
             gap[place] = max(g for g in gaps if g <= bound)
 
 
-def releasing(order: Sequence[Run], values: Values, donated: Collection[str]) -> list[Run]:
+def releasing(order: Sequence[Run], values: Values, let_go: Collection[str]) -> list[Run]:
     """The same order, but of calls that stand together first those that let go more than they make.
 
-    `donated`: inputs that nobody else holds.
+    `let_go`: inputs that are freed after their last use.
     """
     last: dict[str, int] = {}
     for place, run in enumerate(order):
         accessed = values.access(run)
         last.update(dict.fromkeys((*accessed.reads, *accessed.writes), place))
-    kept = (values.inputs.keys() - set(donated)) | values.outputs.keys()
+    kept = (values.inputs.keys() - set(let_go)) | values.outputs.keys()
     found: list[Run] = []
     start = 0
     while start < len(order):

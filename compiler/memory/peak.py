@@ -16,11 +16,11 @@ def peak_bytes(
     temporaries: Collection[str],
     placements: Mapping[str, Placement],
     arenas: Mapping[int, int | None] | None = None,
-    donated: Collection[str] = (),
+    let_go: Collection[str] = (),
 ) -> int | None:
     """Most bytes of temporaries and outputs at any step; None where a size has no hint.
 
-    With those of the inputs in `donated`, which are there from the start and go when they die.
+    With those of the inputs in `let_go`, which are there from the start and go when they die.
 
     A segment allocates all that it gives and its arena when it starts, and what dies in it is let
     go when it ends. Without `arenas` (step -> bytes), one is as large as what lives at once in it.
@@ -34,7 +34,7 @@ def peak_bytes(
     change = [0] * (timeline.steps + 2)
     inside = [0] * (len(timeline.runs) + 1)
     for root, end in ends.items():
-        given = root in donated
+        given = root in let_go
         if root not in timeline.values or (root in values.inputs and not given):
             continue
         life = timeline.values[root]

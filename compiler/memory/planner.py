@@ -33,13 +33,20 @@ WASTE = 4096
 """Bytes of padding that a temporary of symbolic size may cost in the arena, and 1/8 of its own."""
 
 
-def plan(program: Program, gate: Gate | None = None, donated: Collection[str] = ()) -> Plan:
-    """The program with memory. `donated`: inputs that only the graph itself still holds.
+def plan(
+    program: Program,
+    gate: Gate | None = None,
+    donated: Collection[str] = (),
+    let_go: Collection[str] = (),
+) -> Plan:
+    """The program with memory. `donated`: inputs that only the graph itself still holds, whose
+    memory serves again. `let_go`: inputs that are freed, as far as is known, when they are let go;
+    they are only weighed, where there are several orders.
 
     Deterministic. Every order, reuse and refusal of a reuse passes the gate.
     """
     values = Values(program)
-    timeline = _ordered(program, values, donated, gate)
+    timeline = _ordered(program, values, donated, {*donated, *let_go}, gate)
     temporaries = _temporaries(timeline, values)
     placements = _placements(timeline, values, temporaries, donated, gate)
     arenas: dict[int, Size] = {}
@@ -82,12 +89,16 @@ def _placements(
 
 
 def _ordered(
-    program: Program, values: Values, donated: Collection[str], gate: Gate | None
+    program: Program,
+    values: Values,
+    donated: Collection[str],
+    let_go: Collection[str],
+    gate: Gate | None,
 ) -> Timeline:
     """The order with the least memory at its peak; of about equal ones, with fewest segments."""
     orders: dict[str, list[Run]] = {
-        EARLY: releasing(gathered(program.steps, values, lazy=False), values, donated),
-        LATE: releasing(gathered(program.steps, values, lazy=True), values, donated),
+        EARLY: releasing(gathered(program.steps, values, lazy=False), values, let_go),
+        LATE: releasing(gathered(program.steps, values, lazy=True, let_go=let_go), values, let_go),
         AS_FUSED: list(program.steps),
     }
     lines: dict[str, Timeline] = {}
@@ -96,7 +107,7 @@ def _ordered(
             lines[name] = Timeline(order, values)
     if len(lines) == 1:
         return lines[EARLY]
-    peaks = {name: _peak(line, values, donated) for name, line in lines.items()}
+    peaks = {name: _peak(line, values, donated, let_go) for name, line in lines.items()}
     least = min(peaks.values())
     best = min(
         (name for name in lines if peaks[name] <= least * PEAK_TOLERANCE),
@@ -123,11 +134,13 @@ def _ordered(
     return lines[best]
 
 
-def _peak(timeline: Timeline, values: Values, donated: Collection[str]) -> int:
+def _peak(
+    timeline: Timeline, values: Values, donated: Collection[str], let_go: Collection[str]
+) -> int:
     """With reuse as it would be by default; 0 for all orders where sizes have no hints."""
     temporaries = _temporaries(timeline, values)
     placements = _placements(timeline, values, temporaries, donated, None)
-    return peak_bytes(timeline, values, temporaries, placements, donated=donated) or 0
+    return peak_bytes(timeline, values, temporaries, placements, let_go=let_go) or 0
 
 
 def _segments(timeline: Timeline) -> int:

@@ -164,6 +164,28 @@ def test_a_large_value_is_made_late() -> None:
     assert early.peak_bytes > made.peak_bytes
 
 
+@pytest.mark.parametrize("freed", [True, False])
+def test_the_last_reader_of_what_is_freed_stands_early(freed: bool) -> None:
+    """The gradient that comes in is summed before the large products, not after them. Its last
+    other reader is the call right before the nests."""
+    steps = (
+        loop("y", "mask"),
+        mm("first", "x"),
+        loop("first", "b"),
+        loop("x", "sum"),
+        mm("second", "b"),
+        loop("second mask", "c"),
+    )
+    made = plan(small(*steps, outputs=("c", "sum")), let_go=("x",) if freed else ())
+    runs = [one.run for one in made.steps]
+    first, last = (one for one in runs if isinstance(one, Segment))
+    names = [[nest.name for nest in one.nests] for one in (first, last)]
+    if freed:
+        assert names == [["nest_b", "nest_sum"], ["nest_mask", "nest_c"]]
+    else:
+        assert names == [["nest_b"], ["nest_mask", "nest_sum", "nest_c"]]
+
+
 @pytest.mark.parametrize("target", ["aten.mm.default", "mine.matmul.default"])
 def test_of_neighbouring_calls_the_one_that_lets_go_more_stands_first(target: str) -> None:
     steps = (
