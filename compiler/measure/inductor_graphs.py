@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import patch
+from compiler.control.hooks import Hook, on_demand, patch
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
 from compiler.measure.probes.inductor_probe import InductorProbe
@@ -26,7 +26,14 @@ _TEXT = re.compile(
     r"^(\w+) = async_compile\.\w+\(.*?(?:r'''\n?|''')(.*?)'''", re.MULTILINE | re.DOTALL
 )
 """C++ stands in raw quotes on lines of its own; Triton's text begins with its own empty line."""
-NEEDS = ("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",)
+HOOK = Hook(
+    name="generated modules",
+    offers="what-if, profile: Inductor's kernels and graphs, each called and timed by itself",
+    needs=("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",),
+    install=on_demand,
+    stage="run",
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+)
 
 
 class InductorGraph(Redirected):

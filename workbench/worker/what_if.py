@@ -33,6 +33,7 @@ from compiler.trace.matching import Match
 from compiler.trace.records import Kernel, Progress, SchedulerNode, WhatIf
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.finished_run import FinishedRun
+from workbench.worker.measuring_hooks import missing
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.runs import Model, RandomState, prepare, prepared
 
@@ -87,6 +88,8 @@ def compare(recorder: Recorder, base: FinishedRun, run: FinishedRun, scope: Scop
 
 
 def _possible(base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
+    if reason := missing():
+        raise NotAlone(reason)
     for one in (base, run):
         if one.compile_again is None or one.status != "ok":
             raise NotAlone(f"run {one.number} did not get to its end ({one.status})")
