@@ -6,143 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
-from typing import Literal
 
-from compiler.trace import refs
-from compiler.trace.records import FusionGroups, Graph, Kernel, Node
-from compiler.trace.refs import Ref
+from compiler.trace.records import FusionGroups, Graph, Node
+from viewers.drawing.diagram import Block, Diagram, Kind
+from viewers.drawing.groups import Group, group_of_nodes, groups_of
+from viewers.drawing.inputs import input_name, is_weight
 from viewers.drawing.layers import Edge
+from viewers.drawing.modules import MOST, runs_of
 from viewers.labels import kernel_label, short_label
 from viewers.panes.names import is_view, short_target
 from viewers.panes.view import View
 from viewers.words import plural, shape_text, tensor_text
 
-MOST = 300
-"""Blocks from which on a graph is folded by module."""
-CHUNKS = 150
-"""Pieces of a graph that is too large and has no modules."""
 ALL = 20_000
 """Blocks that are drawn at once where the reader asks for all."""
 SCALES = ("groups", "ops", "shapes")
-
-Kind = Literal["input", "weight", "group", "call", "op", "module"]
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One box. Words are as recorded: who shows them makes them plain."""
-
-    key: str
-    title: str
-    lines: tuple[str, ...]
-    nodes: tuple[int, ...]
-    """Indices in the graph's nodes."""
-    kind: Kind
-    hue: int = -1
-    """Which of the colours of groups; -1 for none."""
-    kernel: str = ""
-    fold: str = ""
-    """Key under which `⏎` opens it, or closes what it was opened from; "" where it does neither."""
-    operations: tuple[str, ...] = ()
-    """Scheduler nodes of a fusion group."""
-
-
-@dataclass(frozen=True, eq=False)
-class Diagram:
-    """What is drawn of a graph: blocks in topological order, and the edges between them."""
-
-    graph: Graph
-    scale: int
-    blocks: tuple[Block, ...]
-    edges: tuple[Edge, ...]
-    weights: int
-    """Weights that are hidden."""
-    groups: int
-    legend: tuple[tuple[int, str, int], ...]
-    """(hue, words, nodes) of each group in sight, in order; hue -1 for library calls."""
-
-    @cached_property
-    def of_node(self) -> dict[str, int]:
-        """Name of a node -> its block."""
-        nodes = self.graph.nodes
-        return {
-            nodes[i].name: number for number, block in enumerate(self.blocks) for i in block.nodes
-        }
-
-    @cached_property
-    def of_kernel(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for number, block in enumerate(self.blocks):
-            if block.kernel:
-                found.setdefault(block.kernel, []).append(number)
-        return found
-
-    @cached_property
-    def users(self) -> dict[str, list[int]]:
-        """Name of a node -> the nodes that read it."""
-        found: dict[str, list[int]] = {}
-        for index, node in enumerate(self.graph.nodes):
-            for name in node.inputs:
-                found.setdefault(name, []).append(index)
-        return found
-
-    @cached_property
-    def readers(self) -> list[list[int]]:
-        """Block -> the blocks that read it."""
-        found: list[list[int]] = [[] for _ in self.blocks]
-        for first, second in self.edges:
-            found[first].append(second)
-        return found
-
-    @cached_property
-    def sources(self) -> list[list[int]]:
-        """Block -> the blocks that it reads."""
-        found: list[list[int]] = [[] for _ in self.blocks]
-        for first, second in self.edges:
-            found[second].append(first)
-        return found
-
-    def ref(self, number: int) -> Ref:
-        """What selecting a block selects: its kernel, its node, or the last node in it."""
-        block = self.blocks[number]
-        if block.kernel and block.kind in ("group", "call"):
-            return refs.kernel(block.kernel)
-        return refs.node(self.graph.id, self.graph.nodes[block.nodes[-1]].name)
-
-    def blocks_of(self, ref: Ref) -> list[int]:
-        """The blocks that show a thing."""
-        kind = refs.kind(ref) if ref else ""
-        if kind == "fx":
-            graph, name = refs.split_node(ref)
-            number = self.of_node.get(name) if graph == self.graph.id else None
-            return [] if number is None else [number]
-        if kind == "k":
-            return self.of_kernel.get(refs.split_kernel(ref)[0], [])
-        return []
-
-    @property
-    def words(self) -> str:
-        """`53 nodes, 11 groups, weights hidden`."""
-        parts = [plural(len(self.graph.nodes), "node")]
-        if self.groups:
-            parts.append(plural(self.groups, "group"))
-        if self.weights:
-            parts.append("weights hidden")
-        return ", ".join(parts)
-
-
-@dataclass
-class _Group:
-    """A fusion group of the lowered graph."""
-
-    name: str
-    nodes: tuple[str, ...]
-    label: str
-    kernel: Kernel | None
-    alone: bool
-    """Its kernel has no other group."""
 
 
 @dataclass
@@ -151,7 +30,7 @@ class _Piece:
 
     key: str
     nodes: list[int] = field(default_factory=list)
-    group: _Group | None = None
+    group: Group | None = None
     module: str = ""
     fold: str = ""
 
@@ -189,13 +68,13 @@ class _Maker:
         self.graph = graph
         self.unfolded = unfolded
         self.scale = view.scale
-        self.groups = _groups(view, graph)
-        self.group_of = _group_of(view, graph, self.groups)
+        self.groups = groups_of(view, graph)
+        self.group_of = group_of_nodes(view, graph, self.groups)
         self.hues: dict[str, int] = {}
         self.named: dict[int, str] = {}
         """Hue -> what it stands for."""
         nodes = graph.nodes
-        self.weight = [_is_weight(view, graph, node) for node in nodes]
+        self.weight = [is_weight(view, graph, node) for node in nodes]
         self.hidden = sum(self.weight)
         self.place = {node.name: index for index, node in enumerate(nodes)}
         self.dissolved = [
@@ -239,7 +118,7 @@ class _Maker:
         if len(inputs) > MOST:
             pieces.append(_Piece(self._key("inputs", inputs[0]), inputs, None, "inputs", ""))
             pieces[-1].fold = pieces[-1].key
-        for module, run in _runs(self.graph, rest, depth):
+        for module, run in runs_of(self.graph, rest, depth):
             key = self._key("module", run[0]) + f":{depth}"
             if len(run) == 1:
                 pieces.extend(self._of(run, inside))
@@ -359,7 +238,7 @@ class _Maker:
             piece.key, title, _operations(nodes, 3), indices, "group", hue, name, fold, group.nodes
         )
 
-    def _group_words(self, group: _Group) -> str:
+    def _group_words(self, group: Group) -> str:
         """`k4 softmax`. Where too many operations are listed: those of the user's program."""
         kernel = group.kernel
         label = kernel_label(kernel) if kernel and group.alone else short_label(group.label)
@@ -437,122 +316,6 @@ def _operations(nodes: Iterable[Node], most: int) -> tuple[str, ...]:
     if len(lines) > most:
         lines = [*lines[: most - 1], lines[most - 1] + " …"]
     return tuple(lines)
-
-
-def input_name(view: View, graph: Graph, node: Node) -> str:
-    """What the user's program calls an input: `x`, `ln1.weight`; else the node's own name."""
-    captured = _captured(view, graph, node)
-    if captured is None:
-        return node.name
-    words = captured.target
-    match = re.fullmatch(r"[LG]_(?:self_)?modules_(.+)_(?:parameters|buffers)_(.+?)_*", words)
-    if match:
-        path = match[1].replace("_modules_", ".").strip("_")
-        return f"{path}.{match[2]}"
-    match = re.fullmatch(r"[LG]_(.+?)_", words)
-    return match[1] if match else captured.name
-
-
-def _captured(view: View, graph: Graph, node: Node) -> Node | None:
-    """The captured graph's input that an input of a later graph is."""
-    for _ in range(8):
-        if graph.kind == "captured":
-            return node
-        parent = view.recording.graphs.get(graph.parent)
-        origin = view.facts.nodes(graph.parent).get(node.origins[0]) if node.origins else None
-        if parent is None or origin is None or origin.op not in ("placeholder", "get_attr"):
-            return None
-        graph, node = parent, origin
-    return None
-
-
-def _is_weight(view: View, graph: Graph, node: Node) -> bool:
-    if node.op == "get_attr":
-        return True
-    if node.op != "placeholder":
-        return False
-    captured = _captured(view, graph, node)
-    words = captured.target if captured is not None else node.target
-    return "_parameters_" in words or "_buffers_" in words
-
-
-def _groups(view: View, graph: Graph) -> list[_Group]:
-    """The groups that fusion ended with, in the order of the schedule."""
-    kernels = [k for k in view.facts.kernels_of.get(graph.compile_id, []) if k.graph == graph.id]
-    of_operation: dict[str, Kernel] = {}
-    for kernel in sorted(kernels, key=lambda kernel: kernel.predicted != view.predicted):
-        for operation in kernel.nodes:
-            of_operation.setdefault(operation, kernel)
-    last = [record for record in view.recording.all(FusionGroups) if record.graph == graph.id]
-    if last:
-        found = [(group.name, group.nodes, group.label) for group in last[-1].groups]
-    else:
-        found = [(kernel.id, kernel.nodes, kernel.label) for kernel in kernels if kernel.nodes]
-    held: Counter[str] = Counter()
-    for _, nodes, _ in found:
-        held.update({of_operation[n].id for n in nodes if n in of_operation})
-    groups = []
-    for name, nodes, label in found:
-        chosen = next((of_operation[n] for n in nodes if n in of_operation), None)
-        groups.append(_Group(name, nodes, label, chosen, chosen is None or held[chosen.id] == 1))
-    return groups
-
-
-def _group_of(view: View, graph: Graph, groups: list[_Group]) -> dict[str, _Group]:
-    """Name of a node -> its group. What several groups compute again stands in the first; a view
-    that several look through is in none."""
-    operations = view.facts.operations
-    nodes = view.facts.nodes(graph.id)
-    found: dict[str, _Group] = {}
-    shared: set[str] = set()
-    for group in groups:
-        for operation in group.nodes:
-            record = operations.get((graph.id, operation))
-            for origin in record.origins if record else ():
-                before = found.setdefault(origin, group)
-                if before is not group and origin in nodes and is_view(nodes[origin]):
-                    shared.add(origin)
-    return {name: group for name, group in found.items() if name not in shared}
-
-
-def _runs(graph: Graph, nodes: Sequence[int], depth: int) -> list[tuple[str, list[int]]]:
-    """Runs of nodes of one module, as deep in the tree of modules as can be drawn; neighbours stand
-    together where even the outermost modules are too many."""
-    runs: list[tuple[str, list[int]]] = []
-    for levels in range(4 + depth, -1, -1):
-        runs = []
-        for index in nodes:
-            module = _owner(graph.nodes[index].module, max(levels, 1) if depth else levels)
-            if not runs or runs[-1][0] != module:
-                runs.append((module, []))
-            runs[-1][1].append(index)
-            if len(runs) > MOST and levels:
-                break
-        else:
-            break
-    if len(runs) > 1 and any(module for module, _ in runs):
-        named = [(module or "the model itself", run) for module, run in runs]
-        return named if len(named) <= MOST else _joined(named)
-    size = max(2, -(-len(nodes) // CHUNKS))
-    chunks = [list(nodes[at : at + size]) for at in range(0, len(nodes), size)]
-    return [(f"ops {at * size + 1}–{at * size + len(c)}", c) for at, c in enumerate(chunks)]
-
-
-def _joined(runs: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
-    size = -(-len(runs) // CHUNKS)
-    found = []
-    for at in range(0, len(runs), size):
-        part = runs[at : at + size]
-        found.append((f"{part[0][0]} – {part[-1][0]}", [index for _, run in part for index in run]))
-    return found
-
-
-@lru_cache(maxsize=4096)
-def _owner(module: str, levels: int) -> str:
-    """`layers.0.attention.q`: with 0 levels `layers.0`, the numbered block; with 1 one more …"""
-    parts = module.split(".")
-    base = next((at + 1 for at, part in enumerate(parts) if part.isdigit()), 1)
-    return ".".join(parts[: base + levels])
 
 
 def _topological(count: int, edges: Iterable[Edge], first: Sequence[int]) -> list[int] | None:

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Literal
 
-from viewers.drawing.blocks import Diagram
 from viewers.drawing.colours import LIGHT, Palette, fill_of
+from viewers.drawing.diagram import Diagram
 from viewers.plain import plain
 
 MOST = 400

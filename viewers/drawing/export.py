@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
-from viewers.drawing.blocks import Diagram, diagram
+from viewers.drawing.blocks import diagram
+from viewers.drawing.diagram import Diagram
 from viewers.drawing.dot import MOST, dot, laid_out
 from viewers.drawing.layout import Layout, lay_out
 from viewers.drawing.svg import svg

@@ -8,8 +8,8 @@ from io import BytesIO
 from PIL import Image, ImageDraw, ImageFont
 from rich.cells import cell_len
 
-from viewers.drawing.blocks import Diagram
 from viewers.drawing.colours import LIGHT, Palette, fill_of
+from viewers.drawing.diagram import Diagram
 from viewers.drawing.layout import Down, Layout
 
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 9, 18, 18

@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rich.cells import cell_len
 
-from viewers.drawing.blocks import Diagram
 from viewers.drawing.colours import LIGHT, Palette, fill_of
+from viewers.drawing.diagram import Diagram
 from viewers.drawing.layout import Down, Layout, Line
 from viewers.plain import plain
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from compiler.trace.records import MemoryPlan, Node, WhatIf
-from viewers.drawing.blocks import Block, Diagram, diagram, input_name
+from viewers.drawing.blocks import diagram
 from viewers.drawing.colours import fill_of
+from viewers.drawing.diagram import Block, Diagram
+from viewers.drawing.inputs import input_name
 from viewers.labels import kernel_label
 from viewers.panes.names import is_view, operations_text, short_target
 from viewers.panes.profile_source import kernel_seconds

@@ -11,7 +11,8 @@ from rich.cells import cell_len
 from compiler.trace import refs
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
-from viewers.drawing.blocks import KEPT, SCALES, Block, Diagram, diagram
+from viewers.drawing.blocks import KEPT, SCALES, diagram
+from viewers.drawing.diagram import Block, Diagram
 from viewers.drawing.layout import Layout, lay_out
 from viewers.panes import graph
 from viewers.panes.profile_source import kernel_seconds

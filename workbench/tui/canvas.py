@@ -16,9 +16,10 @@ from textual.strip import Strip
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
-from viewers.drawing.blocks import SCALES, Block, all_key
+from viewers.drawing.blocks import SCALES, all_key
 from viewers.drawing.cells import Run, row
 from viewers.drawing.colours import fill_of
+from viewers.drawing.diagram import Block
 from viewers.drawing.export import FORMATS, ExportError, export, suggested
 from viewers.drawing.layout import Box, Layout, Line
 from viewers.panes.picture import Picture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,15 +62,14 @@ class EagerSide:
     def looked(self) -> Iterator[Looked]:
         """Entered around one run."""
         if self.on_device:
-            with device_clock() as device, self.probe.timing(device):
-                yield Looked(device, profile=device)
+            with device_clock() as device:
+                yield Looked(device, profile=device, around=partial(self.probe.timing, device))
         elif self.by_profiler:
             with device_clock(device=False) as host:
                 yield Looked(profile=host, between=True, during=_named)
         else:
             clock = HostClock(call_cost())
-            with self.probe.timing(clock):
-                yield Looked(clock)
+            yield Looked(clock, around=partial(self.probe.timing, clock))
 
 
 def readings_of(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:

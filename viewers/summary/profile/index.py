@@ -40,16 +40,20 @@ class Fusion(NamedTuple):
 
 
 class Index:
-    """One profiled call of one engine. Raises nothing: what is not recorded is empty."""
+    """One profiled call of one engine; or the optimizer's step where it was measured apart, and is
+    none of the call. Raises nothing: what is not recorded is empty."""
 
-    def __init__(self, recording: Recording, head: CallProfile) -> None:
+    def __init__(self, recording: Recording, head: CallProfile, optimizer: bool = False) -> None:
         self.recording = recording
         self.head = head
-        self.regions = tuple(one for one in recording.all(Region) if one.call == head.call)
-        self.steps = {one.id: one for one in recording.all(CompiledStep) if one.call == head.call}
-        self.operations = {
-            one.id: one for one in recording.all(EagerOperation) if one.call == head.call
-        }
+        apart = "step" not in head.what
+
+        def mine(one: Region | CompiledStep | EagerOperation) -> bool:
+            return one.call == head.call and (apart and one.phase == "step") is optimizer
+
+        self.regions = tuple(one for one in recording.all(Region) if mine(one))
+        self.steps = {one.id: one for one in recording.all(CompiledStep) if mine(one)}
+        self.operations = {one.id: one for one in recording.all(EagerOperation) if mine(one)}
         accounts = (one for one in recording.all(Account) if one.call == head.call)
         self.accounts = tuple(sorted(accounts, key=lambda one: _PHASES.index(one.phase)))
         self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
@@ -73,6 +77,12 @@ class Index:
         if not self.recording.kernels:
             return True
         return not self.head.unmeasured and any(step.graph for step in self.steps.values())
+
+    @cached_property
+    def eager_is_known(self) -> bool:
+        """Whether the eager operations were measured."""
+        working = [one for one in self.operations.values() if one.launches]
+        return not working or any(one.time is not None for one in working)
 
     @cached_property
     def between_is_known(self) -> bool:

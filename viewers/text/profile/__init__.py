@@ -106,6 +106,9 @@ def _one(
     if not one.index.compiled_is_known:
         why = "the steps of the compiled graphs were not measured: no region was lost or won"
         lines.append(line((why, "recompile"), hang=2))
+    if not one.index.eager_is_known:
+        why = "the eager operations were not measured: no region was lost or won"
+        lines.append(line((why, "recompile"), hang=2))
     if one.index.unplaced:
         what = plural(one.index.unplaced, "compiled step")
         why = f"what {what} compute is not recorded, so that regions without a counterpart say "

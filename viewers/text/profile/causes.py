@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from rich.cells import cell_len
 
 from viewers.places import FileNames
 from viewers.summary.profile import Cause
+from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
 from viewers.text.lines import BLANK, Line, Role, fitted, line
 from viewers.text.profile.numbers import change_text
-from viewers.words import plural, seconds_text
+from viewers.words import seconds_text
 
 
 def causes_lines(
@@ -36,7 +38,7 @@ def causes_lines(
         head, role = _head(cause, column)
         lines.append(line((head, role), cause.title, fixed=True))
     if len(rest) > left:
-        lines.append(line((f"…  {plural(len(rest) - left, 'more')}: --top {len(causes)}", "dim")))
+        lines.append(line((f"…  {len(rest) - left} more: --top {len(causes)}", "dim")))
     return [BLANK, line(("why", "accent")), *lines]
 
 
@@ -49,9 +51,9 @@ def _cause(
         lines += place_lines(cause.place, names, column, width)
     lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
     lines += advice_lines(cause.fixes[:2], column, width)
-    for one in cause.suggestions:
+    for one in first_of_groups(cause.suggestions):
         if one.options and not (both and "--engine" in one.options):
-            command = " ".join(("tcw profile", file, *one.options))
+            command = f"tcw profile {file} {shlex.join(one.options)}"
             lines.append(line(" " * column, ("try  ", "dim"), (command, "won"), hang=column + 5))
     return lines
 

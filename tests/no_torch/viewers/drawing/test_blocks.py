@@ -14,7 +14,9 @@ from compiler.trace.records import (
     WhatIf,
 )
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.drawing.blocks import ALL, MOST, Diagram, all_key, diagram
+from viewers.drawing.blocks import ALL, all_key, diagram
+from viewers.drawing.diagram import Diagram
+from viewers.drawing.modules import MOST
 from viewers.panes import node
 from viewers.panes.view import View
 

@@ -4,17 +4,21 @@ import io
 import json
 
 import pytest
+from msgspec import structs
 from rich.cells import cell_len
 
-from compiler.trace.records import Ceilings, EnginePart
+from compiler.trace.records import CallProfile, Ceilings, EnginePart, Region
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
+from viewers.places import FileNames
 from viewers.recording import Recording
+from viewers.summary.profile import profiles_of
 from viewers.text.lines import to_text, write
 from viewers.text.profile import profile
+from viewers.text.profile.causes import causes_lines
 
 WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
 
@@ -34,6 +38,22 @@ def test_nothing_is_wider_than_the_terminal(name: str, width: int) -> None:
     assert max(cell_len(row) for row in text.splitlines()) <= width
 
 
+def test_it_says_which_differences_are_between_the_same_calls() -> None:
+    records = [
+        structs.replace(one, same_calls=True) if isinstance(one, Region) else one
+        for one in profiles.masked_attention()
+    ]
+    assert "4 in noise, 4 the same calls" in to_text(profile(Recording(records), 120), 120)
+
+
+def test_it_says_where_others_used_the_machine() -> None:
+    records = [
+        structs.replace(one, contended=True) if isinstance(one, CallProfile) else one
+        for one in profiles.masked_attention()
+    ]
+    assert "30 rounds, others use the machine" in to_text(profile(Recording(records), 120), 120)
+
+
 def test_the_first_line_names_the_cause_and_the_line() -> None:
     for name, words in (
         ("masked_attention", "block.py:21 fused attention became 2 products and a softmax"),
@@ -50,6 +70,13 @@ def test_top_and_sort() -> None:
     assert "layer norm" in table
     assert "gelu" not in table
     assert "… 2 more" in table
+
+
+def test_causes_beyond_the_screen_are_counted() -> None:
+    recording = Recording(profiles.block_profile())
+    causes = profiles_of(recording)[0].causes[:1] * 9
+    lines = causes_lines(causes, FileNames(), 100, 1, "model.py", both=False)
+    assert lines[-1].text == "…  5 more: --top 9"
 
 
 def test_both_engines() -> None:

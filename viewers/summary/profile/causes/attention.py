@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
 from viewers.summary.place import Place, place_of
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.remedies import of_attention
 from viewers.summary.profile.causes.suggestions import other_engine
 from viewers.summary.profile.causes.words import (
     bare,
@@ -106,6 +107,7 @@ def _cause(
         title = f"{what} became {became}"
     notes = [f"{named(bare(op.operation) for op in fused)} in eager; compiled: {names}"]
     fixes: list[Advice] = []
+    masks: tuple[Suggestion, ...] = ()
     regions = [region.id for region in row.regions]
     place = place_of(index.recording, fused[0].location) or row.place
     seconds, noise = row.difference, row.noise
@@ -113,13 +115,21 @@ def _cause(
         title += f", {'' if stayed else 'for '}{_what(mask)} that only capture brings in"
         notes.append(_mask_words(index, mask))
         notes += _looks_at_data(index, rows)
-        for other in rows:
-            if not other.operations and _on(other, mask.lines) and other.standing == "lost":
-                took = seconds_text(other.difference)
-                notes.append(f"making the mask takes {took} more: eager does not run that line")
-                regions += [region.id for region in other.regions]
-                seconds, noise = seconds + other.difference, noise + other.noise
+        making = [
+            other
+            for other in rows
+            if not other.operations and _on(other, mask.lines) and other.standing == "lost"
+        ]
+        if making:
+            took = seconds_text(sum(other.difference for other in making))
+            lines = {(at.file, at.line) for other in making for at in other.locations}
+            unseen = "that line" if len(lines) == 1 else "those lines"
+            notes.append(f"making the mask takes {took} more: eager does not run {unseen}")
+            regions += [region.id for other in making for region in other.regions]
+            seconds += sum(other.difference for other in making)
+            noise += sum(other.noise for other in making)
         fixes = _fixes(mask, place, index)
+        masks = of_attention(index.recording, place)
     return Cause(
         kind="attention",
         title=title,
@@ -129,7 +139,7 @@ def _cause(
         place=place,
         notes=tuple(notes),
         fixes=tuple(fixes),
-        suggestions=other_engine(index),
+        suggestions=(*masks, *other_engine(index)),
         refs=row.refs,
     )
 

@@ -1,0 +1,30 @@
+"""What a probe sees of a short call, which is made once untimed before: that call alone."""
+
+from __future__ import annotations
+
+import torch
+
+from workbench.worker.inputs import InputSet
+from workbench.worker.profiling import pieces
+from workbench.worker.profiling_probes import EagerSide
+from workbench.worker.profiling_rounds import Contender, Rounds
+from workbench.worker.runs import PreparedRun, prepare
+
+
+def test_a_dispatch_mode_times_the_call_and_not_what_prepares_it() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU())
+    inputs = InputSet((torch.randn(4, 8),), {})
+    eager = EagerSide(model, 1, on_device=False)
+    eager.by_profiler = False
+
+    def prepared() -> PreparedRun:
+        return prepare(model, inputs, "no-grad")
+
+    eager.describe(prepared())
+    contender = Contender(prepared, pieces, {"probed": eager.looked})
+    rounds = Rounds({"eager": contender})
+    rounds.warm_up()
+    rounds.run(3)
+    assert not eager.probe.differs
+    for lap in rounds.laps["eager"]["probed"]:
+        assert [one.key for one in lap.readings] == list(range(len(eager.probe.operations)))
