@@ -406,7 +406,7 @@ class Inductor:
                 origins=ordered,
                 locations=_locations(nodes[origin] for origin in ordered),
                 lines=lines,
-                loop_nests=len(sections) if text else 0,
+                loop_nests=_outermost_loops(text),
                 step=step,
             )
         )
@@ -485,6 +485,12 @@ def _line(number: int, names: tuple[str, ...], nodes: dict[str, Node]) -> Kernel
     exact = [nodes[name] for name in names if not nodes[name].inferred]
     locations = _locations(exact or [nodes[name] for name in names])
     return KernelLine(line=number, nodes=names, locations=locations, inferred=inferred)
+
+
+def _outermost_loops(text: str) -> int:
+    """Loops of a kernel as Inductor writes it that stand in no other."""
+    loops = [len(line) - len(line.lstrip()) for line in text.splitlines() if "for(int64_t" in line]
+    return loops.count(min(loops)) if loops else 0
 
 
 def _kernel_lines(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.autograd import graphs, partition
+from compiler.autograd import failed_cut, graphs, partition
 from compiler.control.hooks import Hook
 
 HOOKS: tuple[Hook, ...] = (
+    failed_cut.HOOK,
     graphs.HOOK,
     partition.HOOK,
 )

@@ -17,6 +17,7 @@ from torch import fx
 from torch.utils.checkpoint import CheckpointPolicy
 
 from compiler.autograd.again import again
+from compiler.autograd.failed_cut import why_failed, without_files
 from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
 from compiler.control.decisions import RECOMPUTE, SAVE, Decided, Decision, Detail, Gate
@@ -94,10 +95,10 @@ def _decided(
         if (split := current()) is not None:
             split.cuts.clear()
         try:
-            halves = cut()
+            with without_files():
+                halves = cut()
         except Exception as error:  # torch cannot split it so: its own split stands
-            first, *_ = str(error).strip().splitlines() or ["no reason given"]
-            failure = f"torch's partitioner fails: {type(error).__name__}: {first[:200]}"
+            failure = f"torch's partitioner fails: {why_failed(error)}"
             break
     final = crossing(*halves)
     for name, answer in answers.items():

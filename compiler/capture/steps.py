@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from compiler.capture.code import function_location, instruction_location, user_name
 from compiler.capture.frames import nesting
@@ -28,6 +29,7 @@ class _Seen:
     """What the step before left in one frame."""
 
     tx: Any
+    number: int
     stack: list[Any] = field(default_factory=list)
     locals: dict[str, Any] = field(default_factory=dict)
     stored: bool = True
@@ -41,6 +43,9 @@ class _Attempt:
     key: tuple[str, int]
     steps: int = 0
     depths: dict[int, _Seen] = field(default_factory=dict)
+    numbers: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
+    """The translator of each frame -> its number: one of a generator comes back."""
+    frames: int = 0
     naming: tuple[Any, str] | None = None
     """The node that the step before stores in a local, which may name it, and its name."""
     last_nodes: dict[int, tuple[Any, Any]] = field(default_factory=dict)
@@ -74,7 +79,7 @@ class Stepper:
         depth = int(getattr(tx, "inline_depth", 0))
         seen = attempt.depths.get(depth)
         if seen is None or seen.tx is not tx:
-            seen = attempt.depths[depth] = _Seen(tx)
+            seen = _entered(attempt, depth, tx)
         popped, pushed = _stack_delta(seen, tx.stack)
         set_locals, deleted = _locals_delta(seen, tx.symbolic_locals)
         seen.stored = instruction.opname.startswith(SETS_LOCALS)
@@ -101,6 +106,7 @@ class Stepper:
                 renamed=renamed,
                 guards=len(tx.output.guards),
                 new_guards=self._new_guards(tx.output.guards),
+                frame=seen.number,
             )
         )
         attempt.steps += 1
@@ -163,6 +169,19 @@ def _argument(tx: Any, instruction: Any) -> str:
     else:
         text = repr(value)
     return text[:200]
+
+
+def _entered(attempt: _Attempt, depth: int, tx: Any) -> _Seen:
+    """A frame that is new at its depth, or goes on after another has been there: what it has is
+    told from the start, and so is what lies deeper."""
+    number = attempt.numbers.get(tx)
+    if number is None:
+        number = attempt.numbers[tx] = attempt.frames
+        attempt.frames += 1
+    for deeper in [one for one in attempt.depths if one > depth]:
+        del attempt.depths[deeper]
+    seen = attempt.depths[depth] = _Seen(tx, number)
+    return seen
 
 
 def _stack_delta(seen: _Seen, stack: list[Any]) -> tuple[int, tuple[StackValue, ...]]:

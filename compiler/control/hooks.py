@@ -56,6 +56,12 @@ class Hook:
         )
 
 
+def on_demand(_recorder: Recorder) -> Uninstall:
+    """`Hook.install` of what a measurement patches itself, for as long as it takes: a recording
+    installs nothing, and the hook says beforehand whether this torch has what will be needed."""
+    return lambda: None
+
+
 def resolve(need: str) -> object:
     """The object that `module:Name.attribute` names; `Missing` where it is not there.
 

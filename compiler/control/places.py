@@ -91,8 +91,8 @@ class Compile:
 
     id: str
     attempt: int = 0
-    lines: list[tuple[str, int]] = field(default_factory=list)
-    """File and line of the last instruction at each depth of inlining."""
+    lines: list[tuple[str, int, int]] = field(default_factory=list)
+    """File, line and frame of the last instruction at each depth of inlining."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,12 @@ class Standing:
     attempt: int
     depth: int
     line: tuple[str, int]
+    frame: int = -1
+    """`Step.frame`."""
+
+    def same_frame(self, other: Standing) -> bool:
+        """Of one attempt and depth; where frames have no numbers, the depth tells."""
+        return -1 in (self.frame, other.frame) or self.frame == other.frame
 
 
 class Compiles:
@@ -149,12 +155,15 @@ class Compiles:
         if compile.attempt != record.attempt:
             compile = self.open[known] = Compile(record.compile_id, record.attempt)
         line = (record.location.file, record.location.line)
+        place = (*line, record.frame)
         lines = compile.lines
         del lines[record.depth + 1 :]
-        lines += [("", 0)] * (record.depth + 1 - len(lines))
-        entered = lines[record.depth] != line
-        lines[record.depth] = line
-        self.at = Standing(known, record.compile_id, record.attempt, record.depth, line)
+        lines += [("", 0, -1)] * (record.depth + 1 - len(lines))
+        entered = lines[record.depth] != place
+        lines[record.depth] = place
+        self.at = Standing(
+            known, record.compile_id, record.attempt, record.depth, line, record.frame
+        )
         return entered
 
     def _find(self, compile_id: str) -> int | None:

@@ -61,6 +61,9 @@ WORDS: dict[Mode, str] = {
 ALREADY_FUSED = "already-fused"
 """Rule of a pair of which both sides are one group by now: nothing is decided."""
 
+VETO, FORCED = "veto", "forced"
+"""Rules of a pair of which an override says what its engine would not."""
+
 _INDUCTORS = "inductor/"
 """What the ids of Inductor's decisions begin with."""
 
@@ -76,8 +79,9 @@ class _Pair:
     def __init__(self, pair: FusionPair) -> None:
         self.id = pair.id
         self.graph = pair.graph.removesuffix("/lowered")
-        self.default = FUSE if pair.fused else APART
-        self.choices = (FUSE, APART) if pair.fused else (APART,)
+        own = pair.rule == VETO if pair.rule in (VETO, FORCED) else pair.fused
+        self.default = FUSE if own else APART
+        self.choices = (FUSE, APART) if own or pair.fused else (APART,)
         self.rule = pair.rule or (pair.kind if pair.fused else "")
         shared = pair.shared_bytes
         self.numbers: Mapping[str, float] = {} if shared is None else {"shared_bytes": shared}
@@ -249,6 +253,8 @@ class Stops:
             return f"{words}: attempt {here.attempt + 1} of {here.compile_id} starts over"
         if here.depth != left.depth:
             return words if here.depth < left.depth else ""
+        if not here.same_frame(left):
+            return ""  # called next to it: generators that one loop draws from
         if mode == "line":
             return words if here.line != left.line else ""
         return words if mode == "over" else ""

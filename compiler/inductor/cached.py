@@ -16,7 +16,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
 from compiler.inductor.caches import SEE_ALL, autograd_lookup_running
-from compiler.inductor.codegen import loop_nests
+from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
 from compiler.inductor.predicted import predicting
 from compiler.trace.records import Kernel, Wrapper
 
@@ -46,6 +46,12 @@ def install(recorder: Recorder) -> Uninstall:
     return patch(CompiledFxGraph, "after_deserialization", after_deserialization)
 
 
+def _nests(text: str, language: str) -> int:
+    if not text or language == "aten":
+        return 0
+    return nests_of_cpp(text) if language == "cpp" else nests_of_triton(text)
+
+
 def _record(recorder: Recorder, compiled: Any) -> None:
     options = getattr(compiled, "fx_kwargs", None) or {}
     parent = lowering_graph_id(bool(options.get("is_backward")), bool(options.get("is_inference")))
@@ -62,7 +68,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
                 language=language,
                 text=recorder.text(text),
                 no_line=NO_LINE,
-                loop_nests=loop_nests(text) if language == "cpp" else 1 if text else 0,
+                loop_nests=_nests(text, language),
                 predicted=bool(arch),
             )
         )

@@ -7,7 +7,6 @@ one kernel where its text repeats; a call into a library is `Scheduler.codegen_e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -16,13 +15,13 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.labels import copy_label, user_label
 from compiler.graphs.realised import kept_graphs
+from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
 from compiler.inductor.generation import Draft, Generation, opened
 from compiler.inductor.kernel_lines import origins_of_lines
 from compiler.inductor.lowerings import Lowering, lowering_of
 from compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
 from compiler.trace.records import Wrapper
 
-_LOOP = re.compile(r"\s*for\s*\(")
 _CALL_LINES = ("OutLine", "AllocLine", "FallbackLine", "KernelCallLine")
 """Ends of the names of wrapper lines that call something."""
 _RESULTS = ("MultiOutput",)
@@ -122,7 +121,8 @@ def _record_kernel(
     if draft is None:
         draft = Draft(recorder.next_kernel(), name, language, lowering)
         draft.text = final_text(source, name, language)
-        draft.loop_nests = loop_nests(draft.text) if language == "cpp" else 1
+        nests = nests_of_cpp if language == "cpp" else nests_of_triton
+        draft.loop_nests = nests(draft.text)
         generation.drafts.append(draft)
         generation.by_name[name] = draft
     members = [
@@ -161,25 +161,6 @@ def final_text(source: str, name: str, language: str) -> str:
     return source.replace(str(Placeholder.DESCRIPTIVE_NAME), name).replace(
         str(Placeholder.KERNEL_NAME), called
     )
-
-
-def loop_nests(text: str) -> int:
-    """How many outermost loops a C++ kernel has."""
-    count = 0
-    inside: int | None = None
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        depth = len(line) - len(line.lstrip())
-        if inside is not None and depth <= inside:
-            inside = None if line.strip() in "{}" and depth < inside else inside
-            if line.strip() == "}" and depth == inside:
-                inside = None
-                continue
-        if inside is None and _LOOP.match(line):
-            count += 1
-            inside = depth
-    return count
 
 
 def _extern(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:

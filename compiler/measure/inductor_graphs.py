@@ -14,19 +14,39 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import patch
+from compiler.control.hooks import Hook, on_demand, patch
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.redirected import Boxed, Redirected
 from compiler.measure.shadows import Shadows
+from compiler.measure.speed import DeviceRun
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
 _TEXT = re.compile(
     r"^(\w+) = async_compile\.\w+\(.*?(?:r'''\n?|''')(.*?)'''", re.MULTILINE | re.DOTALL
 )
 """C++ stands in raw quotes on lines of its own; Triton's text begins with its own empty line."""
-NEEDS = ("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",)
+HOOK = Hook(
+    name="generated modules",
+    offers="what-if, profile: Inductor's kernels and graphs, each called and timed by itself",
+    needs=("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",),
+    install=on_demand,
+    stage="run",
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+)
+
+
+class _Watched:
+    """A Triton kernel in its module's place: the wrapper calls its `run`
+    (`CachingAutotuner`, torch/_inductor/runtime/triton_heuristics.py)."""
+
+    def __init__(self, kernel: Any, observed: Callable[..., Any]) -> None:
+        self._kernel = kernel
+        self.run = partial(observed, kernel.run)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)
 
 
 class InductorGraph(Redirected):
@@ -69,36 +89,44 @@ class InductorGraph(Redirected):
         if self.arguments is None:
             raise NotAlone("its graph was not called")
         for name in wanted:
-            if not self._languages[name].startswith("cpp"):
-                raise NotAlone(f"{name} is a kernel for a GPU, and only those of a CPU run alone")
+            if not self._languages[name].startswith(("cpp", "triton")):
+                raise NotAlone(f"{name} is a kernel of {self._languages[name]}, which is not alone")
         steps: list[Step] = []
         originals = {name: getattr(self.module, name) for name in wanted}
 
-        def observed(kernel: Callable[..., Any], *arguments: Any) -> Any:
-            step = partial(kernel, *map(shadows.value, arguments))
+        def observed(kernel: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+            if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+                return kernel(*arguments, **named)  # a CUDA graph replays what it captures
+            step = partial(kernel, *map(shadows.value, arguments), **named)
             step()
             steps.append(step)
-            return kernel(*arguments)
+            return kernel(*arguments, **named)
 
         try:
             for name, kernel in originals.items():
-                setattr(self.module, name, partial(observed, kernel))
+                on_device = self._languages[name] == "triton"
+                watched = _Watched(kernel, observed) if on_device else partial(observed, kernel)
+                setattr(self.module, name, watched)
             with torch.no_grad():
                 self.run(copied(self.arguments))
         finally:
             for name, kernel in originals.items():
                 setattr(self.module, name, kernel)
-        return steps
+        languages = {self._languages[name] == "triton" for name in wanted}
+        if len(languages) > 1:
+            raise NotAlone("some of them run on the CPU and some on a GPU")
+        return [DeviceRun(step) for step in steps] if languages == {True} else steps
 
     def together(self, steps: Sequence[Step]) -> Step:
         if len(steps) == 1:
             return steps[0]
+        launches = [step.run for step in steps if isinstance(step, DeviceRun)]
 
         def run() -> None:
-            for step in steps:
+            for step in launches or steps:
                 step()
 
-        return run
+        return DeviceRun(run, len(launches)) if launches else run
 
 
 @contextmanager

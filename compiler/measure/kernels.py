@@ -16,8 +16,8 @@ import torch
 from compiler.measure.shadows import Shadow, Shadows
 from compiler.measure.speed import Prepared
 
-Step = Callable[[], None]
-"""One call of one kernel, on the copies."""
+Step = Callable[[], object]
+"""One call of one kernel, on the copies; a `DeviceRun` where a GPU runs it."""
 
 
 class NotAlone(Exception):

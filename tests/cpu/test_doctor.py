@@ -18,6 +18,7 @@ from compiler.trace.records import HookStatus
 from workbench.cli import checks as judged
 from workbench.cli import doctor
 from workbench.cli.checks import Check, checks
+from workbench.worker import measuring_hooks
 from workbench.worker.findings import Findings
 
 WHOLE = Findings(
@@ -63,7 +64,7 @@ def test_the_worker_says_what_torch_says(here: Findings) -> None:
     assert here.torch == torch.__version__
     assert here.vector == torch.backends.cpu.get_cpu_capability()
     assert bool(here.gpu) == torch.cuda.is_available()
-    assert here.hooks == pipeline.statuses()
+    assert here.hooks == (*pipeline.statuses(), *measuring_hooks.statuses())
     assert here.torch_fault == here.hooks_fault == ""
 
 
@@ -76,7 +77,8 @@ def test_here_nothing_needed_is_missing(here: Findings, monkeypatch: pytest.Monk
     report = json.loads(result.stdout)
     assert report["ok"] is True
     assert report["version"] == 1
-    assert [hook["name"] for hook in report["hooks"]] == [hook.name for hook in pipeline.HOOKS]
+    names = [hook.name for hook in (*pipeline.HOOKS, *measuring_hooks.HOOKS)]
+    assert [hook["name"] for hook in report["hooks"]] == names
 
 
 def test_without_torch_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compiler.trace.matching import base_graph
-from compiler.trace.records import EngineSpeed, FusionGroups, Kernel, MemoryPlan
+from compiler.trace.records import EngineSpeed, Kernel, MemoryPlan
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
+from viewers.summary.kernels import loop_nests
 
 STAGES = (
     "capture", "autograd", "fx passes", "lowering", "fusion", "memory", "codegen", "build", "other",
@@ -98,22 +99,17 @@ def compare(recording: Recording) -> Comparison | None:
 
 
 def _column(engine: str, recording: Recording) -> EngineColumn:
-    groups = recording.all(FusionGroups)
     kernels = recording.kernels.values()
     plans = [plan.peak_bytes for plan in recording.all(MemoryPlan)]
     return EngineColumn(
         engine=engine,
         recording=recording,
         summary=summarise(recording),
-        loop_nests=sum(_nests(group) for group in groups) if groups else None,
+        loop_nests=loop_nests(recording.kernels.values()),
         calls=sum(kernel.language == "aten" for kernel in kernels),
         functions=sum(kernel.language != "aten" for kernel in kernels),
         peak_bytes=None if None in plans else max((one or 0 for one in plans), default=None),
     )
-
-
-def _nests(groups: FusionGroups) -> int:
-    return sum(group.kind not in ("extern", "nop") for group in groups.groups)
 
 
 def _stages(first: EngineColumn, second: EngineColumn, cpu: bool) -> tuple[Both, ...]:
@@ -142,14 +138,15 @@ def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:
 
 def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | None, float | None]]:
     """Graph -> (loop nests, library calls, peak bytes)."""
-    nests = {base_graph(one.graph): _nests(one) for one in recording.all(FusionGroups)}
     peaks = {base_graph(one.graph): one.peak_bytes for one in recording.all(MemoryPlan)}
-    calls: dict[str, int] = {}
+    kernels: dict[str, list[Kernel]] = {}
     for kernel in recording.kernels.values():
-        graph = base_graph(kernel.graph)
-        calls[graph] = calls.get(graph, 0) + (kernel.language == "aten")
-    names = dict.fromkeys([*nests, *calls, *peaks])
-    return {name: (nests.get(name), calls.get(name), peaks.get(name)) for name in names}
+        kernels.setdefault(base_graph(kernel.graph), []).append(kernel)
+    calls = {name: sum(one.language == "aten" for one in its) for name, its in kernels.items()}
+    return {
+        name: (loop_nests(kernels.get(name, ())), calls.get(name), peaks.get(name))
+        for name in dict.fromkeys([*kernels, *peaks])
+    }
 
 
 def lines_of(kernel: Kernel) -> set[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compiler.trace.records import Kernel, KernelBinary
@@ -33,6 +34,13 @@ class KernelSummary:
     def count(self) -> int:
         """Kernels that really ran or would run: predicted ones left out."""
         return sum(self.by_language.values())
+
+
+def loop_nests(kernels: Iterable[Kernel]) -> int | None:
+    """Loop nests that run, of the code that was generated: one of a kernel that is called twice
+    counts twice, one that was predicted does not. None where there are no kernels."""
+    real = [kernel for kernel in kernels if not kernel.predicted]
+    return sum(one.loop_nests * max(1, len(one.steps)) for one in real) if real else None
 
 
 def kernel_summary(recording: Recording) -> KernelSummary:

@@ -59,6 +59,8 @@ def is_entry(step: Step, before: Step | None, there: Frame | None) -> bool:
     frame that was last seen at its depth. `before`: the step before it, at any depth."""
     if before is None or there is None:
         return True
+    if step.frame >= 0 and there.step.frame >= 0:
+        return step.frame != there.step.frame
     if there.function != step.function or there.file != step.location.file:
         return True
     if step.depth < before.depth:

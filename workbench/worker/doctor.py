@@ -68,7 +68,9 @@ def _version(module: Any) -> str:
 
 def _hooks() -> tuple[tuple[HookStatus, ...], str]:
     try:
-        return importlib.import_module("compiler.pipeline").statuses(), ""
+        recorded = importlib.import_module("compiler.pipeline").statuses()
+        measured = importlib.import_module("workbench.worker.measuring_hooks").statuses()
+        return (*recorded, *measured), ""
     except Exception as error:
         return (), f"the hooks cannot be checked: {type(error).__name__}: {error}"
 

@@ -24,7 +24,7 @@ from compiler.control.safely import Safely
 from compiler.control.stages import reached
 from compiler.trace.records import Engine, Settings, Warned
 from compiler.trace.writer import TraceWriter
-from workbench.worker import isolation
+from workbench.worker import isolation, measuring_hooks
 from workbench.worker.backends import alone, torch_compile, undo_compile
 from workbench.worker.edited import edited_texts, read_as, shown_as
 from workbench.worker.engine_calls import Ended
@@ -151,7 +151,7 @@ class Driven:
             with ExitStack() as stack:
                 with isolation.ours_again():
                     hooks = stack.enter_context(pipeline.recording(recorder, self.live.ask))
-                recorder.emit(environment(hooks))
+                recorder.emit(environment((*hooks, *measuring_hooks.statuses())))
                 if not self._aside:
                     step_aside(recorder.settings, recorder.user_root)
                     self._aside = True

@@ -13,7 +13,25 @@ import sys
 import torch
 from torch._dynamo import convert_frame
 
+from compiler.control.hooks import Hook, on_demand
 from compiler.control.recorder import Recorder
+
+HOOK = Hook(
+    name="forgetting",
+    offers="runs again and what-if: the next run is decided from the start, and counts from 0",
+    needs=(
+        "torch._dynamo:reset_code_state",
+        "torch._dynamo.convert_frame:FRAME_COMPILE_COUNTER.clear",
+        "torch._dynamo.config:recompile_limit",
+        "torch._functorch.aot_autograd:AOT_COUNTER",
+        "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache.clear",
+        "torch._inductor.codecache:FxGraphCache.clear",
+        "torch._inductor.utils:clear_caches",
+    ),
+    install=on_demand,
+    stage="run",
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+)
 
 _VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 _given = os.environ.get(_VARIABLE, "")

@@ -35,6 +35,7 @@ from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.finished_run import FinishedRun
 from workbench.worker.inputs import InputSet
+from workbench.worker.measuring_hooks import missing
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.runs import Model, RandomState, prepare, prepared
 
@@ -89,6 +90,8 @@ def compare(recorder: Recorder, base: FinishedRun, run: FinishedRun, scope: Scop
 
 
 def _possible(base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
+    if reason := missing():
+        raise NotAlone(reason)
     for one in (base, run):
         if one.compile_again is None or one.status != "ok":
             raise NotAlone(f"run {one.number} did not get to its end ({one.status})")

@@ -238,6 +238,9 @@ class Step(Record):
     """Guards installed so far."""
     new_guards: tuple[NewGuard, ...] = ()
     """Those since the step before, of any depth of this attempt."""
+    frame: int = -1
+    """Which of the attempt's frames, from 0 as they are met: a generator that goes on has the
+    number that it had, another call of its function has one of its own. -1: not recorded."""
 
 
 class Bytecode(Record):

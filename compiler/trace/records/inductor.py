@@ -191,6 +191,7 @@ class Kernel(Record):
     no_line: str = ""
     """Why no user line exists, where none does."""
     loop_nests: int = 0
+    """Loop nests in its code; 0 for a call."""
     predicted: bool = False
     """True: generated for a GPU that was not there."""
     step: int | None = None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import fx
 
+from compiler.autograd.failed_cut import why_failed
 from compiler.autograd.save import forbidden
 from compiler.control.decisions import RECOMPUTE, SAVE, Decision
 from compiler.trace.records import Decided, Partition, Warned
@@ -98,6 +102,39 @@ def test_an_override_that_the_partitioner_does_not_follow_is_refused() -> None:
     assert only.id == f"{SAVES}relu"
     assert bool(only.refused) != (choices(recorded).get("relu") == "saved")
     assert [id for id, _ in recorded.gate.unknown()] == [f"{SAVES}nothing"]
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v).sin()
+
+
+def test_a_cut_that_does_not_exist_is_refused_in_torchs_words_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attention's results can be saved; what returns them can neither be saved nor run again.
+    torch writes `min_cut_failed_graph.txt` into the working folder."""
+    monkeypatch.chdir(tmp_path)
+    given = [torch.randn(1, 2, 16, 8, requires_grad=True) for _ in range(3)]
+    id = f"{SAVES}getitem"
+    recorded, _ = record(attention, *given, until="autograd", grad=True, overrides={id: RECOMPUTE})
+    (only,) = recorded.all(Decided)
+    assert (only.id, only.choice, only.wanted) == (id, SAVE, RECOMPUTE)
+    assert only.refused.startswith("torch's partitioner fails: a value can neither be saved nor")
+    assert "getitem: " in only.refused
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_torch_says_of_a_failed_cut_is_one_line() -> None:
+    said = (
+        "AOT Autograd failed to partition.\n\nNodes involved in the conflict:\n  sdpa:\n"
+        "    - cannot recompute\n  getitem:\n    - depends on sdpa\n    - depends on sdpa\n\n[x]"
+    )
+    assert why_failed(RuntimeError(said)) == (
+        "a value can neither be saved nor computed again: "
+        "sdpa: cannot recompute; getitem: depends on sdpa"
+    )
+    assert why_failed(ValueError("no such\nthing")) == "ValueError: no such"
+    assert why_failed(ValueError()) == "ValueError: no reason given"
 
 
 def test_what_draws_random_numbers_is_not_computed_twice() -> None:

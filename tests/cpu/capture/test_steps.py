@@ -47,9 +47,21 @@ def run(function: Any) -> tuple[Compiled, list[State]]:
         InstructionTranslatorBase.step = original
 
 
+def generators(x: Any) -> Any:
+    def scaled(factor: int) -> Any:
+        y = x * factor
+        yield y
+        yield y + factor
+
+    total = x
+    for a, b in zip(scaled(2), scaled(3), strict=True):
+        total = total + a * b
+    return total
+
+
 functions = pytest.mark.parametrize(
     "function",
-    [breaking.inlines, breaking.branch_assign, breaking.under_no_grad, module_call],
+    [breaking.inlines, breaking.branch_assign, breaking.under_no_grad, module_call, generators],
     ids=lambda function: function.__name__,
 )
 
@@ -63,11 +75,12 @@ def test_deltas_make_up_the_states(function: Any) -> None:
     assert len(steps) == len(seen)
     stacks: dict[Any, list[str]] = {}
     names: dict[Any, set[str]] = {}
+    standing: dict[Any, int] = {}
     for step, (opcode, ip, stack, symbolic_locals) in zip(steps, seen, strict=True):
         assert (step.opcode, step.ip) == (opcode, ip)
         key = (step.compile_id, step.attempt, step.depth)
-        if ip == 0:
-            stacks[key], names[key] = [], set()
+        if standing.get(key) != step.frame:
+            stacks[key], names[key], standing[key] = [], set(), step.frame
         if step.popped:
             del stacks[key][-step.popped :]
         stacks[key] += [value.kind for value in step.pushed]
@@ -176,3 +189,13 @@ def test_new_guards_add_up_to_those_that_are_installed(function: Any) -> None:
         last = max(attempt for compile_id, attempt in installed if compile_id == guards.compile_id)
         known = {f"{guard.kind} {guard.name}" for guard in guards.guards}
         assert set(installed[guards.compile_id, last]) <= known
+
+
+def test_a_generator_has_the_same_number_each_time_that_it_goes_on() -> None:
+    result, _ = run(generators)
+    steps = [one for one in result.recording.all(Step) if one.attempt == 0]
+    drawn = [one for one in steps if one.function == "scaled" and one.opcode == "YIELD_VALUE"]
+    first, second = (one.frame for one in drawn[:2])
+    assert [one.frame for one in drawn] == [first, second, first, second]
+    assert 0 < first != second
+    assert {one.frame for one in steps if one.depth == 0} == {0}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
+from torch._inductor.codegen.cpp import CppKernel
 
 from compiler.inductor.cached import kernels_in, label_of
-from compiler.inductor.codegen import loop_nests
+from compiler.inductor.code_nests import nests_of_triton
 from compiler.inductor.until import HOOK as UNTIL
 from compiler.trace.records import FusionGroups, Graph, Kernel, SchedulerNode
 from tests.cpu.inductor.conftest import Watched
@@ -198,34 +201,57 @@ def test_recording_does_not_change_the_code(
     assert watched == plain
 
 
-def test_loop_nests_of_a_kernel() -> None:
-    text = """
-extern "C" void kernel(float* out)
-{
-    #pragma omp parallel
-    {
-        {
-            for(int64_t x0=0; x0<4; x0+=1)
-            {
-                for(int64_t x1=0; x1<4; x1+=1)
-                {
-                    out[x1] = 0;
-                }
-            }
-        }
-        for(int64_t x0=0; x0<4; x0+=1)
-        {
-            out[x0] = 1;
-        }
-        {
-            for(int64_t x0=0; x0<4; x0+=1)
-            {
-            }
-        }
-    }
-}
-"""
-    assert loop_nests(text) == 3
+def several(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sum(0), x.sum(1), x.t().contiguous()
+
+
+def single(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Two elements: a nest each, and no loop."""
+    return a + b, a * b.sin()
+
+
+def outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Groups that are fused at an outer loop, or next to each other in one function."""
+    h = F.gelu(F.layer_norm(torch.softmax(x, -1) + y, (32,)))
+    return h * y.sum(0, keepdim=True)
+
+
+def over_threads(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Sums that threads share: loops over threads set them up and combine them."""
+    return x.sum(), x.sum() + x[0], x[0] * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        (several, (torch.randn(64, 32),)),
+        (single, (torch.randn(()), torch.randn(()))),
+        (outer, (torch.randn(64, 32), torch.randn(64, 32))),
+        (over_threads, (torch.randn(1 << 20),)),
+    ],
+)
+def test_loop_nests_are_those_that_inductor_generated(
+    model: Callable[..., object], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inductor writes the loops of each of its `LoopNest`s with this function."""
+    written: list[object] = []
+    original = CppKernel.codegen_loops_impl
+
+    def codegen_loops_impl(self: CppKernel, *args: object, **kwargs: object) -> object:
+        written.append(args)
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(CppKernel, "codegen_loops_impl", codegen_loops_impl)
+    torch.manual_seed(0)
+    recorded, _ = record(model, *inputs)
+    kernels = recorded.all(Kernel)
+    assert sum(kernel.loop_nests for kernel in kernels) == len(written) > 0
+
+
+def test_the_parts_of_a_combo_kernel_are_loop_nests() -> None:
+    assert nests_of_triton("x = tl.load(p)\n") == 1
+    parts = "num_xblocks_0 = tl.cdiv(n, X)\nnum_xblocks_1 = num_xblocks_0 + tl.cdiv(n, X)\n"
+    assert nests_of_triton(f"{parts}if pid < num_xblocks_0:\n  pass\n") == 2
 
 
 def test_kernels_of_a_wrapper_are_read_from_its_text(softmax: Recorded) -> None:

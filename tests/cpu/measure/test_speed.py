@@ -92,3 +92,60 @@ def test_cpu_seconds_count_children_that_still_live() -> None:
     child.stdout.readline()
     assert speed.children_cpu_seconds() - before >= 0.25
     child.communicate(b"\n")
+
+
+class Stream:
+    """What happens on a GPU, in order. Events are reached once the host has launched so much."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, ready: list[bool]) -> None:
+        self.log: list[str] = []
+        self.slept: list[int] = []
+        stream = self
+
+        class Event:
+            def __init__(self, enable_timing: bool) -> None:
+                assert enable_timing
+
+            def record(self) -> None:
+                stream.log.append("event")
+
+            def query(self) -> bool:
+                return ready.pop(0)
+
+            def synchronize(self) -> None:
+                stream.log.append("wait")
+
+            def elapsed_time(self, end: Event) -> float:
+                return 2.0
+
+        monkeypatch.setattr(speed.torch.cuda, "Event", Event)
+        monkeypatch.setattr(speed.torch.cuda, "synchronize", lambda: None)
+        monkeypatch.setattr(speed.torch.cuda, "_sleep", self.sleep, raising=False)
+
+    def sleep(self, cycles: int) -> None:
+        self.log.append("sleep")
+        self.slept.append(cycles)
+
+
+def test_a_gpu_times_its_kernels_itself_and_does_not_wait_for_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = Stream(monkeypatch, ready=[False])
+    run = speed.DeviceRun(lambda: stream.log.append("run"), launches=3)
+    assert speed._timed(lambda: run) == 2e-3
+    assert stream.log == ["sleep", "event", "run", "event", "wait"]
+    assert stream.slept == [3 * speed.CYCLES]
+
+
+def test_a_host_that_is_slower_than_the_gpus_sleep_is_given_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = Stream(monkeypatch, ready=[True, True, False, False])
+    run = speed.DeviceRun(lambda: None)
+    assert run.seconds() == 2e-3
+    assert stream.slept == [speed.CYCLES, 2 * speed.CYCLES, 4 * speed.CYCLES]
+    run.seconds()
+    assert stream.slept[-1] == 4 * speed.CYCLES, "it has learnt"
+    stream = Stream(monkeypatch, ready=[True] * 40)
+    speed.DeviceRun(lambda: None).seconds()
+    assert stream.slept[-1] >= speed.MOST_CYCLES, "it ends, whatever the host does"

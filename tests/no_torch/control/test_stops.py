@@ -64,10 +64,11 @@ def step(
     attempt: int = 0,
     compile_id: str = "0/0",
     nodes: tuple[str, ...] = (),
+    frame: int = -1,
 ) -> Step:
     return Step(
         compile_id=compile_id, attempt=attempt, step=0, depth=depth, function="forward",
-        location=at(line), ip=0, opcode="NOP", nodes=nodes,
+        location=at(line), ip=0, opcode="NOP", nodes=nodes, frame=frame,
     )  # fmt: skip
 
 
@@ -132,6 +133,25 @@ def test_over_passes_what_is_inlined() -> None:
     assert stepped(stops, "over", [step(91, depth=1)]) == 0
     stops = standing(frame(), step(5), step(90, depth=1))
     assert stepped(stops, "over", [step(5)]) == 0, "the function has returned"
+
+
+def test_over_passes_the_generator_that_is_drawn_from_next_to_this_one() -> None:
+    """`for a, b in zip(one(), two())`: both stand at one depth, and the loop draws from each."""
+    one, other = step(90, 1, frame=1), step(90, 1, frame=2)
+    for mode in ("over", "line"):
+        stops = standing(frame(), step(5, frame=0), one)
+        assert stepped(stops, mode, [other, step(91, 1, frame=2), step(5, frame=0)]) == 2
+        stops = standing(frame(), step(5, frame=0), one)
+        assert stepped(stops, mode, [other, step(91, 1, frame=1), step(5, frame=0)]) == 1
+    stops = standing(frame(), step(5, frame=0), one)
+    assert stepped(stops, "out", [other, step(91, 1, frame=1), step(5, frame=0)]) == 2
+
+
+def test_a_line_is_come_to_in_each_frame_that_has_it() -> None:
+    stops = Stops([Breakpoint(number=1, kind="line", file="model.py", line=90)])
+    drawn = [step(90, 1, frame=1), step(90, 1, frame=1), step(90, 1, frame=2)]
+    met = [index for index, one in enumerate([frame(), *drawn]) if stops.after(one)]
+    assert met == [1, 3]
 
 
 def test_out_is_after_the_return() -> None:
@@ -325,6 +345,12 @@ def test_a_choice_that_opens_is_another_question_and_a_rule_met_late_is_met() ->
     late = Breakpoint(number=1, kind="rejection", rule="outer-loop")
     pairs = rounds(pair(False, "domain"), pair(False, "outer-loop"), pair(False, "outer-loop"))
     assert whys(Stops([late]), pairs) == ["breakpoint 1: rejected fusion, rule outer-loop"]
+
+
+def test_what_an_override_keeps_apart_is_no_rejection_of_the_engines() -> None:
+    wanted = Breakpoint(number=1, kind="rejection")
+    assert whys(Stops([wanted]), rounds(pair(False, "veto"))) == []
+    assert len(whys(Stops([wanted]), rounds(pair(True, "forced")))) == 1
 
 
 LINE = Breakpoint(number=1, kind="line", file="model.py", line=5)
@@ -617,4 +643,4 @@ def test_a_pair_that_was_asked_about_tells_its_answer_and_is_no_decision_of_its_
     assert stops.after(asked) is not None
     assert stops.after(pair(False, "veto")) is None
     assert stops.after(pair(False, "veto", round=2)) is None
-    assert stops.after(pair(False, "between", round=3)) is None, "they are apart as before"
+    assert stops.after(pair(False, "between", round=3)) is not None

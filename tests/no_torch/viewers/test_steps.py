@@ -203,6 +203,18 @@ def test_a_generator_goes_on_in_its_frame() -> None:
     assert state.stack == [value]
 
 
+def test_two_generators_of_one_function_keep_apart_what_they_hold() -> None:
+    one, two = StackValue(kind="Constant", value="1"), StackValue(kind="Constant", value="2")
+    steps = [
+        step(0, frame=0),
+        step(1, 1, "items", ip=3, opcode="YIELD_VALUE", pushed=(one,), frame=1),
+        step(2, 1, "items", ip=3, opcode="YIELD_VALUE", pushed=(two,), frame=2),
+        step(3, 1, "items", ip=4, pushed=(one,), frame=1),
+    ]
+    states = [book_of(Recording(steps)).state(one) for one in steps]
+    assert [state.stack for state in states if state is not None] == [[], [one], [two], [one]]
+
+
 def test_a_recording_that_grows_is_read_once() -> None:
     recording = Recording([step(0)])
     book = book_of(recording)

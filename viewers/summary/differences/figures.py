@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from compiler.trace.records import (
     CacheLookup,
-    FusionGroups,
     Guards,
     MemoryPlan,
     Partition,
@@ -20,8 +19,8 @@ from compiler.trace.records import (
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary
-from viewers.summary.differences.kernels import CALLS
 from viewers.summary.differences.overrides import settings_of
+from viewers.summary.kernels import loop_nests
 from viewers.summary.recompiles import RecompileCause
 
 Unit = Literal["count", "bytes", "seconds", "error"]
@@ -121,10 +120,7 @@ def _operations(recording: Recording) -> float | None:
 
 
 def _nests(recording: Recording) -> float | None:
-    groups = [record for record in recording.all(FusionGroups) if _real(record.graph)]
-    if not groups:
-        return None
-    return sum(group.kind not in CALLS for record in groups for group in record.groups)
+    return loop_nests(recording.kernels.values())
 
 
 def _saved(recording: Recording) -> float | None:

@@ -79,13 +79,12 @@ def kernel_changes(base: Recording, run: Recording, by_lines: bool) -> tuple[Ker
             matching.work_by_origins(second, run.all(SchedulerNode)),
         )
     code = {k.id: _compared(base, k) for k in first}, {k.id: _compared(run, k) for k in second}
-    nests = _nests(base), _nests(run)
     return tuple(
         KernelChange(
             one,
             base,
             run,
-            (_count(one.before, nests[0]), _count(one.after, nests[1])),
+            (_count(one.before), _count(one.after)),
         )
         for one in matching.match(first, second, *work, *code)
     )
@@ -105,11 +104,8 @@ def _code(recording: Recording, kernel: Kernel) -> str:
     return recording.text(kernel.text).replace(kernel.name, "kernel").rstrip("\n")
 
 
-Nests = dict[tuple[str, str], str]
-"""(graph, scheduler node) -> the group that it ended in; calls left out."""
-
-
-def _nests(recording: Recording) -> Nests:
+def _groups(recording: Recording) -> dict[tuple[str, str], str]:
+    """(graph, scheduler node) -> the group that it ended in; calls left out."""
     return {
         (record.graph, node): group.name
         for record in recording.all(FusionGroups)
@@ -119,22 +115,14 @@ def _nests(recording: Recording) -> Nests:
     }
 
 
-def _count(kernels: tuple[Kernel, ...], nests: Nests) -> int | None:
-    """Loop nests of some kernels; where groups were not recorded, as the kernels say."""
-    if not kernels or all(kernel.language == "aten" for kernel in kernels):
-        return None
-    groups = {
-        (kernel.graph, nests[kernel.graph, node])
-        for kernel in kernels
-        for node in kernel.nodes
-        if (kernel.graph, node) in nests
-    }
-    return len(groups) or sum(kernel.loop_nests for kernel in kernels) or None
+def _count(kernels: tuple[Kernel, ...]) -> int | None:
+    """Loop nests in the code of some kernels; of calls alone that is not known."""
+    return sum(kernel.loop_nests for kernel in kernels) or None
 
 
 def _loops(recording: Recording, kernels: tuple[Kernel, ...]) -> list[str]:
     operations = {(node.graph, node.name): node for node in recording.all(SchedulerNode)}
-    groups = _nests(recording)
+    groups = _groups(recording)
     lines: list[str] = []
     last = ""
     for kernel in kernels:

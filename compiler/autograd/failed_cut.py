@@ -1,0 +1,72 @@
+"""A minimum cut that fails: torch's files stay out of the user's folder, its words are kept.
+
+Where no cut exists, `solve_min_cut` (torch/_functorch/partitioners.py) writes the joint graph, and
+a picture where pydot is there, into the working folder before it raises: `_get_unique_path` names
+both. An override that has a value computed again may ask for such a cut, as where its producer has
+several results, cannot run again, and cannot itself be saved. The graph is in the trace anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+
+_NAMES = "_get_unique_path"
+_CONFLICT = re.compile(r"Nodes involved in the conflict:\n(.*?)(?:\n\n|\Z)", re.DOTALL)
+_LONGEST = 300
+
+
+@contextmanager
+def without_files() -> Iterator[None]:
+    """Inside the block a cut that fails writes no files."""
+    undo = _redirect()
+    try:
+        yield
+    finally:
+        undo()
+
+
+def why_failed(error: BaseException) -> str:
+    """What torch says of a failed cut, on one line: each node with what holds for it."""
+    text = str(error).strip()
+    conflict = _CONFLICT.search(text)
+    if conflict is None:
+        first = text.splitlines()[0] if text else "no reason given"
+        return f"{type(error).__name__}: {first[:_LONGEST]}"
+    found: dict[str, list[str]] = {}
+    for line in map(str.strip, conflict[1].splitlines()):
+        if line.startswith("- ") and found:
+            found[list(found)[-1]].append(line.removeprefix("- "))
+        elif line:
+            found[line.removesuffix(":")] = []
+    said = "; ".join(f"{name}: {', '.join(dict.fromkeys(its))}" for name, its in found.items())
+    return f"a value can neither be saved nor computed again: {said}"[:_LONGEST]
+
+
+def _redirect() -> Uninstall:
+    import torch._functorch.partitioners as partitioners
+
+    def nowhere(*_: Any, **__: Any) -> str:
+        return os.devnull
+
+    return patch(partitioners, _NAMES, nowhere) if hasattr(partitioners, _NAMES) else lambda: None
+
+
+def install(recorder: Recorder) -> Uninstall:
+    return _redirect()
+
+
+HOOK = Hook(
+    name="failed cuts",
+    offers="nothing of a partitioner that fails is written into the working folder",
+    needs=(f"torch._functorch.partitioners:{_NAMES}",),
+    install=install,
+    stage="autograd",
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+)
