@@ -3,7 +3,8 @@
     python benchmarks/profile_account.py [--engine both] [--only NAME] [--rounds 30] [--threads N]
                                          [--train]
 
-A row for each side of each model: the plain call, what each line takes of it, and the remainder.
+A row for each side of each model: the plain call, what each line takes of it, and the remainder
+with what it may be off by chance.
 Target: a remainder within 5% of the call. On a busy machine one thread (`--threads 1`) says more:
 threads wait for one another, so that each is disturbed by what disturbs any.
 """
@@ -45,7 +46,7 @@ def main() -> None:
     from compiler.trace.records import Settings
     from workbench.worker.client import record
 
-    print(f"{'model':22} {'engine':9} {'side':9} {'call µs':>11}  remainder   lines")
+    print(f"{'model':22} {'engine':9} {'side':9} {'call µs':>11}  remainder  ± noise   lines")
     worst: dict[str, float] = {}
     for name, (file, model, inputs) in CASES.items():
         if arguments.only not in name:
@@ -83,10 +84,11 @@ def show(name: str, settings: Any, record: Callable[..., Any], worst: dict[str, 
             if not one.phase:
                 key = f"{one.side} {engine}"
                 worst[key] = max(worst.get(key, 0.0), abs(share))
+            noise = one.remainder_noise / one.measured.median
             lines = ", ".join(f"{line.name} {line.time.median * 1e6:,.0f}" for line in one.lines)
             print(
                 f"{name:22} {engine:9} {one.side:9} {one.measured.median * 1e6:11,.1f} "
-                f"{share:9.1%}   {one.phase} {lines}",
+                f"{share:9.1%} ±{noise:5.1%}   {one.phase} {lines}",
                 flush=True,
             )
 

@@ -14,6 +14,7 @@ from compiler.trace.records import (
     Ceilings,
     CompiledStep,
     EagerOperation,
+    KernelNests,
     KernelPrecision,
     Location,
     ModeRow,
@@ -105,6 +106,10 @@ class RegionItem(Item):
     """compiled - eager, in seconds."""
     noise: float
     standing: Standing
+    rank: int | None
+    """1 for the largest difference; what cannot be told apart shares one. null in the noise."""
+    same_calls: bool
+    """Both sides run the same library calls: noise is 5% of their time at least."""
     start: float | None
     """Where it begins on the way from eager to compiled; null in the noise."""
     steps: list[str]
@@ -151,6 +156,7 @@ class AccountItem(Item):
     measured: TimedItem
     lines: list[AccountLineItem]
     remainder: float
+    remainder_noise: float
 
 
 class BandwidthItem(Item):
@@ -180,6 +186,15 @@ class PrecisionItem(Item):
     within: bool | None
     outputs: list[OutputItem]
     reason: str
+
+
+class NestItem(Item):
+    """One loop nest of a kernel that has several."""
+
+    kernel: str
+    graph: str
+    line: int
+    time: TimedItem
 
 
 class MemoryItem(Item):
@@ -223,6 +238,7 @@ class ProfileItem(Item):
     ceilings: CeilingsItem | None
     memory: MemoryItem
     precision: list[PrecisionItem]
+    nests: list[NestItem]
 
 
 class ModeItem(Item):
@@ -248,6 +264,7 @@ class TrialItem(Item):
     id: str
     words: str
     options: list[str]
+    diff: str
     before: TimedItem | None
     after: TimedItem | None
     difference: float | None
@@ -272,6 +289,7 @@ def trial_items(recording: Recording) -> list[TrialItem]:
 
 def _profile(one: Profile) -> ProfileItem:
     head, fall = one.head, one.waterfall()
+    indices = (one.index, one.step)
     starts = dict(zip((row.key for row in fall.rows), fall.starts(), strict=True))
     return ProfileItem(
         engine=one.engine,
@@ -287,12 +305,12 @@ def _profile(one: Profile) -> ProfileItem:
         speedup=head.speedup,
         noise=head.noise,
         headline=one.verdict.headline,
-        regions=[_region(row, starts.get(row.key)) for row in one.rows],
+        regions=[_region(row, starts.get(row.key)) for row in (*one.rows, *one.step_rows)],
         rest=RestItem(eager=fall.rest.eager, compiled=fall.rest.compiled, noise=fall.rest.noise),
         causes=[_cause(cause) for cause in one.causes],
         lines=_lines(one),
-        steps=[_step(one, step) for step in one.index.steps.values()],
-        operations=[_operation(one, made) for made in one.index.operations.values()],
+        steps=[_step(one, step) for of in indices for step in of.steps.values()],
+        operations=[_operation(one, made) for of in indices for made in of.operations.values()],
         accounts=[_account(account) for account in one.accounts],
         ceilings=_ceilings(one.ceilings) if one.ceilings else None,
         memory=MemoryItem(
@@ -302,6 +320,12 @@ def _profile(one: Profile) -> ProfileItem:
             compiled_saved_bytes=head.compiled_saved_bytes,
         ),
         precision=[_precision(kernel) for kernel in one.precision],
+        nests=[
+            NestItem(kernel=of.kernel, graph=of.graph, line=nest.line, time=_measured(nest.time))
+            for of in one.index.recording.all(KernelNests)
+            if of.call == one.head.call
+            for nest in of.nests
+        ],
     )
 
 
@@ -343,6 +367,8 @@ def _region(row: RegionRow, start: float | None) -> RegionItem:
         difference=row.difference,
         noise=row.noise,
         standing=row.standing,
+        rank=row.rank or None,
+        same_calls=row.same_calls,
         start=start,
         steps=[step.id for step in row.steps],
         operations=[one.id for one in row.operations],
@@ -414,6 +440,7 @@ def _account(account: Account) -> AccountItem:
             for line in account.lines
         ],
         remainder=account.remainder,
+        remainder_noise=account.remainder_noise,
     )
 
 
@@ -472,6 +499,7 @@ def _trial(one: Trial) -> TrialItem:
         id=one.id,
         words=one.words,
         options=list(one.options),
+        diff=one.diff,
         before=_timed(one.before),
         after=_timed(one.after),
         difference=one.difference if known else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from compiler.loops.sizes import Size
@@ -18,7 +19,7 @@ class Function:
     """
 
     body: str
-    """The text, with `@` where its name belongs."""
+    """The text, with `@` where its name belongs; in a comment an `@` is the user's own."""
     pointers: tuple[str, ...]
     """Buffers, in the order in which the body takes them."""
     sizes: tuple[str, ...]
@@ -32,3 +33,10 @@ class Function:
     key: str = ""
     """The text without comments and with numbers for names: equal for functions that do the same
     to pointers and sizes in the same order; "" where that is not known."""
+
+    def named(self, name: str) -> str:
+        """The body under a name."""
+        return _NAME_OR_COMMENT.sub(lambda found: name if found[0] == "@" else found[0], self.body)
+
+
+_NAME_OR_COMMENT = re.compile(r"//[^\n]*|@")

@@ -46,6 +46,8 @@ class Recorder:
     """How often ids began to count from 0 again."""
     overrides: Mapping[str, str] = field(default_factory=dict)
     """All overrides in force: those of the settings, and what a person has chosen since."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Files that are not run as they are on disk, with their text."""
     kept: dict[str, object] = field(default_factory=dict)
     """What stages of a driven compile keep, so that its code can be timed later; by graph id."""
     _sources: set[str] = field(default_factory=set)
@@ -65,6 +67,9 @@ class Recorder:
         if file in self._sources:
             return
         self._sources.add(file)
+        if file in self.texts:
+            self.emit(Source(file=file, text=self.text(self.texts[file])))
+            return
         try:
             with open(file, encoding="utf-8", errors="replace") as stream:
                 body = stream.read()

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
+
+from compiler.engine.foretold import keep_foretold_strides
 
 Compiled = Callable[[list[Any]], Any]
 """Takes its arguments as a list, which it empties, so that each dies after its last use."""
@@ -20,6 +23,13 @@ class AsItIs:
     call: Compiled
     takes_list: bool
     """Its Python takes its arguments in a list."""
+
+
+def calls_aten(node: fx.Node) -> bool:
+    """Whether it is an operation, and no `getitem` or computation of sizes."""
+    return node.op == "call_function" and isinstance(
+        node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+    )
 
 
 def boxed(function: Compiled) -> Compiled:
@@ -37,9 +47,10 @@ def as_it_is(module: fx.GraphModule) -> AsItIs:
     """The graph's own Python, with its arguments in a list where this torch can write it so."""
     codegen: Any = getattr(fx.graph, "_BoxedCodeGen", None)
     takes_list = codegen is not None
+    keep_foretold_strides(module.graph)
     if takes_list:
         module.graph.set_codegen(codegen())
-        module.recompile()
+    module.recompile()
 
     def run(arguments: list[Any]) -> Any:
         if takes_list:

@@ -56,25 +56,31 @@ def compile_graph(
     `example_inputs` are fake tensors and symbolic integers, in the order of the placeholders;
     `graph` is its id: `0/0/forward`.
     """
+    user_outputs = outputs_of_the_user(module, kind)
+    records = GraphRecords(current().recorder, module, graph, user_outputs)
     try:
-        compiled = _compiled(module, example_inputs, kind=kind, graph=graph)
+        compiled = _compiled(module, example_inputs, records, user_outputs, kind=kind, graph=graph)
     except Ended:
         compiled = run_as_it_is(module)
     except Exception as error:  # whatever it is, the user's model goes on
         gave_up(error, graph)
-        compiled = _left_to_aten(module, graph)
+        compiled = _left_to_aten(module, graph, records)
     if kind == "forward":
         report_strides(module)
     return compiled
 
 
 def _compiled(
-    module: fx.GraphModule, example_inputs: Sequence[Any], *, kind: GraphKind, graph: str
+    module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    records: GraphRecords,
+    user_outputs: int,
+    *,
+    kind: GraphKind,
+    graph: str,
 ) -> Compiled:
     recorder, gate = current().recorder, current().gate
     until = recorder.settings.until if recorder is not None else "run"
-    user_outputs = outputs_of_the_user(module, kind)
-    records = GraphRecords(recorder, module, graph, user_outputs)
 
     def goes_on(stage: Stage) -> None:
         if not reached(stage, until):
@@ -85,7 +91,7 @@ def _compiled(
     found = devices(module)
     if found and LOOPS_ON.type not in found:
         records.refused(f"its tensors are on {' and '.join(found)}, our loops run on the CPU")
-        return _left_to_aten(module, graph)
+        return _left_to_aten(module, graph, records)
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
     products(module, graph=graph, gate=gate)
 
@@ -142,9 +148,10 @@ def _compiled(
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:
         records.refused(str(reason))
-        return _left_to_aten(module, graph)
+        return _left_to_aten(module, graph, records)
     return watched(graph, outcome.compiled, module)
 
 
-def _left_to_aten(module: fx.GraphModule, graph: str) -> Compiled:
+def _left_to_aten(module: fx.GraphModule, graph: str, records: GraphRecords) -> Compiled:
+    records.left_to_aten(module)
     return watched(graph, as_it_is(module), module)

@@ -8,7 +8,7 @@ since each is rarely disturbed, and a call often.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import hypot
+from math import hypot, sqrt
 from statistics import median
 
 from compiler.measure.speed import spread
@@ -16,6 +16,12 @@ from compiler.trace.records import Timed
 from compiler.trace.records.profile import Account, AccountLine
 
 Rounds = Sequence[float]
+ROUNDS = 9
+"""So many rounds have 3 MAD as their noise."""
+SURELY = 0.4
+"""The lower half of rounds counts where it deviates less than this share of what all do …"""
+LEAST = 8
+"""… of at least so many."""
 
 
 def timed(rounds: Rounds) -> Timed:
@@ -44,21 +50,57 @@ def difference(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
     """(compiled - eager, what is noise).
 
     Taken in the way that is the surer one here. Round by round, it is the median of the
-    differences with 3 of their MAD: a drift of the machine meets both sides of a round. By
-    medians, it is their difference with 3 MAD of both: of rounds in which something disturbs one
-    side or the other there may be more than half, while each side alone is mostly undisturbed.
-    Noise is 1% at least: of eager, or of compiled where eager does nothing.
+    differences with their MAD: a drift of the machine meets both sides of a round. By what either
+    side usually takes, it is the difference of those with the MADs of both: of rounds in which
+    something disturbs one side or the other there may be more than half, while each side alone is
+    mostly undisturbed.
+
+    Noise is 3 MAD of `ROUNDS` rounds; of more it is less, of fewer more, by the root of their
+    number, as the error of a median is. It is 1% at least: of eager, or of compiled where eager
+    does nothing.
     """
     differences = [b - a for a, b in zip(eager, compiled, strict=True)]
-    before, after = median(eager), median(compiled)
+    (before, below), (after, above) = _usual(eager), _usual(compiled)
     found, noise = min(
         (
             (median(differences), spread(differences)),
-            (after - before, hypot(spread(eager), spread(compiled))),
+            (after - before, hypot(below, above)),
         ),
         key=_noise,
     )
-    return found, max(3 * noise, 0.01 * (before or after))
+    lowest = _lowest(compiled) - _lowest(eager)
+    return found, max(
+        3 * noise * sqrt(ROUNDS / len(differences)),
+        0.01 * (before or after),
+        2 * abs(found - lowest),
+    )
+
+
+def _lowest(rounds: Rounds) -> float:
+    """The lower decile."""
+    return sorted(rounds)[len(rounds) // 10]
+
+
+def usual(rounds: Rounds) -> Timed:
+    """As `timed`; where most rounds were disturbed, their lower quartile."""
+    middle, deviation = _usual(rounds)
+    return Timed(median=middle, spread=max(3 * deviation, 0.01 * abs(middle)), runs=len(rounds))
+
+
+def _usual(rounds: Rounds) -> tuple[float, float]:
+    """(median, MAD), or the same of the rounds that are not above the median.
+
+    What others do to a run only makes it longer. Where that happens to one run in two, the median
+    is anywhere between those and the undisturbed ones, and the lower half says far more: then it
+    deviates far less from its own median, the lower quartile. (Of a normal distribution that
+    deviation is the MAD of all, divided by 1.7.)
+    """
+    middle, deviation = median(rounds), spread(rounds)
+    if len(rounds) < LEAST:
+        return middle, deviation
+    half = sorted(rounds)[: (len(rounds) + 1) // 2]
+    lower = 1.7 * spread(half)
+    return (median(half), lower) if lower < SURELY * deviation else (middle, deviation)
 
 
 def ratio(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
@@ -84,10 +126,25 @@ def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
     return AccountLine(name=name, time=timed(rounds), what=what)
 
 
+def noise_of_medians(first: Rounds, second: Rounds, independent: int) -> float:
+    """What the difference of two medians may be off by chance: three standard errors.
+
+    A median of n values has 1.2533 times the error of a mean, and a normal spread is 1.4826 MAD.
+    `independent`: so many of the values are, where those of one moment are alike.
+    """
+    return 3 * 1.2533 * 1.4826 * hypot(spread(first), spread(second)) / sqrt(max(1, independent))
+
+
 def account(
-    side: str, call: int, phase: str, measured: Rounds, lines: Sequence[AccountLine]
+    side: str,
+    call: int,
+    phase: str,
+    measured: Rounds,
+    lines: Sequence[AccountLine],
+    noise: float = 0.0,
 ) -> Account:
-    """The account of one side; lines that are 0 throughout are left out."""
+    """The account of one side; lines that are 0 throughout are left out. `noise`: of what is left,
+    in seconds."""
     kept = tuple(one for one in lines if one.time.median or one.time.spread)
     whole = timed(measured)
     return Account(
@@ -97,4 +154,5 @@ def account(
         measured=whole,
         lines=kept,
         remainder=whole.median - sum(one.time.median for one in kept),
+        remainder_noise=noise,
     )

@@ -9,7 +9,7 @@ component; what joins two units is always a step or an operation that does work 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -72,12 +72,14 @@ def regions(
     units.pair(steps)
     roots = _Joined()
     of_step = [units.of_step(placed) for placed in steps]
+    views = [units.call_of_view(placed) for placed in steps]
     of_operation = [units.of_operation(one) for one in operations]
     working = [
         found for one, found in zip(operations, of_operation, strict=True) if not is_view(one)
     ]
     first: dict[Unit, Unit] = {}
-    for found in (*of_step, *working):
+    doing = [found for found, view in zip(of_step, views, strict=True) if view is None]
+    for found in (*doing, *working):
         roots.join(found)
         for unit in found:
             first.setdefault(unit[:2], unit)
@@ -85,6 +87,10 @@ def regions(
     of_operation = [
         {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(one) else found
         for one, found in zip(operations, of_operation, strict=True)
+    ]
+    of_step = [
+        found if view is None else {first.get(view, next(iter(found)))}
+        for found, view in zip(of_step, views, strict=True)
     ]
     groups: dict[Unit, Grouped] = {}
     for one, found in zip(operations, of_operation, strict=True):
@@ -98,17 +104,6 @@ def _into(groups: dict[Unit, Grouped], roots: _Joined, units: set[Unit]) -> Grou
     group = groups.setdefault(roots.root(next(iter(units))), Grouped())
     group.units |= units
     return group
-
-
-def same_calls(group: Grouped) -> int:
-    """How many library calls of a region eager makes as well, as the same ATen operations."""
-    ours = Counter(_called(one.step.name) for one in group.steps if one.step.kind == "aten")
-    theirs = Counter(_called(one.operation) for one in group.operations)
-    return (ours & theirs).total()
-
-
-def _called(name: str) -> str:
-    return kind(plain_word(word(name.removeprefix("torch.ops.").removeprefix("extern_kernels."))))
 
 
 class _Joined:
@@ -201,7 +196,7 @@ class _Units:
         for one in self.operations:
             here = self._site(known.get(one.of, one))
             held = here is not None and here in self._held
-            if one.part == "model" and not is_view(one) and not held:
+            if one.part == "model" and not held:
                 like = kind(plain_word(word(one.operation)))
                 self._uncaptured[one.phase, like].append(one)
 
@@ -310,6 +305,14 @@ class _Units:
             found |= {(phase, call) for call in self._at.get(site, [])}
         return found or {(phase, ("step", step.id))}
 
+    def call_of_view(self, placed: Placed) -> tuple[Hashable, ...] | None:
+        """(phase, call) that a step which only computes views belongs to; None of any other."""
+        refs = placed.computes.lowered
+        if not refs or any(word(self.origins.nodes[ref].target) not in VIEWS for ref in refs):
+            return None
+        calls = [call for ref in refs for call in self._calls_of(ref)]
+        return (placed.step.phase, calls[0]) if calls else None
+
     def _inside(self, ref: NodeRef) -> list[Hashable]:
         """The calls on the line of a lowered node that no captured node stands for: what a custom
         autograd function or the body of a scan computes is one node of the captured graph, and
@@ -322,7 +325,7 @@ class _Units:
         """Of a step outside of graphs: those of the operation that it is. Both sides run the same
         Python there, in the same order; the profiler that saw it knows no lines."""
         like = kind(plain_word(word(step.name)))
-        if step.part == "model" and step.launches:
+        if step.part == "model":
             for one in self._uncaptured.get((step.phase, like), []):
                 self._uncaptured[step.phase, like].remove(one)
                 return self.of_operation(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -24,7 +25,7 @@ from viewers.panes.rows import (
     wrap,
 )
 from viewers.panes.view import View
-from viewers.panes.why import trial_words
+from viewers.panes.why import diff_rows, trial_words
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile
@@ -77,7 +78,9 @@ def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) 
             what = line.what if line is not None and line.what else what
         rows.append(_line(name, values, what, unit, most, bars, width))
     rest = [one.remainder if one else None for one in both]
-    rows.append(_line("remainder", rest, "unexplained", unit, most, bars, width))
+    chance = all(abs(one.remainder) <= one.remainder_noise for one in both if one)
+    words = "in noise" if chance else "unexplained"
+    rows.append(_line("remainder", rest, words, unit, most, bars, width))
     measured = [one.measured.median if one else None for one in both]
     rows.append(Row(body=(("─" * (NAME + 2 * FIGURE), "faint"),)))
     spans = [figure(value, unit) for value in measured]
@@ -239,7 +242,7 @@ def _trials(profile: Profile, width: int) -> list[Row]:
     for one in profile.trials:
         words, role = trial_words(one, unit)
         mark: Span = (" ✓ ", "good") if one.kept else (" · ", "dim")
-        options = " ".join(one.options)
+        options = shlex.join(one.options)
         rows.append(
             Row(
                 body=(mark, text(one.words, "text"), (f"   {plain(options)}", "faint")),
@@ -248,6 +251,7 @@ def _trials(profile: Profile, width: int) -> list[Row]:
             )
         )
         rows += [Row(body=((f"     {line}", role),)) for line in wrap(words, width - 6)]
+        rows += diff_rows(one, width)
     return rows
 
 

@@ -119,15 +119,20 @@ def table_of(view: View) -> Table | None:
 def phases_of(view: View) -> tuple[str, ...]:
     """The phases of a training call; none of another."""
     profile = view.facts.profile
-    known = {region.phase for region in profile.index.regions} if profile else set()
+    if profile is None:
+        return ()
+    known = {region.phase for region in (*profile.index.regions, *profile.step.regions)}
     return tuple(phase for phase in PHASES if phase in known)
 
 
 def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -> Table:
-    known = [row for row in profile.rows if not phase or row.phase == phase]
+    every = (*profile.rows, *profile.step_rows)
+    known = [row for row in every if not phase or row.phase == phase]
     wanted = words.casefold().split()
     rows = [row for row in known if all(word in _said(facts, profile, row) for word in wanted)]
-    whole = waterfall_of(_head_of(profile, phase), rows, sort)
+    # an optimizer's step that was measured apart is none of the whole call
+    called = rows if phase else [row for row in rows if row not in profile.step_rows]
+    whole = waterfall_of(_head_of(profile, phase), called, sort)
     phases = [one for one in PHASES if any(row.phase == one for row in rows)]
     groups: tuple[Group, ...] = (Group(phase, whole, not words),)
     if not phase and phases:
@@ -137,7 +142,7 @@ def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -
             for one, part in parts
             if part
         )
-    shown = _sums_of(rows)
+    shown = _sums_of(called)
     return Table(
         profile.head,
         groups,

@@ -150,10 +150,21 @@ def _tried(profile: Profile, cause: Cause, width: int) -> list[Row]:
         elif not suggestion.options:
             continue  # a change of the source, which is the fix above
         else:
-            said, role = f"{suggestion.words}   {' '.join(suggestion.options)}", "dim"
+            said, role = f"{suggestion.words}   {shlex.join(suggestion.options)}", "dim"
         lines = wrap(said, width - INDENT - 6)
         rows.append(_indented(("try  ", "dim"), (lines[0], role)))
         rows += [_indented(("     ", "text"), (line, role)) for line in lines[1:]]
+        rows += diff_rows(trial, width) if trial is not None else ()
+    return rows
+
+
+def diff_rows(trial: Trial, width: int) -> list[Row]:
+    """What a trial had otherwise in the source: the lines that differ."""
+    rows = []
+    for line in trial.diff.splitlines():
+        if line.startswith(("-", "+")) and not line.startswith(("---", "+++")):
+            role: Role = "good" if line[0] == "+" else "bad"
+            rows += [_indented(("     ", "text"), (plain(line)[: max(1, width - 9)], role))]
     return rows
 
 
@@ -176,6 +187,8 @@ def _unexplained(row: RegionRow, width: int) -> list[Row]:
     if row.standing == "noise":
         mark: Span = (" · ", "dim")
         words = "no difference that the rounds can show"
+        if row.same_calls:
+            words = f"both sides run the same calls: {words}, or less than 5%"
     elif row.standing == "won":
         mark = (" ✓ ", "good")
         words = (

@@ -10,6 +10,8 @@ import click
 
 from compiler.control.decisions import ENGINES as DECIDING
 from compiler.control.decisions import OverrideError, engine_of, read_overrides
+from compiler.control.torch_settings import SettingError, read_setting
+from compiler.edits import KINDS, EditError, read_edit
 from compiler.trace.records import Settings, Stage
 from compiler.trace.records.session import GradMode
 from viewers.teaching.predict import QUESTIONS
@@ -38,6 +40,24 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
         if not name or not dimension.removeprefix("-").isdigit():
             raise click.BadParameter(f"{value!r}: it takes NAME:DIM, such as x:0")
     return values
+
+
+def _settings(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(read_setting(value).code for value in values)
+    except SettingError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _edits(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        found = [read_edit(value) for value in values]
+    except EditError as error:
+        raise click.BadParameter(str(error)) from error
+    for one in found:
+        if one.kind not in KINDS:
+            raise click.BadParameter(f"{str(one)!r}: the kinds are {', '.join(KINDS)}")
+    return tuple(map(str, found))
 
 
 cached_option = click.option(
@@ -91,6 +111,30 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
         metavar="NAME:DIM",
         callback=_dimensions,
         help="Mark a dimension of an argument as dynamic. Repeatable.",
+    ),
+    click.option(
+        "--as-tensor",
+        "as_tensors",
+        multiple=True,
+        metavar="NAME",
+        help="Pass a number of each call as a tensor. Repeatable.",
+    ),
+    click.option(
+        "--set",
+        "torch_settings",
+        multiple=True,
+        metavar="LINE",
+        callback=_settings,
+        help="A setting of torch: 'capture_scalar_outputs = True'. Repeatable.",
+    ),
+    click.option(
+        "--edit",
+        "edits",
+        multiple=True,
+        metavar="KIND:LINE",
+        callback=_edits,
+        help="Run a copy of the file, in memory, with a statement changed: drop:15 leaves it out "
+        "(docs/cli.md has all kinds). Repeatable.",
     ),
 )
 _MACHINE: tuple[Callable[[Any], Any], ...] = (
@@ -163,6 +207,9 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
         dynamic=given["dynamic"],
         fullgraph=given["fullgraph"],
         mark_dynamic=tuple(given["mark_dynamic"]),
+        as_tensors=tuple(given["as_tensors"]),
+        torch_settings=tuple(given["torch_settings"]),
+        edits=tuple(given["edits"]),
         grad=chosen[0] if chosen else "grad",
         until=cast(Stage, given.get("until", "run")),
         record=given.get("record", "default"),

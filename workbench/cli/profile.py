@@ -12,6 +12,7 @@ called, then one of its calls is run in rounds, in turn with eager and with cloc
   tcw profile model.py --trace run.tcw              then: tcw open run.tcw
   tcw profile model.py --modes                      which way to run it, and when it pays
   tcw profile model.py --try                        tries what it suggests, keeps what helps
+  tcw profile model.py --try --patch faster.patch   and writes its edits of the source
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from typing import Any
 import click
 import msgspec
 
-from compiler.trace.records import AnyRecord, End, Record
+from compiler.trace.records import AnyRecord, End, Record, Trial
 from compiler.trace.records.profile import CallProfile
 from viewers.recording import Recording
 from workbench.cli.config import apply_defaults
+from workbench.cli.edits import write_patch
 from workbench.cli.explain import exit_code, record, show_text
 from workbench.cli.files import existing_file, new_trace
 from workbench.cli.options import FileCommand, cached_option, model_options, settings_of
@@ -50,12 +52,17 @@ SORTS = ("difference", "time", "line")
 @click.option(
     "--rounds",
     type=click.IntRange(min=3),
-    default=30,
+    default=100,
     show_default=True,
     metavar="N",
-    help="At most so many; fewer where calls take long.",
+    help="So many undisturbed ones; fewer where calls take long.",
 )
 @click.option("--verify", is_flag=True, help="Compare each kernel with float64, beside eager.")
+@click.option(
+    "--nests",
+    is_flag=True,
+    help="Time each loop nest of kernels that have several: they are built again, on a CPU.",
+)
 @click.option(
     "--sort",
     type=click.Choice(SORTS),
@@ -70,6 +77,12 @@ SORTS = ("difference", "time", "line")
     help="Then each way to run it, in processes of their own: both engines, and Inductor's modes.",
 )
 @click.option("--try", "tries", is_flag=True, help="Then try what the causes suggest.")
+@click.option(
+    "--patch",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --try: write the edits of the source that were kept as a patch.",
+)
 @cached_option
 @click.option(
     "--timeout",
@@ -94,13 +107,17 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     settings = msgspec.structs.replace(
         settings_of(ctx, file),
         profile=True,
+        script_call=True,
         profiled_call=given["call"],
         rounds=given["rounds"],
         verify=given["verify"],
+        nests=given["nests"],
     )
     trace: Path | None = given["trace"]
     if trace is not None:
         new_trace(trace)
+    if given["patch"] is not None and not given["tries"]:
+        raise click.UsageError("--patch FILE is written with --try", ctx)
     if (chrome := given["chrome"]) is not None and not chrome.parent.is_dir():
         raise click.UsageError(f"--chrome {chrome}: there is no folder {chrome.parent}", ctx)
     recording = Recording()
@@ -118,6 +135,8 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     end = record(settings, trace, recording, quiet=bool(given["quiet"]), then=then)
     if recording.end is None:
         recording.feed([end])
+    if given["patch"] is not None:
+        click.echo(write_patch(given["patch"], recording.all(Trial)), err=True)
     if chrome is not None:
         _write_chrome(recording, chrome)
     with reader_may_leave():

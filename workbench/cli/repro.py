@@ -37,7 +37,9 @@ from workbench.cli.output import reader_may_leave, room
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
 @click.option("--call", type=click.IntRange(min=1), default=1, metavar="N", help="Which call.")
-@click.option("--kernel", default="", metavar="ID", help="This kernel, right or wrong: k4.")
+@click.option(
+    "--kernel", default="", metavar="NAME", help="This kernel, right or wrong: its id, k4, or name."
+)
 @click.option(
     "-o",
     "--output",
@@ -116,7 +118,7 @@ def written(recording: Recording, wanted: str, output: Path | None) -> tuple[lis
     lines += [BLANK, *_about(part, chosen)]
     text = recording.text(chosen.repro) if chosen.repro else ""
     if not text:
-        why = chosen.repro_note or "this recording cut out another one: ask for it with --kernel"
+        why = chosen.repro_note or _elsewhere(recording, chosen, [one for _, one in found])
         lines.append(line(f"no file: {why}", hang=2))
     else:
         target = output or Path(f"repro_{chosen.kernel}.py")
@@ -133,9 +135,22 @@ def _chosen(
 ) -> tuple[Recording | None, KernelPrecision | None]:
     """The kernel that was asked for; else the first that is wrong."""
     for part, one in found:
-        if one.kernel == wanted if wanted else one.within is False:
+        if wanted in (one.kernel, _name(part, one)) if wanted else one.within is False:
             return part, one
     return None, None
+
+
+def _name(part: Recording, one: KernelPrecision) -> str:
+    return next((kernel.name for kernel in part.all(Kernel) if kernel.id == one.kernel), "")
+
+
+def _elsewhere(recording: Recording, one: KernelPrecision, every: list[KernelPrecision]) -> str:
+    """Why a recording holds no file of this kernel, and what makes it."""
+    have = ", ".join(other.kernel for other in every if other.repro)
+    what = f"this recording cut out {have} alone" if have else "this recording cut out none"
+    start = recording.start
+    file = Path(start.settings.file).name if start is not None else "FILE"
+    return f"{what}; 'tcw repro {file} --kernel {one.kernel}' runs it again for this one"
 
 
 def _counts(found: list[KernelPrecision]) -> str:

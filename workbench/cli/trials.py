@@ -1,7 +1,7 @@
 """What a profile suggests, tried: each against the base in one process, then what helped together.
 
-A driven worker has both runs in memory, so whole calls are timed in turn. A suggestion that asks
-for nothing but a change of the source is told, not tried.
+A driven worker has both runs in memory, so whole calls are timed in turn. Where the source changes,
+the worker runs a copy of it. A suggestion that takes a person is told, not tried.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from msgspec import structs
 
 from compiler.control.commands import Measure, Rerun
 from compiler.control.decisions import engine_of
+from compiler.control.torch_settings import DEFAULT_MODULE
 from compiler.trace.records import (
     AnyRecord,
     CallEnd,
@@ -27,6 +28,7 @@ from compiler.trace.records import (
     Engine,
     EnginePart,
     Failure,
+    GraphBreak,
     Record,
     Settings,
     Trial,
@@ -36,12 +38,12 @@ from compiler.trace.records import (
 )
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
+from viewers.summary.profile.tried import TOGETHER, best_of_groups
+from workbench.cli.edits import source_diff
 from workbench.cli.options import model_options
 
 OnRecord = Callable[[AnyRecord], None]
 
-TOGETHER = "together"
-"""Id of the trial of all that helped."""
 PATIENCE = 900.0
 """Seconds for one compile, or one comparison."""
 
@@ -55,6 +57,8 @@ class Suggestion(Protocol):
     def words(self) -> str: ...
     @property
     def options(self) -> tuple[str, ...]: ...
+    @property
+    def group(self) -> str: ...
 
 
 class Driver(Protocol):
@@ -89,6 +93,8 @@ class Ran:
     number: int
     compiles: int = 0
     """Of the calls together: what was compiled in them."""
+    breaks: int = 0
+    """Graph breaks that these met."""
     refused: str = ""
     failed: str = ""
 
@@ -141,16 +147,17 @@ class _Combined:
     id: str
     words: str
     options: tuple[str, ...]
+    group: str = ""
 
 
 def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Combined | None:
-    """What was kept and does not contradict, the most helpful first; None where that is one."""
-    kept = sorted(
-        ((one, trial) for one, trial in made if trial.kept), key=lambda pair: pair[1].difference
-    )
+    """What was kept and does not contradict, the most helpful first, of each group one; None where
+    that is one."""
+    suggested = {trial.id: one for one, trial in made}
     chosen: list[Suggestion] = []
     settings = base
-    for one, _ in kept:
+    for trial in best_of_groups([trial for _, trial in made]):
+        one = suggested[trial.id]
         changed = changed_by(settings, one.options)
         if not changed.reason and not _contradicts(base, settings, changed.settings):
             chosen.append(one)
@@ -172,6 +179,10 @@ def _contradicts(base: Settings, before: Settings, after: Settings) -> bool:
             return True
     if after.engine == "tcw" and after.mode != base.mode:
         return True
+    if after.dynamic and after.dynamic != base.dynamic and after.mark_dynamic != base.mark_dynamic:
+        return True
+    if source_diff(base, after).reason:
+        return True
     new = {id: choice for id, choice in after.overrides.items() if id not in base.overrides}
     return any(engine_of(id) != after.engine for id in new) or any(
         after.overrides[id] != choice for id, choice in before.overrides.items()
@@ -180,12 +191,19 @@ def _contradicts(base: Settings, before: Settings, after: Settings) -> bool:
 
 def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> Trial:
     """Try one. `least`: a difference that it has to beat, seconds below 0."""
-    unmeasured = Trial(id=suggestion.id, words=suggestion.words, options=tuple(suggestion.options))
+    unmeasured = Trial(
+        id=suggestion.id,
+        words=suggestion.words,
+        options=tuple(suggestion.options),
+        group=suggestion.group,
+    )
     if not suggestion.options:
-        return structs.replace(unmeasured, reason="it needs a change of the source")
+        return structs.replace(unmeasured, reason="it needs a person to change the source")
     change = changed_by(bench.base, suggestion.options)
-    if change.reason:
-        return structs.replace(unmeasured, reason=change.reason)
+    difference = source_diff(bench.base, change.settings)
+    if change.reason or difference.reason:
+        return structs.replace(unmeasured, reason=change.reason or difference.reason)
+    unmeasured = structs.replace(unmeasured, diff=difference.text)
     if change.settings == bench.base:
         return structs.replace(unmeasured, reason="the profile was made with it")
     try:
@@ -197,8 +215,16 @@ def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> 
         return structs.replace(unmeasured, reason=reason)
     words = unmeasured.words
     fewer = ran.compiles < bench.compiles
-    if ran.compiles != bench.compiles:
-        words += f" (compiles in these calls: {bench.compiles}, then {ran.compiles})"
+    counts = (
+        (what, before, after)
+        for what, before, after in (
+            ("compiles", bench.compiles, ran.compiles),
+            ("breaks", bench.breaks, ran.breaks),
+        )
+        if before != after
+    )
+    if said := ", ".join(f"{what} {before} → {after}" for what, before, after in counts):
+        words += f" (in these calls: {said})"
     measured = structs.replace(
         unmeasured,
         words=words,
@@ -237,6 +263,7 @@ class Bench:
         """The settings of the profile."""
         self.compiles = 0
         """In the calls of the base."""
+        self.breaks = 0
         self._see = see
         self._start = start
         self._driver: Driver | None = None
@@ -273,7 +300,7 @@ class Bench:
         if ran.failed:
             self.close()
             raise Gone(f"the base could not be compiled again: {ran.failed}")
-        self.compiles = ran.compiles
+        self.compiles, self.breaks = ran.compiles, ran.breaks
 
     def _next(self, deadline: float) -> AnyRecord:
         try:
@@ -299,6 +326,8 @@ class Bench:
                 ]
             elif isinstance(record, CallEnd):
                 ran.compiles += len(record.compiled)
+            elif isinstance(record, GraphBreak):
+                ran.breaks += 1
             elif isinstance(record, Decided) and record.refused:
                 ran.refused = record.refused
             elif (
@@ -354,8 +383,8 @@ def changed_by(settings: Settings, options: Sequence[str]) -> Change:
         if name == "override":
             pairs = (str(one).partition("=") for one in value)
             changes["overrides"] = settings.overrides | {id: choice for id, _, choice in pairs}
-        elif name == "mark_dynamic":
-            changes[name] = tuple(dict.fromkeys((*settings.mark_dynamic, *value)))
+        elif name in ("mark_dynamic", "as_tensors", "torch_settings", "edits"):
+            changes[name] = tuple(dict.fromkeys((*getattr(settings, name), *value)))
         elif name == "mode":
             changes[name] = "" if value == "default" else value
         elif name in ("engine", "dynamic", "fullgraph"):
@@ -384,6 +413,10 @@ def command_line(settings: Settings, options: Sequence[str] = ()) -> str:
         words.append("--dynamic" if found.dynamic else "--no-dynamic")
     for mark in found.mark_dynamic:
         words += ["--mark-dynamic", mark]
+    words += [word for name in found.as_tensors for word in ("--as-tensor", name)]
+    for line in found.torch_settings:
+        words += ["--set", line.removeprefix(f"{DEFAULT_MODULE}.")]
+    words += [word for edit in found.edits for word in ("--edit", edit)]
     for id, choice in found.overrides.items():
         words += ["--override", f"{id}={choice}"]
     if found.profiled_call != 1:

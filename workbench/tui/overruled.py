@@ -141,6 +141,12 @@ def replay_command(settings: Settings, file: Path, verb: str = "explain") -> str
         words.append("--fullgraph")
     for mark in settings.mark_dynamic:
         words += ["--mark-dynamic", mark]
+    for name in settings.as_tensors:
+        words += ["--as-tensor", name]
+    for line in settings.torch_settings:
+        words += ["--set", line]
+    for edit in settings.edits:
+        words += ["--edit", edit]
     if settings.device == "cuda":
         words += ["--device", "cuda", "--arch", settings.arch]
     words += ["--override", str(file)]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 import importlib
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 import torch
@@ -26,6 +26,7 @@ from compiler.trace.records import Engine, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from workbench.worker import isolation
 from workbench.worker.backends import alone, torch_compile, undo_compile
+from workbench.worker.edited import edited_texts, read_as, shown_as
 from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
@@ -40,10 +41,14 @@ from workbench.worker.recording import run_record, specified
 from workbench.worker.runs import Model, RandomState, original_of, prepare
 from workbench.worker.session import ENGINES, Session, load, script, step_aside
 from workbench.worker.specification import CallSpecification
-from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.torch_settings import applied
+from workbench.worker.user_code import UserCode, UserError, read_user_code
 
 KEPT_RUNS = 4
 """Runs whose code stays in memory to be timed: the first, and the latest others."""
+
+Given = tuple[str | tuple[str, ...], ...]
+"""What decides which model and inputs a run has."""
 
 Compare = Callable[
     [WorkerRecorder, FinishedRun, FinishedRun, Literal["kernel", "graph", "call"]], None
@@ -56,15 +61,22 @@ class Pristine:
 
     model: Model
     sets: list[InputSet]
+    names: dict[str, Any]
+    """What the user's file binds."""
     generators: RandomState
     """As they were when the file had been loaded."""
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """What its calls are made in."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Files that read otherwise in its run than on disk."""
     shared: bool = False
     """It cannot be copied: it is the one that a run has used."""
 
     def copy(self) -> Loaded:
         """The model as it was, with the generators put back."""
         self.generators.restore()
-        return Loaded(self.model if self.shared else copy.deepcopy(self.model), self.sets)
+        model = self.model if self.shared else copy.deepcopy(self.model)
+        return Loaded(model, self.sets, names=self.names, around=self.around)
 
 
 class Driven:
@@ -87,12 +99,16 @@ class Driven:
         self.job = job
         self.rests = rests
         self.finished: dict[int, FinishedRun] = {}
-        self._script = form_of(code, recorder.settings) == "script"
+        self._script = (
+            form_of(code, recorder.settings) == "script" and not recorder.settings.script_call
+        )
         self._changed = _stamp(code.file)
         self._aside = False
         self._before_load = RandomState.now()
-        self._pristine: dict[tuple[str, tuple[str, ...]], Pristine] = {}
-        """`--model` and `--inputs` -> what they gave; absent where it cannot be copied."""
+        self._pristine: dict[Given, Pristine] = {}
+        """Absent where it cannot be copied."""
+        self._edits = recorder.settings.edits
+        """Those that `code` was made with."""
 
     def runs(self) -> Ended:
         """All runs, until the person has the worker leave, or it cannot make the next one."""
@@ -166,16 +182,17 @@ class Driven:
         """The model as it was before run 1: loaded, copied, or loaded again."""
         recorder = self.recorder
         settings = recorder.settings
-        key = (settings.model, settings.inputs)
+        key = given_by(settings)
         known = self._pristine.get(key)
         if known is not None:
             return ("ok", None), known.copy()
         try:
+            self._edit(settings)
             calls = (
                 self.calls if settings.inputs == self.job.settings.inputs else specified(settings)
             )
         except UserError as error:
-            recorder.emit(failure_of(error, "reading the inputs", recorder))
+            recorder.emit(failure_of(error, error.doing or "reading the inputs", recorder))
             return ("failed", None), None
         self._before_load.restore()
         ended, loaded = load(recorder, self.code, calls)
@@ -190,16 +207,39 @@ class Driven:
                     )
                 )
             else:
-                self._pristine[key] = Pristine(model, loaded.sets, RandomState.now())
+                state = RandomState.now()
+                self._pristine[key] = Pristine(
+                    model, loaded.sets, loaded.names, state, loaded.around, recorder.texts
+                )
         return ended, loaded
+
+    def _edit(self, settings: Settings) -> None:
+        """Read the file again where it is to be edited otherwise than for the last run."""
+        if settings.edits == self._edits:
+            return
+        texts = edited_texts(settings)
+        code = read_user_code(self.code.file, texts.get(self.code.file))
+        code.module = self.code.module
+        read_as(texts, settings, self.recorder.user_root)
+        self.recorder.texts = texts
+        self.code, self._edits = code, settings.edits
 
     def _keep(self, number: int, session: Session, ended: Ended) -> None:
         recorder = self.recorder
         settings = msgspec.structs.replace(recorder.settings, overrides=dict(recorder.overrides))
         reference = session.done[0].reference if session.done else None
-        pristine = self._pristine.get((settings.model, settings.inputs))
+        pristine = self._pristine.get(given_by(settings))
         if pristine is None:
-            pristine = Pristine(session.given, session.sets, RandomState.now(), shared=True)
+            state = RandomState.now()
+            pristine = Pristine(
+                session.given,
+                session.sets,
+                session.names,
+                state,
+                session.around,
+                recorder.texts,
+                shared=True,
+            )
         self.finished[number] = FinishedRun(
             number=number,
             settings=settings,
@@ -222,6 +262,9 @@ class Driven:
         with (
             unrecorded(self.recorder),
             torch._dynamo.config.patch(recompile_limit=limit),
+            applied(settings.torch_settings, pristine.names, self.recorder.user_root),
+            shown_as(pristine.texts),
+            pristine.around(),
             ExitStack() as stack,
         ):
             with isolation.ours_again():
@@ -274,6 +317,10 @@ class Driven:
             with isolation.ours_again():
                 compare: Compare = importlib.import_module("workbench.worker.what_if").compare
             compare(recorder, self.finished[base], self.finished[run], scope)
+
+
+def given_by(settings: Settings) -> Given:
+    return settings.model, settings.inputs, settings.edits, settings.as_tensors
 
 
 def _stamp(file: str) -> tuple[int, int]:

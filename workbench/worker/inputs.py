@@ -242,6 +242,42 @@ def check_arguments(
         ) from error
 
 
+def with_tensors(
+    sets: list[InputSet], wanted: tuple[str, ...], signature: inspect.Signature | None
+) -> list[InputSet]:
+    """The sets with the numbers of these arguments in tensors without dimensions, float32 of
+    a float; arguments that are tensors already stay, those that a call
+    leaves out too. Raises `UserError` where no set has such an argument, or it is no number."""
+    met: set[str] = set()
+    known: set[str] = set()
+
+    def made(name: str, value: Any) -> Any:
+        known.add(name)
+        if name not in wanted:
+            return value
+        met.add(name)
+        if isinstance(value, torch.Tensor):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float | complex):
+            raise _bad_tensor(f"{name} is a {class_name(value)}, no number")
+        return torch.tensor(value)
+
+    found = []
+    for one in sets:
+        names = list(named_arguments(signature, one.positional, {}))
+        positional = tuple(map(made, names, one.positional))
+        found.append(InputSet(positional, {k: made(k, v) for k, v in one.keyword.items()}))
+    missing = [name for name in wanted if name not in met]
+    if missing:
+        raise _bad_tensor(f"no call has an argument {missing[0]!r}", ", ".join(sorted(known)))
+    return found
+
+
+def _bad_tensor(message: str, names: str = "") -> UserError:
+    hint = f"its arguments are {names}" if names else ""
+    return UserError(f"--as-tensor: {message}", type="BadTensor", hint=hint, doing="reading inputs")
+
+
 def mark_dynamic(marks: tuple[str, ...], named: dict[str, Any]) -> None:
     """Apply `NAME:DIM` marks (name or position) to the tensors of one call."""
     names = list(named)

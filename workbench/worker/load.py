@@ -6,7 +6,8 @@ import ast
 import difflib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -28,6 +29,10 @@ class Loaded:
     sets: list[InputSet]
     optimizer: Any = None
     """The file's own, as it is there: `workbench.worker.optimizer` reads it."""
+    names: dict[str, Any] = field(default_factory=dict)
+    """What the file binds."""
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """What its calls are made in."""
 
 
 def form_of(code: UserCode, settings: Settings) -> Literal["model", "script"]:
@@ -67,7 +72,7 @@ def load_model(code: UserCode, settings: Settings, calls: list[CallSpecification
     _check_model(model, code, settings)
     optimizer = vars(module).get("optimizer")
     if calls:
-        return Loaded(model, generated(calls), optimizer)
+        return Loaded(model, generated(calls), optimizer, vars(module))
     if "example_inputs" not in vars(module):
         near = difflib.get_close_matches("example_inputs", list(vars(module)), 1)
         raise UserError(
@@ -77,7 +82,8 @@ def load_model(code: UserCode, settings: Settings, calls: list[CallSpecification
             hint=f"is it {near[0]}?" if near else "add them, or pass --inputs 'f32[8,64]'",
             doing="reading inputs",
         )
-    return Loaded(model, input_sets(vars(module)["example_inputs"], code.file), optimizer)
+    sets = input_sets(vars(module)["example_inputs"], code.file)
+    return Loaded(model, sets, optimizer, vars(module))
 
 
 def _free_name(stem: str) -> str:

@@ -23,15 +23,18 @@ from compiler.measure.account import account, less, line, summed
 from compiler.measure.engine_graphs import engine_graphs
 from compiler.measure.inductor_graphs import inductor_graphs
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
+from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.speed import no_collection
-from compiler.trace.records import Engine, Progress, Settings, Warned
-from compiler.trace.records.profile import Account, AccountLine
+from compiler.trace.records import Engine, Progress, Record, Settings, Warned
+from compiler.trace.records.profile import AccountLine, EagerOperation
 from workbench.worker.backends import compiled
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
+from workbench.worker.optimizer_records import step_records, steps_of
 from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiling_records import Numbers
 from workbench.worker.profiling_rounds import Lap, timed
 from workbench.worker.runs import Model, Piece, RandomState, Twin, original_of, prepare
 from workbench.worker.user_code import UserError
@@ -39,6 +42,7 @@ from workbench.worker.user_code import UserError
 ROUNDS = 30
 WARM_UPS = 3
 SECONDS = 5.0
+IDLE = "what the device's work leaves of the step"
 
 Probing = Callable[[Clock], AbstractContextManager[None]]
 
@@ -118,10 +122,16 @@ def _bad(what: str) -> UserError:
     )
 
 
-def step_accounts(
-    recorder: Recorder, given: Any, original: Model, call: Sides, inputs: InputSet
-) -> list[Account]:
-    """Both sides' accounts of the phase `step`; none where it cannot be measured, which is said.
+def step_records_of(
+    recorder: Recorder,
+    given: Any,
+    original: Model,
+    call: Sides,
+    inputs: InputSet,
+    numbers: Numbers,
+) -> list[Record]:
+    """The phase `step` of both sides: operations, compiled steps, their region, the accounts; none
+    where it cannot be measured, which is said.
 
     `original` is the model that the file's optimizer is of. The models of both sides are run once
     more, for gradients. What is compiled here is none of the recording's graphs.
@@ -132,7 +142,7 @@ def step_accounts(
         with unrecorded(recorder):
             models = call.eager.model, original_of(call.model)
             sides = [Trained(one, optimizer_of(given, original, one)) for one in models]
-            return _accounts(sides, recorder.settings, call.engine, inputs)
+            return list(_measured(sides, recorder.settings, call.engine, inputs, numbers))
     except Exception as error:  # whatever the user's optimizer raises
         recorder.emit(
             Warned(
@@ -146,9 +156,13 @@ def step_accounts(
         generators.restore()
 
 
-def _accounts(
-    sides: Sequence[Trained], settings: Settings, engine: Engine, inputs: InputSet
-) -> list[Account]:
+def _measured(
+    sides: Sequence[Trained],
+    settings: Settings,
+    engine: Engine,
+    inputs: InputSet,
+    numbers: Numbers,
+) -> Iterator[Record]:
     call = settings.profiled_call
     for side in sides:
         prepare(side.model, inputs, "train")()  # gradients, from the same inputs
@@ -188,25 +202,24 @@ def _accounts(
         (probe.timing, call_cost()),
         (in_graphs, own_cost()),
     )
-    if on_device:
-        probings = ()
     plain, probed = _rounds(runs, probings, on_device)
     if counters["stats"]["unique_graphs"] != known:
         raise RuntimeError("it was compiled again while it was timed")
-    lines: list[list[AccountLine]] = [[], []]
-    if probings:
-        lines[0] = _eager_lines(probed[0], len(probe.operations))
-    if len(probings) > 1:
-        kinds = {
-            base + 1 + one.index: one.kind
-            for graph, base in zip(graphs, bases, strict=True)
-            for one in graph.steps
-        }
-        lines[1] = _compiled_lines(probed[1], bases, kinds)
-    return [
-        account(name, call, "step", [lap.seconds for lap in laps], found)
-        for name, laps, found in zip(("eager", "compiled"), plain, lines, strict=True)
-    ]
+    if probe.differs:
+        raise RuntimeError(probe.differs)
+    steps = steps_of(call, graphs, bases)
+    label = type(eager.optimizer).__name__
+    yield from step_records(call, label, probe.operations, steps, probed, numbers)
+    lines = (
+        _eager_lines(probed[0], probe.operations),
+        _compiled_lines(probed[1], bases, {key: one.kind for key, one in steps.items()}, on_device),
+    )
+    for name, laps, found in zip(("eager", "compiled"), plain, lines, strict=True):
+        whole = [lap.seconds for lap in laps]
+        if on_device:
+            busy = sum(one.time.median for one in found)
+            found.append(line("idle", less(whole, [busy] * len(whole)), IDLE))
+        yield account(name, call, "step", whole, found)
 
 
 def _rounds(
@@ -225,8 +238,10 @@ def _rounds(
         if not probing:
             return timed(pieces, on_device)
         enter, cost = probings[place]
-        clock = HostClock(cost)
-        with enter(clock):
+        clock: Clock
+        with ExitStack() as stack:
+            clock = stack.enter_context(device_clock()) if on_device else HostClock(cost)
+            stack.enter_context(enter(clock))
             lap = timed(pieces, on_device)
         lap.readings = clock.readings()
         return lap
@@ -254,13 +269,13 @@ def _seconds(laps: Sequence[Lap], wanted: Callable[[Reading], bool]) -> list[flo
     return [sum(one.ns for one in lap.readings if wanted(one)) / 1e9 for lap in laps]
 
 
-def _eager_lines(laps: Sequence[Lap], operations: int) -> list[AccountLine]:
+def _eager_lines(laps: Sequence[Lap], operations: Sequence[EagerOperation]) -> list[AccountLine]:
     # what is between them is Python, and the probe's own: it is no line of its own
-    return [line("operations", _seconds(laps, lambda _: True), f"{operations} of ATen")]
+    return [line("operations", _seconds(laps, lambda _: True), f"{len(operations)} of ATen")]
 
 
 def _compiled_lines(
-    laps: Sequence[Lap], bases: Sequence[int], kinds: Mapping[int, str]
+    laps: Sequence[Lap], bases: Sequence[int], kinds: Mapping[int, str], on_device: bool
 ) -> list[AccountLine]:
     whole = _seconds(laps, lambda one: one.key in bases)
     parts = {
@@ -269,9 +284,14 @@ def _compiled_lines(
     }
     counts = {kind: sum(one == kind for one in kinds.values()) for kind in parts}
     inside = summed(parts.values(), len(laps))
-    return [
+    working = [
         line("kernels", parts["kernel"], f"{counts['kernel']} kernels"),
         line("aten", parts["aten"], f"{counts['aten']} calls"),
+    ]
+    if on_device:
+        return working
+    return [
+        *working,
         line("wrapper", less(whole, inside), f"of {len(bases)} graphs"),
         line("dispatch", less([lap.seconds for lap in laps], whole), "guards, Dynamo's wrappers"),
     ]

@@ -27,7 +27,6 @@ from compiler.measure.named_graphs import named_graphs
 from compiler.measure.origins import Origins
 from compiler.measure.peak import peak_bytes
 from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.clock import pair_cost
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.saved import saved_bytes
@@ -36,6 +35,7 @@ from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiler_cost import EventCost, event_cost
 from workbench.worker.profiling_probes import CompiledSide, EagerSide
 from workbench.worker.profiling_records import Numbers, records
 from workbench.worker.profiling_rounds import Contender, Rounds, Side
@@ -148,12 +148,14 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
     kept = ExitStack()
     try:
         eager.describe(prepared(one.eager.model)())
+        cost = EventCost() if on_device else event_cost()
         rounds = Rounds(
             {
                 "eager": Contender(prepared(one.eager.model), pieces, {"probed": eager.looked}),
                 "compiled": Contender(prepared(one.model), pieces, compiled.probes()),
             },
             on_device,
+            cost,
         )
         told = _teller(recorder, f"profiling call {call}", settings.rounds)
         kept.enter_context(freed_memory_is_kept())
@@ -178,8 +180,9 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
+            contended=rounds.contended,
+            event_noise=cost.noise,
             guards=one.collected.guards,
-            pair_cost=pair_cost() / 1e9 if one.engine == "inductor" else 0.0,
             compiled_again=counters["stats"]["unique_graphs"] - before,
             unmeasured="; ".join(
                 filter(

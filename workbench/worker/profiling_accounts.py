@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import hypot
 from statistics import median
 
-from compiler.measure.account import account, less, line, summed
+from compiler.measure.account import account, less, line, noise_of_medians, summed
 from compiler.measure.regions import Placed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 from workbench.worker.profiling_rounds import SHORT, Lap
@@ -28,7 +29,10 @@ def eager_account(
         own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
         around = less(side.phase(phase, "probed"), running, own)
         lines.append(line("dispatch", around, "Python, modules, autograd"))
-    return account("eager", measured.call, phase, side.phase(phase, "plain"), lines)
+    plain = side.phase(phase, "plain")
+    profiled = [lap.events * _share(lap, phase) for lap in side.laps["probed"]]
+    noise = hypot(_noise(side, phase), measured.event_noise * median(profiled))
+    return account("eager", measured.call, phase, plain, lines, noise)
 
 
 def compiled_account(
@@ -46,7 +50,8 @@ def compiled_account(
         lines.append(line(name, sums[name], _count(len(keys), noun)))
     if side.host:
         lines.append(_left(side, phase))
-        return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
+        plain = side.phase(phase, "plain")
+        return account("compiled", measured.call, phase, plain, lines, _noise(side, phase))
     graphs = [
         base
         for probe, base in zip(measured.probes, measured.bases, strict=True)
@@ -55,29 +60,32 @@ def compiled_account(
         and phase != "step"
     ]
     whole = summed((side.seconds[base] for base in graphs), side.rounds)
-    # what the clocks themselves take: of the steps inside of the graphs' readings, else outside
-    inside = [measured.pair_cost * sum(one.kind != "eager" for one in wanted.values())] * len(whole)
-    outside = [
-        lap.took * _share(lap, phase) + measured.pair_cost * len(graphs)
-        for lap in side.laps["probed"]
-    ]
+    own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
     guarding, checked = _guards(measured, side, phase)
     between = [median(sums["eager"])] * side.rounds
     guards = [guarding] * side.rounds
     lines += [
         line(
             "wrapper",
-            less(whole, sums["kernels"], sums["aten"], inside),
+            less(whole, sums["kernels"], sums["aten"]),
             f"of {_count(len(graphs), 'graph')}",
         ),
         line("guards", guards, checked),
         line(
             "dispatch",
-            less(side.phase(phase, "probed"), whole, guards, between, outside),
+            less(side.phase(phase, "probed"), whole, guards, between, own),
             "Dynamo's and AOTAutograd's wrappers, autograd",
         ),
     ]
-    return account("compiled", measured.call, phase, side.phase(phase, "plain"), lines)
+    plain = side.phase(phase, "plain")
+    return account("compiled", measured.call, phase, plain, lines, _noise(side, phase))
+
+
+def _noise(side: SideRounds, phase: CallPhase) -> float:
+    """Of the remainder: the lines come from the probed call, and are compared with the plain one.
+    Calls of one round are made in a row, and share what disturbs it."""
+    rounds = min(len({lap.round for lap in side.laps[way]}) for way in ("plain", "probed"))
+    return noise_of_medians(side.phase(phase, "plain"), side.phase(phase, "probed"), rounds)
 
 
 def _share(lap: Lap, phase: CallPhase) -> float:

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from compiler.measure import regions
-from compiler.measure.account import difference, ratio, summed, timed
+from compiler.measure.account import difference, ratio, summed, timed, usual
 from compiler.measure.origins import Call, Computes, Origins
 from compiler.measure.probes.calling import calling_ns
 from compiler.measure.regions import Grouped, Placed
+from compiler.measure.same_calls import LEAST, same_calls, shared_calls
 from compiler.measure.work import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -81,10 +82,10 @@ def _times(side: SideRounds, key: int) -> dict[str, Any]:
     """Fields of an operation or a step that the clock of its side read."""
     if key not in side.seconds:
         return {}
-    found: dict[str, Any] = {"time": timed(side.seconds[key])}
+    found: dict[str, Any] = {"time": usual(side.seconds[key])}
     if key in side.host:
         seen = side.seen.get(key, ())
-        found["host"] = timed(side.host[key])
+        found["host"] = usual(side.host[key])
         found["launches"] = sum(one.launches for one in seen)
         found["kernels"] = tuple(name for one in seen for name in one.kernels)
     return found
@@ -152,8 +153,8 @@ def _between(measured: Measured, side: SideRounds) -> Iterator[_Found]:
             part=run.part,
             launches=run.launches,
             kernels=run.kernels,
-            time=timed(side.seconds[key]),
-            host=timed(side.host[key]) if key in side.host else None,
+            time=usual(side.seconds[key]),
+            host=usual(side.host[key]) if key in side.host else None,
         )
         yield key, step, None
 
@@ -182,8 +183,11 @@ def _regions(
         before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
         gained, noise = difference(before, after)
-        if not on_device and (same := regions.same_calls(group)):
-            noise += same * calling_ns() / 1e9
+        same = same_calls(measured.origins, group)
+        if same:
+            noise = max(noise, LEAST * usual(before).median)
+        if not on_device and (shared := shared_calls(group)):
+            noise += shared * calling_ns() / 1e9
         yield Region(
             id=f"r{numbers.regions}",
             call=measured.call,
@@ -193,10 +197,11 @@ def _regions(
             operations=tuple(one.id for one in group.operations),
             locations=regions.locations(group),
             modules=_modules(measured.origins, group),
-            eager=timed(before) if any(one.time for one in group.operations) else None,
-            compiled=timed(after) if any(one.step.time for one in group.steps) else None,
+            eager=usual(before) if any(one.time for one in group.operations) else None,
+            compiled=usual(after) if any(one.step.time for one in group.steps) else None,
             difference=gained,
             noise=noise,
+            same_calls=same,
         )
         numbers.regions += 1
 
@@ -240,6 +245,7 @@ def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallPr
         speedup=speedup,
         noise=noise,
         rounds=len(before),
+        contended=measured.contended,
         clock="device" if measured.device.startswith("cuda") else "host",
         compiled_again=measured.compiled_again,
         eager_peak_bytes=measured.peaks.get("eager"),

@@ -5,22 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
+from statistics import median
 from typing import Any, Literal
 
 import torch
 
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
-from compiler.measure.probes.device_clock import DeviceClock, event_ns
+from compiler.measure.probes.device_clock import DeviceClock
+from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
 SECONDS = 10.0
 """Time budget of all rounds …"""
+BUSY_SECONDS = 25.0
+"""… where others use the processors, and a call takes a multiple of its time …"""
 LEAST = 7
 """… in which so many are made even beyond it …"""
 PATIENCE = 60.0
@@ -28,12 +32,21 @@ PATIENCE = 60.0
 _PAGES = 64
 """New pages that disturb as much as the loss of a processor: some ten microseconds."""
 SHORT = 0.02
-"""Seconds: a call that takes less is made once, untimed, before each timed one and under the same
-probe, so that none of them finds caches as starting or reading a profile has left them."""
+"""Seconds: a call that takes less is made once, untimed, before those that are timed and under the
+same probe, so that none of them finds caches as starting or reading a profile has left them."""
+TOGETHER, MOST_TOGETHER = 0.1, 6
+"""Runs of one kind follow each other for so many seconds, and at most so many: starting and reading
+torch's profiler takes as long as many short calls. Each counts for itself."""
 DISTURBED = 4
 """At most so many times the rounds that are asked for are made, where some are disturbed."""
 FEW = 3
-"""So many undisturbed runs say more than any number of others."""
+"""So many undisturbed runs of one kind say more than any number of others …"""
+ENOUGH = 12
+"""… and so many undisturbed rounds; of fewer, the less disturbed half is added."""
+_TRIED = 3
+"""Runs by which it is told whether short waits help …"""
+_HELPS = 0.7
+"""… where they take less than this share of the others' time."""
 
 Side = Literal["eager", "compiled"]
 Way = Literal["plain", "probed", "between"]
@@ -58,6 +71,10 @@ class Lap:
     """How often the system took a processor from one of our threads."""
     faults: int = 0
     """Pages of memory that the system had to give, as the allocator had none of that size."""
+    events: int = 0
+    """That torch's profiler wrote in it."""
+    round: int = 0
+    """Runs of one number follow each other, and share what disturbs them."""
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
@@ -92,6 +109,11 @@ class Looked:
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call, and not around what prepares it."""
 
+    def clocks(self) -> list[HostClock | DeviceClock]:
+        """That are told where each call begins and ends."""
+        every = {id(one): one for one in (self.clock, self.profile)}
+        return [one for one in every.values() if isinstance(one, (HostClock, DeviceClock))]
+
 
 Probe = Callable[[], AbstractContextManager[Looked]]
 """Entered around one run; the clocks are read after it."""
@@ -111,10 +133,21 @@ class Contender:
 class Rounds:
     """Runs both sides, plain and probed, as often as there is time for."""
 
-    def __init__(self, sides: dict[Side, Contender], on_device: bool = False) -> None:
+    def __init__(
+        self,
+        sides: dict[Side, Contender],
+        on_device: bool = False,
+        event_cost: Callable[[float], float] = lambda _: 0.0,
+    ) -> None:
+        """`event_cost`: seconds that torch's profiler takes for each event, by those from one to
+        the next (`profiler_cost`)."""
         self.sides = sides
+        self.event_cost = event_cost
         self.on_device = on_device
         self.generators = RandomState.now()
+        self.contended = False
+        """Others use the processors so much that threads are made to wait only briefly for one
+        another: calls take a fraction of the time then."""
         self.laps: dict[Side, Laps] = {
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
@@ -122,11 +155,29 @@ class Rounds:
     def warm_up(self, runs: int = 2) -> dict[tuple[Side, Way], Lap]:
         """Plain runs, then one under each probe, which may build what it needs. Answers the last
         of each."""
-        return {
-            (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][-1]
-            for side, laps in self.laps.items()
-            for way in laps
-        }
+        self.contended = not self.on_device and torch.get_num_threads() > 1 and self._waits()
+        with self._waiting():
+            return {
+                (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][
+                    -1
+                ]
+                for side, laps in self.laps.items()
+                for way in laps
+            }
+
+    def _waits(self) -> bool:
+        """Whether a plain call mostly waits for threads that have no processor."""
+        side = next(iter(self.laps))
+        self._run(side, "plain")
+        usual, brief = [], []
+        for _ in range(_TRIED):
+            usual.append(self._run(side, "plain").seconds)
+            with short_waits():
+                brief.append(self._run(side, "plain").seconds)
+        return median(brief) < _HELPS * median(usual)
+
+    def _waiting(self) -> AbstractContextManager[None]:
+        return short_waits() if self.contended else nullcontext()
 
     def leave_out(self, side: Side, way: Way) -> None:
         """Make no more runs of this kind."""
@@ -164,18 +215,32 @@ class Rounds:
         seconds: float,
         told: Callable[[int], None],
     ) -> None:
-        with no_collection():
+        with no_collection(), self._waiting():
+            seconds = max(seconds, BUSY_SECONDS) if self.contended else seconds
             began = time.perf_counter()
-            for done in range(DISTURBED * rounds):
+            done = turns = 0
+            while done < DISTURBED * rounds:
                 spent = time.perf_counter() - began
                 if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
                     break
                 if done >= rounds and self._undisturbed(order) >= rounds:
                     break
                 told(done)
-                turned = [*order[done % len(order) :], *order[: done % len(order)]]
-                for side, way in reversed(turned) if done % 2 else turned:
-                    self.laps[side][way].append(self._run(side, way))
+                count = min(self._in_a_row(), DISTURBED * rounds - done)
+                place = turns % len(order)
+                turned = [*order[place:], *order[:place]]
+                for side, way in reversed(turned) if turns % 2 else turned:
+                    made = self._runs(side, way, count)
+                    self.laps[side][way] += [replace(lap, round=turns) for lap in made]
+                done, turns = done + count, turns + 1
+
+    def _in_a_row(self) -> int:
+        """So many rounds are made at a time: run by run of one kind, where that takes no time."""
+        if self.on_device:
+            return 1
+        longest = max((laps["plain"][0].seconds for laps in self.laps.values() if laps["plain"]),
+                      default=TOGETHER)  # fmt: skip
+        return max(1, min(MOST_TOGETHER, int(TOGETHER / longest)))
 
     def _undisturbed(self, order: Sequence[tuple[Side, Way]]) -> int:
         """Rounds in which nobody took the processor from any run."""
@@ -183,33 +248,58 @@ class Rounds:
         return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
     def _run(self, side: Side, way: Way) -> Lap:
-        laps = self.laps[side]["plain"]
-        short = bool(laps) and laps[0].seconds < SHORT
+        return self._runs(side, way, 1)[0]
+
+    def _runs(self, side: Side, way: Way, count: int) -> list[Lap]:
+        """So many runs in a row under one probe."""
+        found: list[Lap] = []
         with ExitStack() as stack:
             looked = Looked()
             if way != "plain":
                 looked = stack.enter_context(self.sides[side].probes[way]())
-            for timed_one in (False, True) if short else (True,):
-                run, pieces = self._prepared(side)
-                with grad_mode(run.mode):
-                    if timed_one and short:
-                        for clock in (looked.clock, looked.profile):
-                            if isinstance(clock, (HostClock, DeviceClock)):
-                                clock.forget()
-                    with looked.around():
-                        lap = timed(pieces, self.on_device, looked.during)
-        lap.readings = looked.clock.readings() if looked.clock is not None else []
-        if isinstance(looked.clock, HostClock):
-            lap.took = looked.clock.took_ns / 1e9
-        if looked.profile is not None and looked.between:
-            each = 0.0 if self.on_device else event_ns()
-            lap.eager = outside(looked.profile.trace, self.on_device, event_ns=each)
-            own = sum(1 for _ in looked.profile.trace.events()) - sum(r.events for r in lap.eager)
-            lap.took += own * each / 1e9
-        if looked.profile is not None and self.on_device:
-            for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
-                lap.busy[phase] = looked.profile.busy_ns(since, until) / 1e9
+            if self._short(side):
+                self._timed(side, looked)
+            for _ in range(count):
+                found.append(self._timed(side, looked))
+        self._read(found, looked)
+        return found
+
+    def _short(self, side: Side) -> bool:
+        laps = self.laps[side]["plain"]
+        return bool(laps) and laps[0].seconds < SHORT
+
+    def _timed(self, side: Side, looked: Looked) -> Lap:
+        run, pieces = self._prepared(side)
+        clocks = looked.clocks()
+        with grad_mode(run.mode):
+            for clock in clocks:
+                clock.begin()
+            with looked.around():
+                lap = timed(pieces, self.on_device, looked.during)
+            for clock in clocks:
+                clock.end()
         return lap
+
+    def _read(self, laps: Sequence[Lap], looked: Looked) -> None:
+        """Give each call what was seen of it."""
+        if isinstance(looked.clock, HostClock):
+            for lap, noted in zip(laps, looked.clock.calls[-len(laps) :], strict=True):
+                lap.readings = noted.readings()
+                lap.took = noted.took_ns / 1e9
+        elif looked.clock is not None:
+            laps[-1].readings = looked.clock.readings()
+        if looked.profile is None:
+            return
+        for lap, trace in zip(laps, looked.profile.calls[-len(laps) :], strict=True):
+            lap.events = sum(1 for _ in trace.events())
+            if looked.between:
+                each = self.event_cost(lap.seconds / max(1, lap.events))
+                lap.eager = outside(trace, self.on_device, event_ns=each * 1e9)
+                own = lap.events - sum(run.events for run in lap.eager)
+                lap.took += own * each
+            if self.on_device:
+                for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
+                    lap.busy[phase] = trace.busy_ns(since, until) / 1e9
 
     def _prepared(self, side: Side) -> tuple[PreparedRun, list[Piece]]:
         contender = self.sides[side]
@@ -225,14 +315,25 @@ _WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
     """Without the rounds that were disturbed most, for what is compared round by round: those in
-    which nothing was, where there are a `FEW`, else the best `LEAST`."""
-    laps = [of_way for side in sides.values() for of_way in side.values()]
-    disturbed = [sum(lap.disturbed for lap in one) for one in zip(*laps, strict=True)]
-    kept = _lowest(disturbed, FEW if disturbed.count(0) >= FEW else LEAST)
-    return {
-        side: {way: [of_way[number] for number in kept] for way, of_way in found.items()}
-        for side, found in sides.items()
-    }
+    which nothing was, where there are `ENOUGH`, else the half that was disturbed least. Plain runs
+    are compared with plain ones alone, and what probes read with what probes read."""
+    found: dict[Side, Laps] = {side: {} for side in sides}
+    for together in (("plain",), ("probed", "between")):
+        chosen = {
+            (side, way): of_side[way]
+            for side, of_side in sides.items()
+            for way in of_side
+            if way in together
+        }
+        rounds = list(zip(*chosen.values(), strict=True))
+        disturbed = [sum(lap.disturbed for lap in one) for one in rounds]
+        if not disturbed:
+            continue
+        least = 1 if disturbed.count(0) >= ENOUGH else max(LEAST, len(disturbed) // 2)
+        kept = _lowest(disturbed, least)
+        for (side, way), laps in chosen.items():
+            found[side][way] = [laps[number] for number in kept]
+    return found
 
 
 def quiet_laps(laps: Laps) -> Laps:

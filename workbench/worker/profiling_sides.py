@@ -38,10 +38,10 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
-    pair_cost: float = 0.0
-    """Seconds that each reading of a step of Inductor's code adds to the call; our own engine's
-    probe takes off its own."""
+    event_noise: float = 0.0
+    """Seconds that what torch's profiler takes for each event may be off."""
     compiled_again: int = 0
+    contended: bool = False
     unmeasured: str = ""
     peaks: dict[Side, int | None] = field(default_factory=dict)
     saved: dict[Side, int] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from compiler.trace.records import (
     Warned,
 )
 from compiler.trace.writer import TraceWriter
+from workbench.worker.edited import edited_texts, read_as
 from workbench.worker.exits import flush_output, leave, watch_os_exit
 from workbench.worker.failures import failure_of
 from workbench.worker.notes import WorkerRecorder
@@ -137,12 +138,14 @@ def _perform(
     recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
     try:
         calls = specified(settings)
-        code = read_user_code(settings.file)
+        recorder.texts = edited_texts(settings)
+        code = read_user_code(settings.file, recorder.texts.get(os.path.abspath(settings.file)))
     except UserError as error:
         if error.location is not None:
             recorder.source(error.location.file)
         recorder.emit(failure_of(error, "reading the file", recorder))
         return Outcome("failed")
+    read_as(recorder.texts, settings, recorder.user_root)
     recorder.source(code.file)
     recorder.emit(Progress(stage="load", activity="importing torch"))
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import msgspec
 import torch
 
 from compiler import pipeline
@@ -16,16 +17,19 @@ from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.inputs import InputSet, check_arguments, parameters
+from workbench.worker.inputs import InputSet, check_arguments, parameters, with_tensors
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.optimizer import step_accounts
+from workbench.worker.optimizer import step_records_of
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling import Compiled, collecting, profile, speed_of
+from workbench.worker.profiling_nests import kernel_nests
 from workbench.worker.profiling_records import Numbers
-from workbench.worker.runs import Model, RandomState, Twin, original_of
+from workbench.worker.runs import Model, RandomState, Twin, original_of, prepare
+from workbench.worker.script_call import load_call
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
+from workbench.worker.torch_settings import applied
 from workbench.worker.user_code import UserCode, UserError
 from workbench.worker.verifying import verify_call
 
@@ -42,8 +46,8 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
         step_aside(settings, recorder.user_root)
-        if form_of(code, settings) == "script":
-            return script(recorder, code) if not settings.profile else no_script(recorder)
+        if form_of(code, settings) == "script" and not settings.script_call:
+            return script(recorder, code)
         ended, loaded = load(recorder, code, calls)
         if loaded is None or not reached("capture", settings.until):
             return ended
@@ -62,7 +66,7 @@ def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
     name = os.path.basename(code.file)
     recorder.emit(Progress(stage="load", activity=f"running {name}"))
     with patched.counting_calls(recorder):
-        ended = _guarded(recorder, "running the script", lambda: run_script(code))
+        ended = _guarded(recorder, "running the script", lambda: _run_script(recorder, code))
     if ended[0] == "ok" and not recorder.calls:
         recorder.emit(
             Warned(
@@ -73,19 +77,9 @@ def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
     return ended
 
 
-def no_script(recorder: WorkerRecorder) -> Ended:
-    """A script is not profiled: nobody knows which of its calls is to be made again, with what."""
-    name = os.path.basename(recorder.settings.file)
-    error = UserError(
-        f"{name} is a script: it calls torch.compile itself, and has no `model` that could be "
-        "called again and again",
-        type="NoModel",
-        hint="name the model and its inputs: --model EXPR and --inputs SPEC, or `model` and "
-        "`example_inputs` in the file",
-        doing="profiling",
-    )
-    recorder.emit(failure_of(error, "profiling", recorder))
-    return "failed", None
+def _run_script(recorder: WorkerRecorder, code: UserCode) -> None:
+    with applied(recorder.settings.torch_settings, {}, recorder.user_root):
+        run_script(code)
 
 
 def load(
@@ -95,9 +89,37 @@ def load(
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"loading {os.path.basename(code.file)}"))
     found: list[Loaded] = []
-    ended = _guarded(recorder, "loading", lambda: found.append(load_model(code, settings, calls)))
+    if form_of(code, settings) == "script":
+        ended = _guarded(recorder, "loading", lambda: found.append(_call_of(recorder, code)))
+    else:
+        ended = _guarded(
+            recorder, "loading", lambda: found.append(load_model(code, settings, calls))
+        )
     patched.warn_if_replaced(recorder)
-    return ended, found[0] if found else None
+    if not found:
+        return ended, None
+    if settings.as_tensors:
+        ended = _guarded(recorder, "reading inputs", lambda: _with_tensors(found[0], settings))
+    return ended, found[0] if ended[0] == "ok" else None
+
+
+def _call_of(recorder: WorkerRecorder, code: UserCode) -> Loaded:
+    """The call of a script that is wanted, as the only one of a model."""
+    wanted = recorder.settings.profiled_call
+    loaded, place = load_call(code, wanted)
+    recorder.settings = msgspec.structs.replace(recorder.settings, profiled_call=1)
+    recorder.emit(
+        Warned(
+            message=f"{os.path.basename(code.file)} is a script: this is call {wanted} of what it "
+            f"compiles, {place}, and the script was left there"
+        )
+    )
+    return loaded
+
+
+def _with_tensors(loaded: Loaded, settings: Settings) -> None:
+    signature = parameters(original_of(loaded.model))
+    loaded.sets = with_tensors(loaded.sets, settings.as_tensors, signature)
 
 
 def _guarded(recorder: WorkerRecorder, doing: str, action: Callable[[], object]) -> Ended:
@@ -120,6 +142,8 @@ class Session:
         self.sets = loaded.sets
         self.given = loaded.model
         self.optimizer = loaded.optimizer
+        self.names = loaded.names
+        self.around = loaded.around
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
@@ -127,6 +151,18 @@ class Session:
 
     def calls(self) -> Ended:
         """All calls, then the measurements. Answers how the recording ended."""
+        recorder = self.recorder
+        try:
+            with (
+                self.around(),
+                applied(recorder.settings.torch_settings, self.names, recorder.user_root),
+            ):
+                return self._calls()
+        except UserError as error:
+            recorder.emit(failure_of(error, "setting torch up", recorder))
+            return ended_by(error)
+
+    def _calls(self) -> Ended:
         recorder = self.recorder
         original = original_of(self.given)
         signature = parameters(original)
@@ -197,13 +233,37 @@ class Session:
         recorder, settings = self.recorder, self.recorder.settings
         if self.optimizer is not None and settings.grad == "train":
             original = original_of(self.given)
-            for record in step_accounts(recorder, self.optimizer, original, apart, inputs):
+            for record in step_records_of(
+                recorder, self.optimizer, original, apart, inputs, self._numbers
+            ):
                 recorder.emit(record)
         measured = profile(recorder, apart, inputs, self._numbers)
+        if measured is not None and settings.nests:
+            self._nests(apart, inputs)
         if measured is not None and len(self.engines) == 1:
             with unrecorded(recorder):
                 found = speed_of(measured, apart, inputs, settings.grad)
             recorder.emit(found)
+
+    def _nests(self, apart: Compiled, inputs: InputSet) -> None:
+        """The loop nests of its kernels, one by one."""
+        recorder, settings = self.recorder, self.recorder.settings
+        recorder.emit(Progress(stage="run", activity="timing loop nests"))
+        state = RandomState.now()
+
+        def run() -> None:
+            prepare(apart.model, inputs, settings.grad)()
+
+        try:
+            with unrecorded(recorder):
+                graphs, call = apart.collected, settings.profiled_call
+                found = list(
+                    kernel_nests(graphs.of_inductor, graphs.of_engine, apart.records, run, call)
+                )
+        finally:
+            state.restore()
+        for record in found:
+            recorder.emit(record)
 
     def _copy(self, original: Model) -> Model:
         twin = Twin(original)

@@ -52,8 +52,11 @@ class UserCode:
     """Name in `sys.modules` of the module that was made of it; "" before it was loaded."""
 
 
-def read_user_code(path: str) -> UserCode:
-    """Read and parse. Raises `UserError` with the place where Python cannot read it."""
+def read_user_code(path: str, text: str | None = None) -> UserCode:
+    """Read and parse. Raises `UserError` with the place where Python cannot read it.
+
+    `text`: what it is run as, in place of what it has.
+    """
     file = os.path.abspath(path)
     shown = os.path.basename(file)
     try:
@@ -75,7 +78,7 @@ def read_user_code(path: str) -> UserCode:
             hint="it needs `model` and `example_inputs`",
         )
     try:
-        tree = ast.parse(_decoded(data), file)
+        tree = ast.parse(_decoded(data) if text is None else text, file)
         code = compile(tree, file, "exec", dont_inherit=True)
     except UnicodeDecodeError as error:
         raise UserError(

@@ -22,7 +22,8 @@ from compiler.measure.precision.inductor_memory import InductorMemory
 from compiler.measure.precision.repro import repros
 from compiler.measure.precision.reproduce import Tried, tried
 from compiler.measure.precision.verify import GraphVerifier, Memory, Verdict
-from compiler.measure.probes.engine_probe import EngineProbe
+from compiler.measure.probes.aten_probe import AtenGraph
+from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import kernel_of_steps
@@ -39,6 +40,7 @@ from compiler.trace.records import (
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiling_sides import BACKWARD
 from workbench.worker.runs import Model, RandomState, prepare
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -63,7 +65,7 @@ class Call(Protocol):
     def model(self) -> Model: ...
     @property
     def collected(self) -> Any:
-        """Its graphs: `of_inductor`, `of_engine`."""
+        """Its graphs: `of_inductor`, `of_engine`, `left_to_aten`."""
         ...
 
     @property
@@ -81,6 +83,7 @@ def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
         verify(
             recorder, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
             one.engine, [record for record in one.records if isinstance(record, SchedulerNode)],
+            graphs.left_to_aten,
         )  # fmt: skip
     finally:
         state.restore()
@@ -95,16 +98,18 @@ def verify(
     number: int,
     engine: Engine = "inductor",
     nodes: Sequence[SchedulerNode] = (),
+    left_to_aten: Sequence[AtenGraph] = (),
 ) -> None:
     """Make one call with every graph looked into, and record what each kernel errs by.
 
     `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
-    outside of its bound is cut out as a file, or the one that was asked for. What cannot be done
-    is recorded, and ends nothing. `nodes` tell which kernel reads what another writes.
+    outside of its bound, forward and backward each, is cut out as a file, or the one that was
+    asked for, by id or by name. What cannot be done is recorded, and ends nothing. `nodes` tell
+    which kernel reads what another writes.
     """
     wanted = recorder.settings.repro
     recorder.emit(Progress(stage="run", activity="comparing each kernel with float64"))
-    looked, refused = _looked(recorder, kernels, of_inductor, of_engine, wanted)
+    looked, refused = _looked(recorder, kernels, of_inductor, [*of_engine, *left_to_aten], wanted)
     try:
         with unrecorded(recorder), ExitStack() as stack:
             for one in list(looked):
@@ -122,13 +127,14 @@ def verify(
     for graph, reason in refused:
         recorder.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
     found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
-    cut = next(
-        (kernel.id for _, kernel, verdicts in found if _to_cut(kernel, verdicts, wanted)), ""
-    )
+    cut: dict[bool, str] = {}
+    for one, kernel, verdicts in found:
+        if _to_cut(kernel, verdicts, wanted):
+            cut.setdefault(one.probe.graph.endswith(BACKWARD), kernel.id)
     blind = _Blind(nodes)
     for one, kernel, verdicts in found:
         record = blind.told(kernel, _record(one.probe.graph, kernel, number, verdicts))
-        if kernel.id == cut:
+        if kernel.id in cut.values():
             recorder.emit(Progress(stage="run", activity=f"cutting out {kernel.id}"))
             record = _with_repro(recorder, record, one, kernel, verdicts, engine)
         recorder.emit(record)
@@ -160,7 +166,7 @@ class _Blind:
 
 def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
     if wanted:
-        return kernel.id == wanted
+        return wanted in (kernel.id, kernel.name)
     return any(verdict.within is False for verdict in verdicts)
 
 
@@ -233,7 +239,7 @@ def _looked(
     recorder: Recorder,
     kernels: Sequence[Kernel],
     of_inductor: Sequence[InductorGraph],
-    of_engine: Sequence[EngineGraph],
+    of_engine: Sequence[EngineGraph | AtenGraph],
     wanted: str,
 ) -> tuple[list[Looked], list[tuple[str, str]]]:
     """The graphs, and (id, why not) of those that cannot be looked into."""
@@ -248,7 +254,7 @@ def _looked(
         mine = own.get(probe.graph, [])
         ids = {kernel.id: kernel for kernel in mine}
         of_steps = {i: ids[id] for i, id in kernel_of_steps(probe.steps, mine).items()}
-        asked = {index for index, kernel in of_steps.items() if kernel.id == wanted}
+        asked = {i for i, kernel in of_steps.items() if wanted in (kernel.id, kernel.name)}
         verifier = GraphVerifier(module, memory(of_steps), asked)
         looked.append(Looked(probe, verifier, of_steps))
 
@@ -273,8 +279,8 @@ def _looked(
         look(probe, realised.module, memory)
     refused += [(id, "its code was not found again") for id in (named.lost if named else ())]
     for engine_graph in of_engine:
-        engine_probe = EngineProbe(engine_graph)
-        look(engine_probe, engine_graph.module, lambda _, probe=engine_probe: probe.memory)
+        own_probe = engine_probe(engine_graph)
+        look(own_probe, engine_graph.module, lambda _, probe=own_probe: probe.memory)
     return looked, refused
 
 

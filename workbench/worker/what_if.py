@@ -31,8 +31,10 @@ from compiler.runtime.kernels import without_comments
 from compiler.trace import matching
 from compiler.trace.matching import Match
 from compiler.trace.records import Kernel, Progress, SchedulerNode, WhatIf
+from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.finished_run import FinishedRun
+from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.runs import Model, RandomState, prepare, prepared
 
@@ -297,15 +299,7 @@ def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
     modes = base.settings.grad, run.settings.grad
     sets = list(zip(base.sets, run.sets, strict=False))[:SETS]
     with unrecorded(recorder):
-        state = RandomState.now()
-        answers = []
-        for model, inputs, mode in zip(models, sets[0], modes, strict=True):
-            state.restore()
-            made = prepare(model, inputs, mode)
-            result = made.result(made())
-            answers.append(list(leaves((result.outputs, result.gradients))))
-        equal, error = compared(*([value for _, value in one] for one in answers))
-        within = Comparison().add(1, answers[1], answers[0])
+        equal, error, within = _results(models, sets, modes)
         found = all_in_turn(
             [
                 (prepared(models[0], first, modes[0]), prepared(models[1], second, modes[1]))
@@ -313,5 +307,30 @@ def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
             ],
             seconds=SECONDS / 2,
         )
-    about = {"equal": equal, "max_error": error, "within": within}
+    about: dict[str, Any] = {"equal": equal, "max_error": error, "within": within}
     recorder.emit(_timed(base, run, "call", found, **about))
+
+
+def _results(
+    models: Sequence[Model],
+    sets: Sequence[tuple[InputSet, InputSet]],
+    modes: tuple[GradMode, GradMode],
+) -> tuple[bool | None, float | None, bool]:
+    """Of all calls: whether both runs answer bit for bit the same, by how much they differ at most,
+    and whether `assert_close` accepts it. The first two are None where they cannot be compared."""
+    comparison = Comparison()
+    equal: bool | None = True
+    worst: float | None = None
+    state = RandomState.now()
+    for call, inputs in enumerate(sets, 1):
+        answers = []
+        for model, one, mode in zip(models, inputs, modes, strict=True):
+            state.restore()
+            made = prepare(model, one, mode)
+            result = made.result(made())
+            answers.append(list(leaves((result.outputs, result.gradients))))
+        comparison.add(call, answers[1], answers[0])
+        same, error = compared(*([value for _, value in one] for one in answers))
+        equal = None if same is None or equal is None else equal and same
+        worst = max(filter(None, (worst, error)), default=None)
+    return equal, worst if equal is not None else None, comparison.within

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.capture.advice.broken import Broken
+from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
 
 ITEM = "Unsupported Tensor.item() call"
@@ -13,10 +14,6 @@ _SCALARS = Advice(
     text="Or let torch capture the number as a symbol",
     code="torch._dynamo.config.capture_scalar_outputs = True",
 )
-
-
-MATH = ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil")
-"""Functions of `math` that torch has under the same name."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:

@@ -7,6 +7,7 @@ import copy
 import re
 
 from compiler.capture.advice.broken import Broken, calls
+from compiler.edits.kinds import is_size
 from compiler.trace.records import Advice
 
 _BUILTIN = re.compile(r"^builtin (\w+)\b")
@@ -73,11 +74,11 @@ def _print(broken: Broken) -> Advice:
         return _reorder("print", "torch prints after the graph instead of cutting it")
     if call is not None and plain and len(call.args) == len(kinds):
         later = all(
-            kind in PRINTED_LATER or _is_size(argument)
+            kind in PRINTED_LATER or is_size(argument)
             for kind, argument in zip(kinds, call.args, strict=True)
         )
         if later:
-            call.args = [_in_string(item) if _is_size(item) else item for item in call.args]
+            call.args = [_in_string(item) if is_size(item) else item for item in call.args]
             return Advice(
                 text="Let torch print after the graph instead of cutting it; for that a size must"
                 " be in a string",
@@ -98,19 +99,6 @@ def _call(broken: Broken, name: str) -> ast.Call | None:
     if ast.unparse(call.func) != name or any(isinstance(item, ast.Starred) for item in call.args):
         return None
     return copy.deepcopy(call)
-
-
-def _is_size(argument: ast.expr) -> bool:
-    """`x.shape`, `x.size()`, `tuple(x.shape)`, `list(x.size())`: integers, whatever `x` holds."""
-    if isinstance(argument, ast.Attribute):
-        return argument.attr == "shape"
-    if not isinstance(argument, ast.Call) or argument.keywords:
-        return False
-    if isinstance(argument.func, ast.Attribute):
-        return argument.func.attr == "size" and not argument.args
-    inner = argument.args[0] if len(argument.args) == 1 else None
-    made = isinstance(argument.func, ast.Name) and argument.func.id in ("tuple", "list")
-    return made and inner is not None and _is_size(inner)
 
 
 def _in_string(argument: ast.expr) -> ast.expr:

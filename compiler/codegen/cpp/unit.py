@@ -60,7 +60,7 @@ def assemble(functions: Iterable[tuple[Nest, Function]], vocabulary: Vocabulary)
         if name is None:
             name = names[function.key] = _name(nest, taken)
             first[name] = function
-            bodies.append((name, function.body.replace("@", name)))
+            bodies.append((name, function.named(name)))
         else:
             same = first[name]
             function = replace(function, body=same.body, lines=function.lines)

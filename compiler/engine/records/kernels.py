@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from compiler.codegen.function import Function
+from compiler.engine.aten import calls_aten
 from compiler.engine.records.compiled import Compiled
+from compiler.graphs.nodes import target_name
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
 from compiler.runtime.artifact import Artifact
@@ -61,7 +63,7 @@ def _nest(
         name=name,
         label=label,
         language="cpp",
-        text=compiled.recorder.text(function.body.replace("@", name)) if function else "",
+        text=compiled.recorder.text(function.named(name)) if function else "",
         nodes=compiled.members.get(nest.name, ()),
         origins=origins,
         locations=locations,
@@ -89,6 +91,25 @@ def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> K
         step=number,
         steps=(number,),
     )
+
+
+def call_records(compiled: Compiled) -> Iterator[Record]:
+    """One kernel for each call that the graph's own Python makes, views too: a step each."""
+    calls = [node for node in compiled.nodes.values() if calls_aten(node)]
+    for number, node in enumerate(calls):
+        locations, _ = compiled.lines((node.name,))
+        yield Kernel(
+            id=compiled.recorder.next_kernel(),
+            graph=compiled.id,
+            name=target_name(node.target),
+            label=compiled.label((node.name,)) or target_name(node.target),
+            language="aten",
+            origins=(node.name,),
+            locations=locations,
+            no_line="" if locations else "its node has no line",
+            step=number,
+            steps=(number,),
+        )
 
 
 def _lines(compiled: Compiled, function: Function) -> tuple[KernelLine, ...]:

@@ -9,9 +9,10 @@ from torch import fx
 from compiler.codegen.cpp.unit import Unit
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.control.stages import reached
 from compiler.engine.records.compiled import Compiled
 from compiler.engine.records.fused import FusionRecords, groups_record, take_members
-from compiler.engine.records.kernels import kernel_records, name_kernels
+from compiler.engine.records.kernels import call_records, kernel_records, name_kernels
 from compiler.engine.records.lowered import graph_record, lowered_records
 from compiler.engine.records.planned import plan_record, steps_of
 from compiler.fusion.fuse import Fusion
@@ -32,6 +33,7 @@ class GraphRecords:
         self, recorder: Recorder | None, module: fx.GraphModule, graph: str, user_outputs: int
     ) -> None:
         self.recorder = None if recorder is None or recorder.quiet else recorder
+        self._generated = False
         if self.recorder is not None:
             self._safely = Safely(self.recorder, "the tcw engine")
             parents = frozenset(node.name for node in module.graph.nodes)
@@ -77,12 +79,29 @@ class GraphRecords:
         self._emit(lambda: [plan_record(self._compiled, program, plan)])
 
     def generated(self, plan: Plan, unit: Unit, artifact: Artifact) -> None:
+        self._generated = True
         self._emit(lambda: kernel_records(self._compiled, steps_of(plan), unit.kernels, artifact))
 
     def refused(self, reason: str) -> None:
         """The whole graph runs on ATen."""
         if self.recorder is not None:
             self.recorder.warn_once(f"graph {self._compiled.base} runs on ATen: {reason}")
+
+    def left_to_aten(self, module: fx.GraphModule) -> None:
+        """The graph's own Python runs: each of its calls is recorded, as far as the recording goes.
+        Not where code was generated that then could not be built."""
+        if self.recorder is None or self._generated:
+            return
+        until = self.recorder.settings.until
+
+        def records() -> Iterator[Record]:
+            if not self._compiled.described:
+                self._compiled.nodes = {node.name: node for node in module.graph.nodes}
+                yield graph_record(self._compiled, module)
+            if reached("codegen", until):
+                yield from call_records(self._compiled)
+
+        self._emit(records)
 
     def without_cache(self, reason: str) -> None:
         """Nothing is kept from this process to the next."""

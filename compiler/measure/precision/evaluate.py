@@ -73,6 +73,9 @@ class Evaluator:
             raise NotComparable(f"the argument {node.name} was not seen")
         if node.op not in ("call_function", "get_attr"):
             raise NotComparable(f"{node.name} is a {node.op}")
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            name = node.target.name()
+            raise NotComparable(f"{name} is a higher-order operation: it calls graphs of its own")
         if operations.draws(node):
             raise NotComparable("it draws random numbers")
         if operations.is_uninitialised(node.target):

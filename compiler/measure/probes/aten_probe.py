@@ -5,18 +5,21 @@ The graph's own Python is compiled once more, with a clock around each operation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from time import perf_counter_ns
 from typing import Any
 
 import torch
-from torch import fx
 
-from compiler.engine.aten import AsItIs
+from compiler.engine.aten import AsItIs, calls_aten
 from compiler.graphs.nodes import target_name
-from compiler.measure.probes.clock import Clock
+from compiler.measure.probes.clock import Clock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, surrounded
 from compiler.measure.probes.graph_probe import GraphStep, See
+from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.measure.redirected import Redirected
 
 Said = Callable[[int, Statement], tuple[str, str]]
@@ -29,6 +32,7 @@ class AtenGraph(Redirected):
         super().__init__(left.call)
         self.graph = graph
         self.left = left
+        self.module = left.module
 
 
 class AtenProbe:
@@ -41,22 +45,36 @@ class AtenProbe:
         self._graph = graph
         self.nodes: list[str] = []
         """Of each step: the name of its node."""
+        self._parts: list[list[tuple[str, int]]] = []
+        """Of each step: names of the nodes that are a place in its result, and which."""
         self.steps: Sequence[GraphStep] = tuple(self._steps())
+        self.memory = AtenMemory(self.nodes, self._parts)
 
     @contextmanager
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
         """See `GraphProbe`."""
-        timed = self._rewritten(
-            lambda index, _: (f"_start({base + 1 + index})", f"_stop({base + 1 + index})"),
-            {"_start": clock.start, "_stop": clock.stop},
-        )
+        times: list[int] = []
+        keys: list[int] = []
+
+        def around(index: int, _: Statement) -> tuple[str, str]:
+            keys.append(base + 1 + index)
+            return NOTE, NOTE
+
+        timed = self._rewritten(around, {STAMP: times.append, NOW: perf_counter_ns})
+        cost_of_stamps()  # it is measured now, not when a call is timed
 
         def run(arguments: list[Any]) -> Any:
-            clock.start(base)
-            try:
-                return timed(arguments)
-            finally:
-                clock.stop(base)
+            times.clear()
+            start = perf_counter_ns()
+            answers = timed(arguments)
+            end = perf_counter_ns()
+            clock.later(partial(read, start, end, times[:]))
+            clock.took(perf_counter_ns() - end)
+            return answers
+
+        def read(start: int, end: int, times: list[int]) -> Told:
+            steps, cost = stamped(keys, times)
+            return told(base, start, end, steps, cost)
 
         with self._graph.replaced(run):
             yield
@@ -73,6 +91,9 @@ class AtenProbe:
                 before(self.steps[index], _tensors(values))
 
         def ended(index: int, values: dict[str, Any]) -> None:
+            made = values.get(self.nodes[index])
+            if isinstance(made, (tuple, list)):
+                values |= {name: made[place] for name, place in self._parts[index]}
             see(self.steps[index], _tensors(values))
 
         names = {"_starts": starts, "_ended": ended}
@@ -81,17 +102,24 @@ class AtenProbe:
 
     def _steps(self) -> Iterator[GraphStep]:
         seen: dict[str, int] = {}
-        for node in self._graph.left.module.graph.nodes:
-            if _computes(node):
+        for node in self._graph.module.graph.nodes:
+            if calls_aten(node):
                 name = target_name(node.target)
                 occurrence = seen.get(name, 0)
                 seen[name] = occurrence + 1
                 yield GraphStep(len(self.nodes), "aten", name, occurrence, node.format_node() or "")
                 self.nodes.append(node.name)
+                self._parts.append(
+                    [
+                        (user.name, user.args[1])
+                        for user in node.users
+                        if user.target is operator.getitem and isinstance(user.args[1], int)
+                    ]
+                )
 
     def _rewritten(self, around: Said, names: dict[str, Any]) -> Callable[[list[Any]], Any]:
         """The graph's Python, with something said around each step."""
-        module = self._graph.left.module
+        module = self._graph.module
         places = {name: index for index, name in enumerate(self.nodes)}
 
         def surround(statement: Statement) -> tuple[str, str] | None:
@@ -112,18 +140,27 @@ class AtenProbe:
         return run
 
 
+class AtenMemory:
+    """What the variables of the graph's Python hold: each the value of the node of its name."""
+
+    def __init__(self, nodes: Sequence[str], parts: Sequence[Sequence[tuple[str, int]]]) -> None:
+        self._made = [
+            (name, *(part for part, _ in own)) for name, own in zip(nodes, parts, strict=True)
+        ]
+
+    def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(tensors)
+
+    def complete(self, step: int) -> Collection[str]:
+        return self._made[step]
+
+
 def said(index: int, statement: Statement) -> tuple[str, str]:
     """What tells `_starts` and `_ended` of the tensors around a step."""
     before = ", ".join(f"{name!r}: {name}" for name in statement.reads)
     names = dict.fromkeys((*statement.reads, *statement.makes))
     after = ", ".join(f"{name!r}: {name}" for name in names)
     return f"_starts({index}, {{{before}}})", f"_ended({index}, {{{after}}})"
-
-
-def _computes(node: fx.Node) -> bool:
-    return node.op == "call_function" and isinstance(
-        node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
-    )
 
 
 def _tensors(values: dict[str, Any]) -> dict[str, Any]:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
 import torch
 
-from compiler.measure.probes.clock import Reading
-from compiler.measure.probes.profiler_trace import BEGIN, RANGE, ProfilerTrace, parse
+from compiler.measure.probes.clock import Reading, Told
+from compiler.measure.probes.profiler_trace import BEGIN, END, RANGE, ProfilerTrace, calls, parse
 
-_TRIES = 400
 NEEDS = ("torch._C:_profiler._RecordFunctionFast",)
 
 
@@ -36,8 +34,8 @@ class DeviceClock:
         self.device = device
         self._range = torch._C._profiler._RecordFunctionFast
         self._open: dict[int, list[Any]] = defaultdict(list)
-        self._added: list[Reading] = []
-        self._trace: ProfilerTrace | None = None
+        self._later: list[Callable[[], Told]] = []
+        self._calls: list[ProfilerTrace] = []
 
     def start(self, key: int) -> None:
         made = self._range(f"{RANGE}{key}")
@@ -48,29 +46,45 @@ class DeviceClock:
         if self._open[key]:
             self._open[key].pop().__exit__(None, None, None)
 
-    def add(self, key: int, start: int, ns: int) -> None:
-        self._added.append(Reading(key, start, ns, launches=0, host_ns=ns))
+    def later(self, read: Callable[[], Told]) -> None:
+        self._later.append(read)
+
+    def took(self, ns: int) -> None:
+        """Of no use here: the host's time is not what is looked at."""
 
     @property
     def trace(self) -> ProfilerTrace:
-        """All that the profiler saw."""
-        if self._trace is None:
+        """All that the profiler saw of the last call."""
+        return self.calls[-1]
+
+    @property
+    def calls(self) -> list[ProfilerTrace]:
+        """Of each call; without `begin` all is one."""
+        if not self._calls:
             raise NotRead("the profile of this clock has not ended")
-        return self._trace
+        return self._calls
 
     def ended(self, trace: ProfilerTrace) -> None:
         self._open.clear()
-        self._trace = trace
+        self._calls = calls(trace)
 
-    def forget(self) -> None:
-        """Begin anew: what was seen so far is none of the call."""
-        self._added.clear()
+    def begin(self) -> None:
+        """A further call begins: readings are those of the last."""
+        self._later.clear()
         with self._range(BEGIN):
+            pass
+
+    def end(self) -> None:
+        """The call is over: what follows is none of it."""
+        with self._range(END):
             pass
 
     def readings(self) -> list[Reading]:
         """On a device `start` is when its first kernel ran, or the host's where there is none."""
-        return read(self.trace, self.device) + self._added
+        by_host = [one for read_later in self._later for one in read_later()[0]]
+        return read(self.trace, self.device) + [
+            Reading(one.key, one.start, one.ns, launches=0, host_ns=one.ns) for one in by_host
+        ]
 
     def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
         """Time in which the device did anything, of what was launched between these two times of
@@ -121,28 +135,6 @@ def device_clock(device: bool = True, shapes: bool = False) -> Iterator[DeviceCl
         if device:
             torch.cuda.synchronize()
     clock.ended(parse(exported(profiler), began))
-
-
-@cache
-def event_ns() -> float:
-    """Nanoseconds that torch's profiler takes, while it watches the host alone, for each operation
-    that it sees: those of many small ones with it, less those without."""
-    number = torch.zeros(1)
-
-    def work() -> int:
-        begun = perf_counter_ns()
-        for _ in range(_TRIES):
-            number.add_(1)
-        return perf_counter_ns() - begun
-
-    with torch.no_grad():
-        plain = min(work() for _ in range(5))
-        watched = []
-        for _ in range(3):
-            with device_clock(device=False) as clock:
-                took = work()
-            watched.append((took - plain) / max(1, sum(1 for _ in clock.trace.events())))
-    return max(0.0, min(watched))
 
 
 def exported(profiler: Any) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from statistics import median
+from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
@@ -22,12 +22,13 @@ from compiler.control.hooks import Missing
 from compiler.measure.engine_graphs import EngineGraph
 from compiler.measure.kernels import NotAlone
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock, HostClock
+from compiler.measure.probes.clock import Clock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import GraphMemory
 from compiler.measure.probes.engine_observer import EngineObserver
 from compiler.measure.probes.engine_unit import KernelSite, Readings, clocked, kernel_sites
 from compiler.measure.probes.graph_probe import GraphStep, See
+from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import run_wrapper
@@ -37,8 +38,6 @@ from compiler.runtime.load import functions, load_unit
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
-
-_TRIES = 401
 
 
 class EngineProbe:
@@ -59,7 +58,6 @@ class EngineProbe:
         self._unit: _ClockedUnit | None = None
         self._timed: Callable[[list[Any]], Any] | None = None
         self._stamps: list[int] = []
-        self._own_ns, self._pair_ns = 0, 0
 
     @contextmanager
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
@@ -74,28 +72,25 @@ class EngineProbe:
         call_keys = [base + 1 + index for index in self._steps.calls]
 
         def run(arguments: list[Any]) -> Any:
+            entered = perf_counter_ns()
             stamps.clear()
             if unit is not None:
                 unit.readings.clear()
             start = perf_counter_ns()
             answers = timed(arguments)
             end = perf_counter_ns()
-            calls = [
-                (key, begun, max(0, ended - begun - self._own_ns))
-                for key, begun, ended in zip(call_keys, stamps[::2], stamps[1::2], strict=False)
-            ]
-            clocks = len(calls) * self._pair_ns
-            if unit is not None:
-                kernels = unit.readings.taken()
-                clocks += len(kernels) * unit.readings.pair_ns
-                calls += [(kernel_keys[number], begun, ns) for number, begun, ns in kernels]
-                calls.sort(key=lambda one: one[1])
-            clock.add(base, start, max(0, end - start - clocks))
-            for key, begun, ns in calls:
-                clock.add(key, begun, ns)
-            if isinstance(clock, HostClock):
-                clock.took(perf_counter_ns() - end + clocks)
+            kernels = unit.readings.noted() if unit is not None else b""
+            clock.later(partial(read, start, end, stamps[:], kernels))
+            clock.took(perf_counter_ns() - end + start - entered)
             return answers
+
+        def read(start: int, end: int, times: list[int], noted: bytes) -> Told:
+            steps, cost = stamped(call_keys, times)
+            if unit is not None:
+                kernels = unit.readings.taken(noted)
+                cost += len(kernels) * unit.readings.pair_ns
+                steps += [(kernel_keys[number], begun, ns) for number, begun, ns in kernels]
+            return told(base, start, end, steps, cost)
 
         with self._graph.replaced(run):
             yield
@@ -143,12 +138,9 @@ class EngineProbe:
         names = self._segments()
         if self._artifact.entry:
             return names.get(self._artifact.entry, self._graph.compiled.call)
-        stamp = "_stamp(_now())"
-        text = self._with(lambda statement: (stamp, stamp))
-        self._own_ns, self._pair_ns = _cost_of_stamps()
-        return self._wrapper(
-            text, {**names, "_stamp": self._stamps.append, "_now": perf_counter_ns}
-        )
+        cost_of_stamps()  # it is measured now, not when a call is timed
+        text = self._with(lambda statement: (NOTE, NOTE))
+        return self._wrapper(text, {**names, STAMP: self._stamps.append, NOW: perf_counter_ns})
 
     def _with(self, around: Callable[[Statement], tuple[str, str]]) -> str:
         """The text of the graph's Python, with something around each call into ATen."""
@@ -247,33 +239,25 @@ class _ClockedUnit:
     """A graph's unit with clocks in it, built where the cache has none. Raises `NotAlone`."""
 
     def __init__(self, graph: EngineGraph, count: int) -> None:
-        artifact = graph.compiled.artifact
-        found = find_compiler()
-        if isinstance(found, NoCompiler):
-            raise NotAlone(found.reason)
-        text = clocked(artifact.unit)
-        store = usable_store()[0]
-        try:
-            made = library(Unit(text, artifact.flags, unit_libraries()), found, store)
-            calls = launcher(found, store)
-            if isinstance(calls, Missing):
-                self.functions = python_functions(made.path, artifact.segments, graph.compiled.call)
-                handle = ctypes.CDLL(str(made.path))
-            else:
-                unit = load_unit(made.path, calls)
-                self.functions = functions(unit, artifact.segments, graph.compiled.call)
-                handle = unit.handle
-        except (BuildFailed, OSError) as error:
-            raise NotAlone(f"its unit could not be built with clocks: {error}") from error
+        self.functions, handle = built_unit(graph, clocked(graph.compiled.artifact.unit))
         self.readings = Readings(handle, count)
 
 
-def _cost_of_stamps() -> tuple[int, int]:
-    """(nanoseconds between two stamps with nothing between them, from one pair to the next)."""
-    stamps: list[int] = []
-    names: dict[str, Any] = {"_stamp": stamps.append, "_now": perf_counter_ns}
-    exec("def run():\n" + "    _stamp(_now())\n" * (2 * _TRIES), names)
-    names["run"]()
-    own = median(end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True))
-    pair = median(after - before for before, after in zip(stamps[::2], stamps[2::2], strict=False))
-    return int(own), int(pair)
+def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., Any]], ctypes.CDLL]:
+    """(the segments, the library) of a graph's unit in another text, built where the cache has
+    none. Raises `NotAlone`."""
+    artifact = graph.compiled.artifact
+    found = find_compiler()
+    if isinstance(found, NoCompiler):
+        raise NotAlone(found.reason)
+    store = usable_store()[0]
+    try:
+        made = library(Unit(text, artifact.flags, unit_libraries()), found, store)
+        calls = launcher(found, store)
+        if isinstance(calls, Missing):
+            segments = python_functions(made.path, artifact.segments, graph.compiled.call)
+            return segments, ctypes.CDLL(str(made.path))
+        unit = load_unit(made.path, calls)
+        return functions(unit, artifact.segments, graph.compiled.call), unit.handle
+    except (BuildFailed, OSError) as error:
+        raise NotAlone(f"its unit could not be built with clocks: {error}") from error

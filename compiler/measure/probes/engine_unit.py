@@ -109,11 +109,15 @@ class Readings:
     def clear(self) -> None:
         ctypes.memset(self._numbers, 0, ctypes.sizeof(self._numbers))
 
-    def taken(self) -> list[tuple[int, int, int]]:
-        """(number of the call, start, nanoseconds less the clock's own) of those that ran since
-        `clear`."""
+    def noted(self) -> bytes:
+        """What the clocks show now, as `taken` reads it."""
+        return bytes(self._numbers)
+
+    def taken(self, noted: bytes) -> list[tuple[int, int, int]]:
+        """(number of the call, start, nanoseconds less the clock's own) of those that had run
+        since `clear` when this was noted."""
         found = []
-        numbers = self._numbers[:]
+        numbers = memoryview(noted).cast("l")
         for call in range(self._count):
             seconds, ns, end_seconds, end_ns = numbers[4 * call : 4 * call + 4]
             if end_seconds:

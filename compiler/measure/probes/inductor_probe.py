@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from statistics import median
 from time import perf_counter_ns
@@ -19,8 +19,9 @@ import torch
 
 from compiler.measure.kernels import NotAlone
 from compiler.measure.probes import wrapper_code
-from compiler.measure.probes.clock import Clock, HostClock
+from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.graph_probe import GraphStep, See
+from compiler.measure.probes.stamps import told
 from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
 from compiler.measure.redirected import Boxed
 
@@ -194,10 +195,15 @@ def _marked(call: Boxed, clock: Clock, base: int, marks: list[Mark]) -> Boxed:
             return call(arguments)
         finally:
             ended = perf_counter_ns()
-            taken = spans(marks)
-            clock.add(base, begun, max(0, ended - begun - pair * len(taken)))
-            for index, start, end in taken:
-                clock.add(base + 1 + index, start, max(0, end - start - own))
+            clock.later(partial(read, begun, ended, marks[:]))
+            clock.took(perf_counter_ns() - ended)
+
+    def read(begun: int, ended: int, marks: Sequence[Mark]) -> Told:
+        steps = [
+            (base + 1 + index, start, max(0, end - start - own))
+            for index, start, end in spans(marks)
+        ]
+        return told(base, begun, ended, steps, pair * len(steps))
 
     return timed
 

@@ -20,8 +20,8 @@ RANGE = "tcw#"
 """Names of our own ranges: `tcw#17` of the key 17, `tcw#loss`."""
 _KEY = re.compile(rf"{RANGE}(\d+)$")
 _CLOCK = f"{RANGE}clock"
-BEGIN = f"{RANGE}begin"
-"""What the host did before the last range of this name is left out."""
+BEGIN, END = f"{RANGE}begin", f"{RANGE}end"
+"""Ranges before and after each call, of those that a trace is of."""
 _WORK: dict[str, Literal["kernel", "copy", "fill"]] = {
     "kernel": "kernel",
     "gpu_memcpy": "copy",
@@ -113,9 +113,10 @@ class ProfilerTrace:
 
     def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
         """Time in which the device did anything, of what was launched in this span."""
-        return union((work.start, work.end) for work in self._launched(since, until))
+        return union((work.start, work.end) for work in self.launched(since, until))
 
-    def _launched(self, since: int | None, until: int | None) -> list[DeviceWork]:
+    def launched(self, since: int | None, until: int | None) -> list[DeviceWork]:
+        """Work that the host asked for in this span."""
         return [
             work
             for work in self.work
@@ -164,9 +165,6 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
     trace = ProfilerTrace()
     for of_thread in host.values():
         trace.top += _nest(of_thread)
-    begin = max((event.start for event in trace.events() if event.name == BEGIN), default=None)
-    if begin is not None:
-        trace.top = [event for event in trace.top if event.start > begin]
     trace.top.sort(key=lambda event: event.start)
     starts = {
         thread: sorted(of_thread, key=lambda event: event.start)
@@ -189,10 +187,27 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
             work.within = by_external.get(about.get("External id"))
             if work.launched is None and work.within is not None:
                 work.launched = work.within.start
-        if begin is None or (work.launched or work.start) >= begin:
-            trace.work.append(work)
+        trace.work.append(work)
     trace.work.sort(key=lambda work: work.start)
     return trace
+
+
+def calls(trace: ProfilerTrace) -> list[ProfilerTrace]:
+    """What the host did and asked for in each call that is marked, in order; all of it where
+    none is."""
+    marks: dict[str, list[int]] = {BEGIN: [], END: []}
+    for event in trace.events():
+        if event.name in marks:
+            marks[event.name].append(event.start)
+    ends = sorted(marks[END])
+    found: list[ProfilerTrace] = []
+    for since in sorted(marks[BEGIN]):
+        until = next((end for end in ends if end > since), None)
+        top = [
+            one for one in trace.top if since < one.start and (until is None or one.start < until)
+        ]
+        found.append(ProfilerTrace(top, trace.launched(since, until)))
+    return found or [trace]
 
 
 def _ns(microseconds: float) -> int:

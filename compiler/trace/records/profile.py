@@ -130,9 +130,12 @@ class Region(Record):
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever
     is surer; below 0 compiling won."""
     noise: float = 0.0
-    """max(3 MAD of it, 1% of eager), and of ATen operations that both sides call, on a CPU, what a
-    call from Python takes: it is in the time of the compiled side alone. A difference inside it is
-    none."""
+    """max(3 MAD of it at nine rounds, less of more; 1% of eager), and of ATen operations that both
+    sides call, on a CPU, what a call from Python takes: it is in the time of the compiled side
+    alone. Inside it is no difference."""
+    same_calls: bool = False
+    """Both sides run the same ATen calls on tensors of the same sizes and strides: `noise` is 5% of
+    eager at least."""
 
 
 class AccountLine(Part):
@@ -158,6 +161,9 @@ class Account(Record):
     lines: tuple[AccountLine, ...]
     remainder: float
     """measured - sum of the lines: what they do not explain; below 0 they say too much."""
+    remainder_noise: float = 0.0
+    """Seconds that it may be off, as the medians of both calls are: a remainder within it is none.
+    0 where that is not known."""
     phase: CallPhase = ""
     """"" is the whole call; in training there is one of each phase, too."""
 
@@ -176,6 +182,10 @@ class CallProfile(Record):
     noise: float
     """max(3 MAD of it, 1%), as a share of it."""
     rounds: int
+    """Of the plain calls; those under probes that count may be more, or fewer."""
+    contended: bool = False
+    """Others used the processors so much that calls mostly waited for threads without one: threads
+    were made to wait for one another only briefly, on both sides."""
     clock: Literal["host", "device"] = "host"
     compiled_again: int = 0
     """Graphs that were compiled while the clock ran: then the times say nothing."""
@@ -206,6 +216,29 @@ class CallTimeline(Record):
     side: Literal["eager", "compiled"]
     seconds: float
     moments: tuple[Moment, ...]
+
+
+class NestTime(Part):
+    """One loop nest of a kernel."""
+
+    line: int
+    """Of its outermost loop in the kernel's text, from 1."""
+    time: Timed
+    """All calls of the kernel together."""
+
+
+class KernelNests(Record):
+    """The loop nests of a kernel that has several, each timed by itself: the kernel was built once
+    more, with a clock around each, and called in rounds of its own."""
+
+    graph: str
+    kernel: str
+    """Id of its `Kernel` record."""
+    call: int
+    nests: tuple[NestTime, ...] = ()
+    """In the order of the text."""
+    reason: str = ""
+    """Why there are none."""
 
 
 class OutputPrecision(Part):
@@ -280,7 +313,11 @@ class Trial(Record):
     """`override tcw/0/0/forward/fuse/exp+sum = no`, `mode reduce-overhead`, …"""
     words: str
     options: tuple[str, ...] = ()
-    """Command line options that ask for it; empty where it needs a change of the source."""
+    """Command line options that ask for it; empty where a person has to change the source."""
+    diff: str = ""
+    """What it changes in the source, as a unified diff: tried on a copy, in memory."""
+    group: str = ""
+    """Trials of one group are ways to do one thing."""
     before: Timed | None = None
     after: Timed | None = None
     difference: float = 0.0

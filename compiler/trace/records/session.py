@@ -31,6 +31,12 @@ class Settings(Part):
     fullgraph: bool = False
     mark_dynamic: tuple[str, ...] = ()
     """`NAME:DIM` each: argument name (or position) and dimension."""
+    as_tensors: tuple[str, ...] = ()
+    """Arguments whose numbers are passed as tensors without dimensions."""
+    torch_settings: tuple[str, ...] = ()
+    """Lines that set torch's own: `torch._dynamo.config.capture_scalar_outputs = True`."""
+    edits: tuple[str, ...] = ()
+    """Edits of the source, made on a copy in memory: `drop:15`, `drop:layers.py:15`."""
     grad: GradMode = "grad"
     until: Stage = "run"
     """The last stage to run."""
@@ -44,6 +50,8 @@ class Settings(Part):
     """After the calls, take one of them apart, kernel by kernel."""
     verify: bool = False
     """Compare each kernel with the same operations in float64."""
+    nests: bool = False
+    """With `profile`: time each loop nest of kernels that have several; they are built again."""
     repro: str = ""
     """With `verify`: the kernel to cut out as a file; else the first that is wrong."""
     profiled_call: int = 1
@@ -56,6 +64,8 @@ class Settings(Part):
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
+    script_call: bool = False
+    """Of a script: not all of it, but call `profiled_call` of what it compiles, as a model."""
 
 
 class Start(Record):

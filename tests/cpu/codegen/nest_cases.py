@@ -38,6 +38,11 @@ def floats(dtype: torch.dtype) -> dict[str, Case]:
         "argmax": (lambda x: (x.argmax(-1), x.argmin(0), x.argmax()), (r(9, 45),)),
         "transposed": (lambda x, y: x + y.t(), (r(37, 53), r(53, 37))),
         "permuted": (lambda x, y: x + y.permute(2, 0, 1), (r(3, 37, 53), r(37, 53, 3))),
+        "transposed, pages apart": (lambda x, y: x + y.t(), (r(37, 1024), r(1024, 37))),
+        "two transposed, pages apart": (
+            lambda x, y, z: x * y.t() + z.t(),
+            (r(77, 1024)[:, :301], r(301, 77), r(301, 77)),
+        ),
         "cumulative sum": (lambda x: x.cumsum(-1), (r(9, 45),)),
         "cumulative sum of columns": (lambda x: x.cumsum(0), (r(45, 9),)),
         "cat": (lambda x, y: torch.cat((x, y * 2), 1), (r(5, 7), r(5, 20))),

@@ -72,7 +72,7 @@ def test_equal_nests_stand_once() -> None:
     assert made.code.count("static void") <= 2
     name, function = made.kernels["two"]
     first = made.first_lines[name]
-    start = function.body.replace("@", name).splitlines()[0]
+    start = function.named(name).splitlines()[0]
     assert made.code.splitlines()[first - 1] == start
 
 
@@ -83,3 +83,20 @@ def test_a_users_line_stays_a_comment() -> None:
     assert found
     assert all(row.strip().startswith("//") for row in found)
     assert all("\\" not in row and "??/" not in row for row in found)
+
+
+def test_an_at_sign_of_the_user_stays_one() -> None:
+    (program,) = programs(lambda x: (x * 2).relu(), torch.randn(4096, 40))
+    (nest,) = (step for step in program.steps if isinstance(step, Nest))
+    line = "y = (x @ w * 2).relu()  # me@here"
+    comments = dict.fromkeys(nest.origins(), line)
+    vocabulary = Vocabulary(AVX512)
+    labelled = replace(nest, label="a @ b")
+    function = emit(labelled, buffer_dtypes(program), vocabulary, comments)
+    made = assemble([(labelled, function)], vocabulary)
+    ((name, _),) = made.kernels.values()
+    assert f"//   {line}" in made.code
+    assert "// a @ b: " in made.code
+    code = "".join(row.split("//")[0] for row in made.code.splitlines())
+    assert "@" not in code
+    assert f"static void {name}(" in code

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from compiler.loops.dtypes import FLOATS
+from compiler.loops.dtypes import FLOATS, compute_dtype
 from tests.cpu.codegen.test_vocabulary_operators import ALL, fits
 from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, same
 
@@ -157,6 +157,38 @@ def test_transposes(isa, lanes) -> None:
         out = torch.empty_like(square)
         unit.run(number, [square, out], 0)
         assert torch.equal(out, square.t()), dtype
+
+
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_transposes_from_memory(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    for dtype in ("float32", "float64", "bfloat16", "int16", "uint8"):
+        if lanes == 1 or not fits(dtype, isa, lanes):
+            continue
+        wide = compute_dtype(dtype)
+        source = f"({code.storage(dtype)}*)p[0] + 1"
+        whole, edge = (f"({code.storage(wide)}*)p[{place}]" for place in (1, 2))
+        lines = [
+            code.transpose_tile(dtype, source, "40", whole, "20"),
+            code.transpose_edge(dtype, source, "40", edge, "20", "3", "2"),
+        ]
+        numbers[dtype] = unit.kernel(" ".join(lines))
+    if not numbers:
+        return
+    unit.build()
+    for dtype, number in numbers.items():
+        source = torch.arange(40 * 20).remainder(200).reshape(20, 40).to(getattr(torch, dtype))
+        wide = getattr(torch, compute_dtype(dtype))
+        whole, edge = (torch.full((20, 20), 7, dtype=wide) for _ in range(2))
+        expected, corner = whole.clone(), edge.clone()
+        unit.run(number, [source, whole, edge], 0)
+        expected[:lanes, :lanes] = source[:lanes, 1 : lanes + 1].t()
+        assert torch.equal(whole, expected), dtype
+        rows, columns = min(3, lanes), min(2, lanes)
+        corner[:rows, :columns] = source[:columns, 1 : rows + 1].t()
+        assert torch.equal(edge, corner), dtype
 
 
 @pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)

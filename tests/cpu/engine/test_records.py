@@ -151,7 +151,7 @@ def test_memory_and_kernels_are_those_of_the_plan(training: tuple[Recorded, Prod
         for kernel, step in zip(kernels, steps, strict=True):
             if isinstance(step, Nest):
                 name, function = unit.kernels[step.name]
-                assert recorded.text(kernel.text) == function.body.replace("@", name)
+                assert recorded.text(kernel.text) == function.named(name)
                 assert kernel.locations or kernel.no_line
             else:
                 assert (kernel.language, kernel.name) == ("aten", step.target)

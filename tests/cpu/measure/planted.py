@@ -1,16 +1,16 @@
-"""Wrong kernels, planted: a C++ compiler that changes one constant on its way to the real one.
-
-Both engines ask `CXX` for their compiler, in whichever process they run, so that nothing of theirs
-is patched: what they generate and record is right, what runs is not.
+"""Wrong kernels, planted: one constant is changed on its way to the C++ compiler, in whichever
+process that happens. What the engines generate and record is right, what runs is not.
 
     made = planted(tmp_path, r"0\\.125", "0.25")
-    monkeypatch.setenv("CXX", made.compiler)
+    monkeypatch.setenv("CXX", made.compiler)          # our own engine
+    monkeypatch.setenv("PYTHONPATH", made.inductor)   # Inductor
     ...record, in a worker of its own...
     assert made.times() > 0
 
-Inductor reads `CXX` when it is imported; in a process that has it already, patch its configuration:
-`torch._inductor.config.patch({"cpp.cxx": (None, made.compiler)})`. Start from empty caches:
-kernels of a right build must not be found.
+Our own engine asks `CXX` for its compiler; nothing of it is patched. Inductor compiles its headers
+beforehand, with the compiler's own idea of when they may be used, which a compiler in between
+breaks; so there each new Python process finds a `sitecustomize` that changes the text of a kernel
+before it is handed on. Start from empty caches: kernels of a right build must not be found.
 """
 
 from __future__ import annotations
@@ -47,12 +47,52 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
+_SITE = """
+import importlib.util, re, sys
+MODULE = "torch._inductor.async_compile"
+
+
+class Plant:
+    def find_spec(self, name, path=None, target=None):
+        if name != MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            run(module)
+            plant(module.AsyncCompile)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def plant(kind):
+    original = kind.cpp_pybinding
+
+    def cpp_pybinding(self, argtypes, source_code, *args, **kwargs):
+        text, times = re.subn({pattern!r}, {new!r}, source_code, count=1)
+        if times:
+            with open({log!r}, "a") as log:
+                log.write("1\\n")
+        return original(self, argtypes, text, *args, **kwargs)
+
+    kind.cpp_pybinding = cpp_pybinding
+
+
+sys.meta_path.insert(0, Plant())
+"""
+
+
 @dataclass(frozen=True)
 class Planted:
-    """A compiler that plants one error."""
+    """What plants one error."""
 
     compiler: str
     """Path, for `CXX`."""
+    inductor: str
+    """Folder, the first of `PYTHONPATH`."""
     log: Path
 
     def times(self) -> int:
@@ -61,14 +101,17 @@ class Planted:
 
 
 def planted(folder: Path, old: str, new: str) -> Planted:
-    """The compiler, in a folder. `old` is a regular expression of the constant as the engine writes
-    it; the first one in each unit becomes `new`."""
+    """Both ways, in a folder. `old` is a regular expression of the constant as the engine writes
+    it; the first one in each unit (Inductor's: in each kernel) becomes `new`."""
     real = shutil.which("g++")
     assert real is not None
-    script, log = folder / "planted-g++", folder / "planted.log"
+    script, log, site = folder / "planted-g++", folder / "planted.log", folder / "planted-site"
     text = _SCRIPT.format(
         python=sys.executable, real=real, pattern=old, old=old, new=new, log=str(log)
     )
     script.write_text(text)
     script.chmod(0o755)
-    return Planted(str(script), log)
+    site.mkdir()
+    text = _SITE.format(pattern=old, new=new, log=str(log))
+    (site / "sitecustomize.py").write_text(text)
+    return Planted(str(script), str(site), log)

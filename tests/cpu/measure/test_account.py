@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.account import account, difference, less, line, ratio, summed, timed
+from compiler.measure.account import account, difference, less, line, ratio, summed, timed, usual
 
 SECONDS = st.floats(min_value=1e-7, max_value=1.0)
 
@@ -82,3 +82,41 @@ def test_a_ratio_is_found_as_surely() -> None:
 def test_what_eager_does_not_do_is_weighed_by_itself() -> None:
     lost, noise = difference([0.0] * 3, [1.0, 1.0, 1.0])
     assert (lost, noise) == (1.0, 0.01)
+
+
+def contended(seconds: float, rounds: int, chance: random.Random) -> list[float]:
+    """Two rounds in three wait for a processor, for as long as others please."""
+    return [
+        seconds * chance.uniform(1.0, 1.05)
+        + (chance.uniform(0.2, 20.0) * seconds if chance.random() < 0.66 else 0.0)
+        for _ in range(rounds)
+    ]
+
+
+def test_where_most_rounds_are_disturbed_the_lower_half_counts() -> None:
+    chance = random.Random(3)
+    found = contended(1e-3, 60, chance)
+    assert median(found) > 1.5e-3
+    assert usual(found).median == pytest.approx(1.03e-3, rel=0.03)
+    quiet = disturbed(1e-3, 60, chance)
+    assert usual(quiet) == timed(quiet)
+
+
+@given(st.integers(0, 10_000))
+def test_what_others_slowed_down_is_no_loss(seed: int) -> None:
+    """The same step on both sides; on one of them others were busier."""
+    chance = random.Random(seed)
+    eager = disturbed(1e-3, 40, chance)
+    lost, noise = difference(eager, contended(1e-3, 40, chance))
+    assert lost <= noise
+    lost, noise = difference(contended(1e-3, 40, chance), contended(1e-3, 40, chance))
+    assert lost <= noise
+
+
+def test_noise_goes_down_with_the_rounds() -> None:
+    chance = random.Random(4)
+    noises = []
+    for rounds in (9, 36, 144):
+        eager, compiled = (disturbed(1e-3, rounds, chance) for _ in range(2))
+        noises.append(difference(eager, compiled)[1])
+    assert noises[0] > noises[1] > noises[2]

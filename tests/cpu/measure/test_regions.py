@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from compiler.measure.alignment import aligned, may_run, plain_word
 from compiler.measure.origins import Call, Computes, Origins, word
-from compiler.measure.regions import Grouped, Placed, label, locations, regions, same_calls
+from compiler.measure.regions import Grouped, Placed, label, locations, regions
+from compiler.measure.same_calls import shared_calls
 from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
@@ -194,9 +195,9 @@ def test_calls_that_both_sides_make() -> None:
             ],
         )
 
-    assert same_calls(group("aten.topk.default", "extern_kernels.addmm")) == 2
-    assert same_calls(group("torch.ops.aten.sort.stable")) == 0
-    assert same_calls(group("topk", kind="kernel")) == 0
+    assert shared_calls(group("aten.topk.default", "extern_kernels.addmm")) == 2
+    assert shared_calls(group("torch.ops.aten.sort.stable")) == 0
+    assert shared_calls(group("topk", kind="kernel")) == 0
 
 
 def test_an_attention_that_capture_took_apart_stands_against_one_call() -> None:
@@ -395,3 +396,12 @@ def test_words_of_targets() -> None:
     assert plain_word(word("aten.add_.Tensor")) == "add"
     assert may_run("linear", "addmm")
     assert not may_run("relu", "gelu")
+
+
+def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
+    origins = Origins([])
+    view = EagerOperation(id="e0", call=1, operation="aten.t.default", location=at(3), launches=0)
+    step = CompiledStep(id="s0", call=1, kind="eager", name="aten.t", part="model", launches=0)
+    (group,) = regions(origins, [Placed(step, Computes())], [view], [])
+    assert [one.id for one in group.operations] == ["e0"]
+    assert [one.step.id for one in group.steps] == ["s0"]

@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import nn
 
-from compiler.trace.records import Engine, Settings, Warned
-from compiler.trace.records.profile import Account
+from compiler.trace.records import Engine, Record, Settings, Warned
+from compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
 from tests.cpu.worker.finished import Trace
 from workbench.worker import optimizer
 from workbench.worker.backends import compiled, register
 from workbench.worker.inputs import InputSet
-from workbench.worker.optimizer import Trained, optimizer_of, step_accounts
+from workbench.worker.optimizer import Trained, optimizer_of, step_records_of
+from workbench.worker.profiling_records import Numbers
 from workbench.worker.runs import Model, Twin
 
 
@@ -40,7 +41,7 @@ def _adam(parameters: Any) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=0.1)
 
 
-def _accounts(given: Callable[[nn.Module], Any]) -> tuple[list[Account], list[str], nn.Module]:
+def _records(given: Callable[[nn.Module], Any]) -> tuple[list[Record], list[str], nn.Module]:
     torch._dynamo.reset()
     trace = Trace()
     settings = Settings(file=__file__, grad="train", engine="tcw")
@@ -49,7 +50,7 @@ def _accounts(given: Callable[[nn.Module], Any]) -> tuple[list[Account], list[st
     sides = Sides(compiled(model, settings, "tcw"), Twin(model))
     inputs = InputSet((torch.randn(3, 4),))
     recorder = trace.of(settings)
-    found = step_accounts(recorder, given(model), model, sides, inputs)
+    found = step_records_of(recorder, given(model), model, sides, inputs, Numbers(2, 3, 4))
     return found, [one.message for one in trace.records if isinstance(one, Warned)], model
 
 
@@ -63,14 +64,32 @@ def test_both_sides_are_timed_and_the_model_is_as_before(given: Callable[[Any], 
     torch.manual_seed(0)
     wanted = [one.clone() for one in Net().parameters()]
     torch.manual_seed(0)
-    found, warned, model = _accounts(given)
+    made, warned, model = _records(given)
     assert warned == []
+    found = [one for one in made if isinstance(one, Account)]
     assert [(one.side, one.phase) for one in found] == [("eager", "step"), ("compiled", "step")]
     assert all(one.measured.median > 0 for one in found)
     assert [line.name for line in found[0].lines] == ["operations"]
     assert {"kernels", "wrapper"} <= {line.name for line in found[1].lines}
     for before, after in zip(wanted, model.parameters(), strict=True):
         torch.testing.assert_close(after, before, rtol=0, atol=0)
+
+
+def test_both_sides_stand_in_a_region_of_the_phase() -> None:
+    made, _, _ = _records(lambda model: _adam)
+    operations = [one for one in made if isinstance(one, EagerOperation)]
+    steps = [one for one in made if isinstance(one, CompiledStep)]
+    (region,) = (one for one in made if isinstance(one, Region))
+    assert (region.label, region.phase) == ("Adam", "step")
+    assert region.operations == tuple(f"e{2 + place}" for place in range(len(operations)))
+    assert region.steps == tuple(f"s{3 + place}" for place in range(len(steps)))
+    assert region.id == "r4"
+    assert any("addcdiv" in one.operation for one in operations)
+    assert {(one.phase, one.part) for one in (*operations, *steps)} == {("step", "optimizer")}
+    assert "kernel" in {one.kind for one in steps} <= {"kernel", "aten"}
+    assert all(one.time is not None for one in (*operations, *steps))
+    assert region.eager is not None
+    assert region.compiled is not None
 
 
 def test_a_step_starts_from_the_same_each_time() -> None:
@@ -107,6 +126,6 @@ def test_an_optimizer_of_the_model_becomes_one_of_its_copy() -> None:
     [(3, "`optimizer` is a int"), (lambda parameters: None, "which makes a NoneType")],
 )
 def test_what_is_no_optimizer_is_said(given: Any, says: str) -> None:
-    found, (warned,), _ = _accounts(lambda _: given)
+    found, (warned,), _ = _records(lambda _: given)
     assert found == []
     assert says in warned

@@ -100,12 +100,19 @@ def test_ids_go_on_in_the_next_profile_of_a_trace() -> None:
 
 def test_rounds_that_were_disturbed_are_left_out() -> None:
     quiet, slow = lap(0.001), lap(0.009, preempted=1)
-    plain, probed = [quiet, slow, quiet, quiet, quiet], [quiet, quiet, slow, quiet, quiet]
+    plain, probed = [quiet, slow, *[quiet] * 12], [quiet, quiet, slow, slow, *[quiet] * 10]
     sides: Any = {"eager": {"plain": plain, "probed": probed}}
     kept = quiet_rounds(sides)["eager"]
-    assert [one.seconds for one in kept["plain"]] == [0.001] * 3
+    assert [one.seconds for one in kept["plain"]] == [0.001] * 13
+    assert [one.seconds for one in kept["probed"]] == [0.001] * 12
     alone = quiet_laps(sides["eager"])
-    assert [len(alone[way]) for way in ("plain", "probed")] == [4, 4]
+    assert [len(alone[way]) for way in ("plain", "probed")] == [13, 12]
+
+
+def test_of_few_undisturbed_rounds_the_quieter_half_is_kept() -> None:
+    laps = [lap(0.001), *(lap(0.01 * count, preempted=count) for count in range(1, 20))]
+    kept = quiet_rounds({"eager": {"plain": laps}})["eager"]["plain"]
+    assert [one.preempted for one in kept] == list(range(10))
 
 
 def test_where_all_are_disturbed_the_least_are_kept() -> None:

@@ -23,6 +23,7 @@ class Suggested:
     id: str
     options: tuple[str, ...] = ()
     words: str = "try it"
+    group: str = ""
 
 
 def test_a_veto_and_a_mark_are_measured_against_the_base(tmp_path: Path) -> None:
@@ -43,4 +44,4 @@ def test_a_veto_and_a_mark_are_measured_against_the_base(tmp_path: Path) -> None
         assert one.equal
         assert one.noise > 0
     assert "met no decision" in unknown.reason
-    assert "compiles in these calls: 2, then 1" in mark.words
+    assert "in these calls: compiles 2 → 1" in mark.words

@@ -37,7 +37,7 @@ def test_the_settings_ask_for_a_profile(profiled: Client, model: Path) -> None: 
     settings = profiled.settings
     assert settings is not None
     assert settings.profile
-    assert (settings.profiled_call, settings.rounds, settings.verify) == (1, 30, False)
+    assert (settings.profiled_call, settings.rounds, settings.verify) == (1, 100, False)
     assert (settings.engine, settings.grad, settings.until) == ("inductor", "grad", "run")
 
 

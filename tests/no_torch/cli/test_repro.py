@@ -152,10 +152,27 @@ def test_a_kernel_that_was_not_cut_out(
     file = trace(tmp_path, kernel("k0", "cpp_fused_add_0"), precision("k0", True))
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", "k0")
     assert code == codes.OK
-    assert "no file: this recording cut out another one" in text
+    words = " ".join(text.split())
+    assert "this recording cut out none; 'tcw repro model.py --kernel k0' runs it again" in words
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", "k9")
     assert code == codes.USAGE
     assert "there is no kernel k9 among them: k0" in text
+
+
+def test_a_kernel_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = trace(
+        tmp_path,
+        kernel("k1", "cpp_fused_gelu_1"),
+        kernel("k2", "cpp_fused_gelu_backward_2"),
+        ("k1", False, {"reproduces": True}),
+        ("k2", False, {"reproduces": True}),
+    )
+    name = "cpp_fused_gelu_backward_2"
+    code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", name)
+    assert code == codes.FINDING
+    assert "wrote repro_k2.py: run alone it shows the error" in text
 
 
 def test_a_trace_of_both_engines(

@@ -31,6 +31,7 @@ BASE = Settings(file="model.py", grad="train", profile=True)
 class Suggested:
     id: str
     options: tuple[str, ...] = ()
+    group: str = ""
 
     @property
     def words(self) -> str:
@@ -136,7 +137,7 @@ def test_what_helps_is_kept_and_then_tried_together() -> None:
     ]
     assert [one.reason for one in found if not one.kept] == [
         "slower",
-        "it needs a change of the source",
+        "it needs a person to change the source",
     ]
     together = found[-1]
     assert together.options == (*MODE.options, *SAVE.options), "the most helpful first"
@@ -173,7 +174,7 @@ def test_other_outputs_and_noise_are_not_kept() -> None:
 def test_fewer_compiles_help_where_a_call_is_no_slower() -> None:
     (found,) = _tried(Worker({"mark": 0.001}), [MARK])
     assert found.kept
-    assert found.words == "try mark (compiles in these calls: 4, then 1)"
+    assert found.words == "try mark (in these calls: compiles 4 → 1)"
     (slower,) = _tried(Worker({"mark": 0.1}), [MARK])
     assert (slower.kept, slower.reason) == (False, "slower")
 
@@ -237,7 +238,7 @@ def test_nothing_is_started_for_what_cannot_be_tried() -> None:
         Suggested("grad", ("--no-grad",)),
     ]
     reasons = [one.reason for one in trials(BASE, suggestions, start=start)]
-    assert reasons[:2] == ["it needs a change of the source", "the profile was made with it"]
+    assert reasons[:2] == ["it needs a person to change the source", "the profile was made with it"]
     assert reasons[2].startswith("--modus x: No such option")
     assert reasons[3] == "--no-grad changes what is run, not how"
 

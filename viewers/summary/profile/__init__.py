@@ -36,10 +36,14 @@ class Profile:
     index: Index
     engine: str
     rows: tuple[RegionRow, ...]
-    """All regions, the largest difference first."""
+    """All regions of the call, the largest difference first."""
     causes: tuple[Cause, ...]
     """What was lost, most seconds first; then what was won."""
     verdict: ProfileVerdict
+    step: Index
+    """The optimizer's step, where it was measured apart; else empty."""
+    step_rows: tuple[RegionRow, ...] = ()
+    """Its regions."""
 
     @property
     def head(self) -> CallProfile:
@@ -94,11 +98,12 @@ class Profile:
 
     @cached_property
     def _row_of(self) -> dict[str, RegionRow]:
-        return {region.id: row for row in self.rows for region in row.regions}
+        every = (*self.rows, *self.step_rows)
+        return {region.id: row for row in every for region in row.regions}
 
     def region_of(self, thing: str) -> Region | None:
         """The region of a step or an operation, by its id."""
-        return self.index.region_of.get(thing)
+        return self.index.region_of.get(thing) or self.step.region_of.get(thing)
 
 
 def profile_of(recording: Recording) -> Profile | None:
@@ -109,12 +114,15 @@ def profile_of(recording: Recording) -> Profile | None:
     rows = region_rows(index)
     causes = causes_of(index, rows)
     start = recording.start
+    step = Index(recording, index.head, optimizer=True)
     return Profile(
         index=index,
         engine=start.settings.engine if start else "",
         rows=rows,
         causes=causes,
         verdict=verdict_of(index.head, causes),
+        step=step,
+        step_rows=region_rows(step),
     )
 
 

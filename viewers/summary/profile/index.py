@@ -40,16 +40,20 @@ class Fusion(NamedTuple):
 
 
 class Index:
-    """One profiled call of one engine. Raises nothing: what is not recorded is empty."""
+    """One profiled call of one engine; or the optimizer's step where it was measured apart, and is
+    none of the call. Raises nothing: what is not recorded is empty."""
 
-    def __init__(self, recording: Recording, head: CallProfile) -> None:
+    def __init__(self, recording: Recording, head: CallProfile, optimizer: bool = False) -> None:
         self.recording = recording
         self.head = head
-        self.regions = tuple(one for one in recording.all(Region) if one.call == head.call)
-        self.steps = {one.id: one for one in recording.all(CompiledStep) if one.call == head.call}
-        self.operations = {
-            one.id: one for one in recording.all(EagerOperation) if one.call == head.call
-        }
+        apart = "step" not in head.what
+
+        def mine(one: Region | CompiledStep | EagerOperation) -> bool:
+            return one.call == head.call and (apart and one.phase == "step") is optimizer
+
+        self.regions = tuple(one for one in recording.all(Region) if mine(one))
+        self.steps = {one.id: one for one in recording.all(CompiledStep) if mine(one)}
+        self.operations = {one.id: one for one in recording.all(EagerOperation) if mine(one)}
         accounts = (one for one in recording.all(Account) if one.call == head.call)
         self.accounts = tuple(sorted(accounts, key=lambda one: _PHASES.index(one.phase)))
         self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)

@@ -7,14 +7,16 @@ of theirs, so that no difference appears in the sum that none of them shows.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import CompiledStep, EagerOperation, Location, Region, Timed
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.index import Index
+from viewers.summary.profile.ranking import ranks
 from viewers.summary.profile.work import Work, sum_of, work_of
 
 Standing = Literal["lost", "won", "noise"]
@@ -47,12 +49,25 @@ class RegionRow:
     compiled_work: Work
     known: bool = True
     """False where it cannot be told what this stands against: then nothing was lost or won."""
+    order: int = 0
+    """Its place in the eager call, from 0."""
+    rank: int = 0
+    """1 for the largest difference; what cannot be told apart shares a number. 0 in the noise."""
+    tied: bool = False
+    """Others have the same rank."""
 
     @property
     def standing(self) -> Standing:
-        if not self.known or abs(self.difference) <= self.noise:
+        """What only one side runs is lost or won for certain, however little its time is known."""
+        both = self.eager is not None and self.compiled is not None
+        if not self.known or abs(self.difference) <= (self.noise if both else 0):
             return "noise"
         return "lost" if self.difference > 0 else "won"
+
+    @property
+    def same_calls(self) -> bool:
+        """Both sides run the same library calls: see `compiler.measure.same_calls`."""
+        return all(region.same_calls for region in self.regions)
 
     @property
     def count(self) -> int:
@@ -76,16 +91,30 @@ def region_rows(index: Index) -> tuple[RegionRow, ...]:
     grouped: dict[object, list[Region]] = {}
     for region in index.regions:
         grouped.setdefault(_same(region), []).append(region)
-    return ordered([_row(index, regions) for regions in grouped.values()], "difference")
+    rows = [
+        replace(_row(index, regions), order=order) for order, regions in enumerate(grouped.values())
+    ]
+    return ordered(_ranked(rows), "difference")
+
+
+def _ranked(rows: Sequence[RegionRow]) -> list[RegionRow]:
+    differing = [row for row in rows if row.standing != "noise"]
+    found = ranks([(row.difference, row.noise) for row in differing])
+    of_rank = Counter(found)
+    ranked = {row.order: rank for row, rank in zip(differing, found, strict=True)}
+    return [
+        replace(row, rank=(rank := ranked.get(row.order, 0)), tied=of_rank[rank] > 1)
+        for row in rows
+    ]
 
 
 def ordered(rows: Iterable[RegionRow], sort: Sort) -> tuple[RegionRow, ...]:
-    """By |difference|, by the time compiled, or by the user's lines."""
+    """By rank, by the time compiled, or by the user's lines."""
     if sort == "time":
         return tuple(sorted(rows, key=lambda row: -(row.compiled.median if row.compiled else 0.0)))
     if sort == "line":
         return tuple(sorted(rows, key=_line))
-    return tuple(sorted(rows, key=lambda row: -abs(row.difference)))
+    return tuple(sorted(rows, key=lambda row: (not row.rank, row.rank, row.order)))
 
 
 def _line(row: RegionRow) -> tuple[str, int, str]:

@@ -40,7 +40,8 @@ def _matters(head: CallProfile, cause: Cause, tone: Tone) -> bool:
 
 def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     eager, compiled = seconds_text(head.eager.median), seconds_text(head.compiled.median)
-    noise = f"±{percent(head.noise)} ({head.rounds} rounds)"
+    busy = ", others use the machine" if head.contended else ""
+    noise = f"±{percent(head.noise)} ({head.rounds} rounds{busy})"
     tone: Tone = "neutral"
     if abs(head.speedup - 1) <= head.noise * max(1.0, head.speedup):
         headline = f"No difference that {head.rounds} rounds can show"

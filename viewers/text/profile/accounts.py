@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from compiler.trace.records import Account
+from viewers.plain import plain
 from viewers.summary.profile import Profile
+from viewers.summary.profile.causes.words import bare
 from viewers.text.lines import BLANK, Line, Role
 from viewers.text.profile.numbers import Unit
 from viewers.text.table import Cell, heading, table
-from viewers.words import percent
+from viewers.words import percent, plural
 
 UNEXPLAINED = 0.05
 """Share of a call beyond which its account does not close."""
+_NAMES = 4
+"""So many names of operations are listed."""
 
 
 def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
@@ -21,7 +28,36 @@ def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
         what = f"{phase} alone" if phase else f"where the {unit.name} of a call go"
         lines += [BLANK, heading("account", what)]
         lines += _account(both.get("eager"), both.get("compiled"), width, unit)
+        if phase == "step":
+            lines += _step(profile, width, unit)
     return lines
+
+
+def _step(profile: Profile, width: int, unit: Unit) -> list[Line]:
+    """The optimizer's operations against its compiled steps, those of a name together."""
+    rows: list[list[Cell]] = []
+    for row in profile.step_rows:
+        eager = _named(one.operation for one in row.operations)
+        compiled = _named(one.name for one in row.steps)
+        for side, names, work in (
+            ("eager", eager, row.eager_work),
+            ("compiled", compiled, row.compiled_work),
+        ):
+            launches = plural(work.launches, "launch", "launches")
+            cells: list[Cell] = [f"{plain(row.label)} {side}", unit.text(work.seconds)]
+            rows.append(
+                [*cells, (f"{launches}: {names}" if names else "no graph of its own", "dim")]
+            )
+    return [BLANK, *table(rows, "lrf", width, 2)] if rows else []
+
+
+def _named(names: Iterable[str]) -> str:
+    counts = Counter(bare(one) for one in names)
+    shown = [
+        f"{name} ×{count}" if count > 1 else name for name, count in counts.most_common(_NAMES)
+    ]
+    more = [f"{len(counts) - _NAMES} more"] if len(counts) > _NAMES else []
+    return plain(", ".join(shown + more))
 
 
 def _account(eager: Account | None, compiled: Account | None, width: int, unit: Unit) -> list[Line]:
@@ -41,7 +77,9 @@ def _account(eager: Account | None, compiled: Account | None, width: int, unit: 
     row = ["remainder"]
     for one in sides:
         row += _remainder(one, unit)
-    rows.append([*row, ("measured, less all above", "dim")])
+    quiet = [one.side for one in sides if one and in_noise(one)]
+    chance = f" (in noise: {' and '.join(quiet)})" if quiet else ""
+    rows.append([*row, (f"measured, less all above{chance}", "dim")])
     row = [("call", "strong")]
     for one in sides:
         row += [(unit.text(one.measured.median if one else None), "strong"), ""]
@@ -58,9 +96,15 @@ def _time(account: Account | None, seconds: float | None, unit: Unit) -> list[Ce
 def _remainder(account: Account | None, unit: Unit) -> list[Cell]:
     if account is None:
         return [("–", "dim"), ""]
-    open_ = abs(account.remainder) > UNEXPLAINED * account.measured.median
+    much = abs(account.remainder) > UNEXPLAINED * account.measured.median
+    open_ = much and not in_noise(account)
     role: Role = "lost" if open_ else "dim"
     return [(unit.text(account.remainder), role), (_share(account, account.remainder), role)]
+
+
+def in_noise(account: Account) -> bool:
+    """Whether what is left says nothing: it may be chance."""
+    return abs(account.remainder) <= account.remainder_noise
 
 
 def _share(account: Account, seconds: float) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from rich.cells import cell_len
 
 from viewers.places import FileNames
 from viewers.summary.profile import Cause
+from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
 from viewers.text.lines import BLANK, Line, Role, fitted, line
@@ -49,9 +51,9 @@ def _cause(
         lines += place_lines(cause.place, names, column, width)
     lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
     lines += advice_lines(cause.fixes[:2], column, width)
-    for one in cause.suggestions:
+    for one in first_of_groups(cause.suggestions):
         if one.options and not (both and "--engine" in one.options):
-            command = " ".join(("tcw profile", file, *one.options))
+            command = f"tcw profile {file} {shlex.join(one.options)}"
             lines.append(line(" " * column, ("try  ", "dim"), (command, "won"), hang=column + 5))
     return lines
 

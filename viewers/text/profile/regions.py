@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from viewers.drawing.bars import Bars
 from viewers.places import FileNames, cut, keep_end
 from viewers.plain import plain
-from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall
+from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
 from viewers.text.lines import Line, Role, line
 from viewers.text.profile.numbers import Unit, share_text
 from viewers.words import numbers_text
@@ -23,6 +23,8 @@ _RUNS = 3
 """Runs of lines that are listed."""
 _FEW, _MANY = 8, 24
 """Rows that are shown at least, and at most."""
+_LINE, _REGION = 1, 2
+"""Places of two columns."""
 _ROLES: dict[str, Role] = {"lost": "lost", "won": "won", "noise": "dim"}
 
 
@@ -39,18 +41,18 @@ def regions_table(
     tails = _tails(fall, left_out, "smaller" if top is None else "more", unit, wide)
     if len(fall.quiet) == 1:
         alone = _row(fall.quiet[0], names, unit, wide, len(files) > 1)
-        tails.insert(-1, [alone[0], f"▸ {alone[1]}", *alone[2:]])
+        tails.insert(-1, [*alone[:2], f"▸ {alone[2]}", *alone[3:]])
     whole = _sums("sum", fall.total, unit, wide)
-    head = ["line", "region", "eager", "compiled", "Δ", "±"]
+    head = ["", "line", "region", "eager", "compiled", "Δ", "±"]
     head += ["launches", "roofline"] if wide else []
     sizes = [
         max(cell_len(one[at]) for one in (head, *cells, *tails, whole)) for at in range(len(head))
     ]
-    sizes[0] = min(sizes[0], 24 if wide else 16 if len(files) > 1 else 10)
+    sizes[1] = min(sizes[1], 24 if wide else 16 if len(files) > 1 else 10)
     room = width - sum(sizes) - 2 * len(sizes) - 2
     least = 2 * _LEAST_BAR + 1
     if room < least:
-        sizes[1] = max(10, sizes[1] - (least - room))
+        sizes[2] = max(10, sizes[2] - (least - room))
     room = min(60, max(least, width - sum(sizes) - 2 * len(sizes) - 2))
     lost = max((row.difference for row in shown if row.difference > 0), default=0.0)
     won = max((-row.difference for row in shown if row.difference < 0), default=0.0)
@@ -58,21 +60,15 @@ def regions_table(
     lines = [_line(head, sizes, ["dim"] * len(head), "lost".rjust(bars.left - 1) + " │ won", "dim")]
     for row, texts in zip(shown, cells, strict=True):
         role = _ROLES[row.standing]
-        roles: list[Role] = ["", "", "", "", role, "dim", "dim", "dim"]
+        roles: list[Role] = ["dim", "", "", "", "", role, "dim", "dim", "dim"]
         value = row.difference
         bar = f"{bars.lost(value)}│" if value > 0 else f"{' ' * bars.left}│{bars.won(-value)}"
         lines.append(_line(texts, sizes, roles, bar, role))
-    dim: list[Role] = ["dim"] * 8
+    dim: list[Role] = ["dim"] * 9
     lines += [_line(texts, sizes, dim, " " * bars.left + "│", "dim") for texts in tails]
     lines.append(line(("─" * (sum(sizes) + 2 * len(sizes) + room), "dim"), fixed=True))
-    roles = [
-        "strong",
-        "strong",
-        "strong",
-        "strong",
-        "dim" if fall.total.in_noise else "strong",
-        "dim",
-    ]
+    strong: list[Role] = ["strong"] * 5
+    roles = [*strong, "dim" if fall.total.in_noise else "strong", "dim"]
     verdict = "in noise" if fall.total.in_noise else ""
     lines.append(_line(whole, sizes, [*roles, "dim", "dim"], f"  {verdict}", "dim"))
     return lines
@@ -81,7 +77,7 @@ def regions_table(
 def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
     """The rows that differ by more than a small share of the call, and always a few."""
     least = _SMALL * max(fall.total.eager, fall.total.compiled)
-    largest = sorted(fall.rows, key=lambda row: -abs(row.difference))
+    largest = ordered(fall.rows, "difference")
     kept = {row.key for row in largest[:_FEW]}
     kept |= {row.key for row in largest[:_MANY] if abs(row.difference) >= least}
     return tuple(row for row in fall.rows if row.key in kept)
@@ -101,6 +97,8 @@ def _tails(
         tails.append(_sums(f"… {len(left_out)} {word}", sums, unit, wide))
     if len(fall.quiet) > 1:
         what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
+        same = sum(row.same_calls for row in fall.quiet)
+        what += f", {same} the same calls" if same else ""
         tails.append(_sums(f"▸ {len(fall.quiet)} {what}", fall.quiet_sums, unit, wide))
     tails.append(_sums("  host and rest", fall.rest, unit, wide))
     return tails
@@ -110,6 +108,7 @@ def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -
     times = f" ×{row.count}" if row.count > 1 else ""
     phase = f"{row.phase}: " if row.phase in ("backward", "step") else ""
     texts = [
+        rank_text(row),
         lines_of(row, names, file),
         plain(f"{phase}{row.label}") + times,
         unit.text(row.eager.median if row.eager else None),
@@ -128,6 +127,7 @@ def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -
 def _sums(label: str, sums: Sums, unit: Unit, wide: bool) -> list[str]:
     texts = [
         "",
+        "",
         label,
         unit.text(sums.eager),
         unit.text(sums.compiled),
@@ -135,8 +135,13 @@ def _sums(label: str, sums: Sums, unit: Unit, wide: bool) -> list[str]:
         unit.text(sums.noise),
     ]
     if label == "sum":
-        texts[:2] = ["sum", ""]
+        texts[1:3] = ["sum", ""]
     return [*texts, "", ""] if wide else texts
+
+
+def rank_text(row: RegionRow) -> str:
+    """`2`, `2=` where others cannot be told apart from it; "" in the noise."""
+    return f"{row.rank}{'=' if row.tied else ''}" if row.rank else ""
 
 
 def lines_of(row: RegionRow, names: FileNames, file: bool) -> str:
@@ -158,8 +163,8 @@ def _line(
 ) -> Line:
     pieces: list[tuple[str, Role]] = []
     for at, (text, size) in enumerate(zip(texts, sizes, strict=True)):
-        fit = cut(text, size) if at else keep_end(text, size)
+        fit = keep_end(text, size) if at == _LINE else cut(text, size)
         pad = " " * (size - cell_len(fit))
         gap = "  " if at else " "
-        pieces.append((gap + fit + pad if at < 2 else gap + pad + fit, roles[at]))
+        pieces.append((gap + fit + pad if at <= _REGION else gap + pad + fit, roles[at]))
     return line(*pieces, "  ", (bar, role), fixed=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
+from viewers.summary.profile.tried import chosen
 from viewers.text.lines import BLANK, Line, Role, line
 from viewers.text.profile.numbers import change_text
 from viewers.text.table import Cell, heading, table
@@ -17,6 +20,9 @@ from viewers.words import (
     ratio_text,
     seconds_text,
 )
+
+_REASONS, _NAMES = 4, 3
+"""So many reasons, and kernels of each, are said of what was not compared."""
 
 
 def memory_lines(head: CallProfile) -> list[Line]:
@@ -66,8 +72,23 @@ def precision_lines(profile: Profile, width: int) -> list[Line]:
     for one in dict.fromkeys((*first, *ranked[:4])):
         rows += _precision(profile, one, one in first)
     lines += table(rows, "ffrrrf", width, 2)
-    reasons = dict.fromkeys(one.reason for one in found if one.within is None and one.reason)
-    lines += [line(("  not compared: ", "dim"), (why, "dim"), hang=4) for why in list(reasons)[:3]]
+    return [*lines, *_not_compared(profile, found)]
+
+
+def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Line]:
+    """The kernels that were left out, by what is the reason."""
+    left: dict[str, list[str]] = {}
+    for one in found:
+        if one.within is None:
+            left.setdefault(one.reason, []).append(_name(profile, one))
+    lines = []
+    for reason, names in list(left.items())[:_REASONS]:
+        which = ", ".join(names[:_NAMES])
+        which += f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        why = f"{which}: {reason}" if reason else which
+        lines.append(line(("  not compared: ", "dim"), (why, "dim"), hang=4))
+    if len(left) > _REASONS:
+        lines.append(line((f"  … {plural(len(left) - _REASONS, 'reason')} more", "dim")))
     return lines
 
 
@@ -75,9 +96,12 @@ def _worst(one: KernelPrecision) -> float:
     return max((out.error / (out.bound or 1e-300) for out in one.outputs), default=0.0)
 
 
-def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list[Cell]]:
+def _name(profile: Profile, one: KernelPrecision) -> str:
     kernel = profile.index.recording.kernels.get(one.kernel)
-    name = f"{one.kernel} {kernel_label(kernel)}" if kernel else one.kernel
+    return f"{one.kernel} {kernel_label(kernel)}" if kernel else one.kernel
+
+
+def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list[Cell]]:
     worst = max(one.outputs, key=lambda out: out.error / (out.bound or 1e-300), default=None)
     if worst is None:
         return []
@@ -85,7 +109,7 @@ def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list
     note = "the first that is wrong" if first else worst.note
     return [
         [
-            (name, role),
+            (_name(profile, one), role),
             worst.node,
             (error_text(worst.error), role),
             (error_text(worst.eager_error), "dim"),
@@ -147,6 +171,7 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
         if one.before is None or one.after is None:
             text = one.reason or "not measured"
             lines.append(line(("·  ", "dim"), one.words, (f"  {text}", "dim"), hang=3))
+            lines += _diff(one)
             continue
         quiet = abs(one.difference) <= one.noise
         role: Role = "dim" if quiet else "won" if one.difference < 0 else "lost"
@@ -166,8 +191,24 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
                 hang=3,
             )
         )
-    kept = sorted((one for one in trials if one.command), key=lambda one: one.difference)
-    chosen = next((one for one in kept if one.id == "together"), kept[0] if kept else None)
-    if chosen is not None:
-        lines.append(line(("   ask for it: ", "dim"), chosen.command, hang=3))
+        lines += _diff(one)
+    best = chosen(trials)
+    if best is not None:
+        lines.append(line(("   ask for it: ", "dim"), best.command, hang=3))
+        if best.diff:
+            said = "your files are as they were; with --patch FILE the edits are written as a patch"
+            lines.append(line((f"   {said}", "dim"), hang=3))
+    return lines
+
+
+def _diff(trial: Trial) -> list[Line]:
+    """What a trial had otherwise in the source, as the hunks of a unified diff."""
+    lines: list[Line] = []
+    for text in trial.diff.splitlines():
+        if text.startswith("+++"):
+            name = text.removeprefix("+++ b/")
+            lines.append(line(("     tried on a copy of ", "dim"), (name, "dim"), hang=5))
+        elif text.startswith(("@@", "-", "+")) and not text.startswith("---"):
+            role: Role = "dim" if text[0] == "@" else "won" if text[0] == "+" else "lost"
+            lines.append(line(("     ", ""), (text, role), hang=7))
     return lines

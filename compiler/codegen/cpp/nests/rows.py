@@ -14,7 +14,7 @@ from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.passes import Pass, Passes
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
-from compiler.codegen.cpp.nests.transpose import tiles
+from compiler.codegen.cpp.nests.transpose import fill_blocks, tiles
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
@@ -105,6 +105,9 @@ class Loops:
 
     def _pass(self, walk: Pass, scope: Scope) -> None:
         self.comments.above(scope.code, walk, self.passes.needs(walk))
+        if self.schedule.tile is not None and self.schedule.chunk is not None:
+            self._blocks(walk, scope, self.schedule.tile)
+            return
         if self.schedule.tile is not None:
             tiles(self.values, self.units, self.schedule, scope, self.vector, walk, self._body)
             return
@@ -147,6 +150,17 @@ class Loops:
         for name, read in self.passes.reload.items():
             if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
                 self.values.reload(name, read)
+
+    def _blocks(self, walk: Pass, scope: Scope, axis: int) -> None:
+        """The rows of a band and chunk, once its tiles lie transposed in blocks."""
+        name = self.units.axis_names[axis]
+        band = Scope(scope, self.scalar, {axis: (self.units.band, 1)}, partial=axis)
+        fill_blocks(self.values, self.units, self.schedule, self.scratch, band, self.vector)
+        row = Scope(band, self.scalar, {axis: (name, 1)})
+        self._lane_loop(walk, row, [], self._steps(walk))
+        rows = self.units.band_rows()
+        band.code.enclose(f"for (long {name} = 0; {name} < {rows}; {name}++)", row.code)
+        scope.code.extend(band.code)
 
     def _open(
         self,

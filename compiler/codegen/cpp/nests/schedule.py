@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.question import NestChooser
-from compiler.loops.expressions import Read, ReadIndexed
+from compiler.loops.dtypes import BYTES, compute_dtype
+from compiler.loops.expressions import Address, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
 from compiler.loops.sizes import Size, product
 
@@ -33,6 +35,12 @@ UNITS = 64
 """As many units as keep threads busy."""
 MOST_TILES = 2
 """So many reads of a nest are transposed in registers; with more they do not fit."""
+LINE, PAGE, WAYS = 64, 4096, 8
+"""Bytes of a cache line; how far apart lines share a set of L1; how many lines a set holds."""
+BLOCK_BYTES = 1 << 15
+"""Of the blocks of a nest into which tiles are transposed: they stay in L1 while they are used."""
+BLOCK_COLUMNS = 128
+"""Of such a block: eight lines in a row of float32, so that few rows are open at a time."""
 HORIZONTAL = 12
 """Cost of ending one reduction across lanes, in vector instructions."""
 
@@ -55,6 +63,9 @@ class Schedule:
     tile: int | None = None
     """A kept axis along which some reads have unit stride: square tiles of it and the lane axis
     are loaded along it and transposed in registers."""
+    band: int = 1
+    """Elements of the `tile` axis in one unit. With a `chunk` the tiles of a whole unit lie in a
+    block before its rows are walked; without, each is used where it is transposed."""
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -126,8 +137,13 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
     chunk: Size | None = None
     tile = None if inner or lane is None else tile_axis(facts, lane, lanes, outer, choose)
     if tile is not None:
+        assert lane is not None
         outer = tuple(axis for axis in outer if axis != tile)
-        return Schedule(lane, lanes, outer, _units(sizes, outer, choose), None, inner, tile)
+        units = _units(sizes, outer, choose)
+        if used_at_once(facts, lane, tile, lanes):
+            return Schedule(lane, lanes, outer, units, None, inner, tile, lanes)
+        band, width = _block(facts, lane, tile, lanes)
+        return Schedule(lane, lanes, outer, units, width, inner, tile, band)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner])
@@ -272,6 +288,51 @@ def tile_axis(
     best = max(sorted(set(wide)), key=wide.count)
     found_best = best if len(list(tiled_reads(facts, lane, best))) <= MOST_TILES else None
     return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
+
+
+def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
+    """Whether each tile is used where it is transposed, or a block of them is transposed first.
+
+    At once, if a tile takes whole lines, and 16 of them, of what it reads, and its rows do not
+    evict one another. Otherwise what is fetched for one tile is gone before the next one wants the
+    rest of it: the other half of a line, the line beside it.
+    """
+    whole = all(lanes * BYTES[read.dtype] >= LINE for read in tiled_reads(facts, lane, tile))
+    return whole and lanes >= 16 and not aliased_rows(facts, lane, tile, lanes)
+
+
+def aliased_rows(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
+    """Whether as many rows as there are lanes, read or written along the lanes, crowd a set of L1.
+
+    Those of 1024 float32 do: each begins one page after the one before.
+    """
+
+    def aliased(address: Address, dtype: str) -> bool:
+        step = address.strides[tile]
+        if address.strides[lane] != 1 or address.then or not isinstance(step, int):
+            return False
+        return step != 0 and lanes * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
+
+    for statement in facts.nest.statements:
+        if isinstance(statement, Write) and aliased(statement.address, statement.dtype):
+            return True
+        reads = (part for part in expressions(statement) if isinstance(part, Read))
+        if any(aliased(read.address, read.dtype) for read in reads):
+            return True
+    return False
+
+
+def _block(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int]:
+    """Rows and columns of the blocks into which tiles are transposed, in whole tiles."""
+    reads = list(tiled_reads(facts, lane, tile))
+    wide = max(BYTES[compute_dtype(read.dtype)] for read in reads)
+    rows = max(BLOCK_BYTES // (BLOCK_COLUMNS * wide * len(reads)), lanes)
+
+    def whole(limit: int, axis: int) -> int:
+        size = facts.nest.axes[axis].size
+        return min(limit, -(-size // lanes) * lanes) if isinstance(size, int) else limit
+
+    return whole(rows, tile), whole(BLOCK_COLUMNS, lane)
 
 
 def along(read: Read, outer: tuple[int, ...]) -> list[int]:

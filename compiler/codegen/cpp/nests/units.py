@@ -31,21 +31,11 @@ class Units:
         self._start, self._width, self.band = "start", "width", "band"
         self._name(names)
         self.sizes: list[Size | str] = [self._size(a) for a in self._unit_axes()]
+        if schedule.tile is not None:
+            self.sizes.append(_parts(self._size(schedule.tile), schedule.band))
         if self.chunk is not None:
             assert schedule.lane is not None
-            size, chunk = c_expression(self._size(schedule.lane)), c_expression(self.chunk)
-            whole = self._size(schedule.lane)
-            if isinstance(whole, int) and isinstance(self.chunk, int):
-                self.sizes.append(-(-whole // self.chunk))
-            else:
-                self.sizes.append(f"(({size} + {chunk} - 1) / {chunk})")
-        if schedule.tile is not None:
-            whole = self._size(schedule.tile)
-            if isinstance(whole, int):
-                self.sizes.append(-(-whole // schedule.lanes))
-            else:
-                text = c_expression(whole)
-                self.sizes.append(f"(({text} + {schedule.lanes - 1}) / {schedule.lanes})")
+            self.sizes.append(_parts(self._size(schedule.lane), self.chunk))
         self._split(names)
 
     def _name(self, names: Names) -> None:
@@ -76,10 +66,10 @@ class Units:
         """Code that takes a unit apart into axes and the start of a chunk."""
         axes = self._unit_axes()
         parts = [self.axis_names[axis] for axis in axes]
-        if self.chunk is not None:
-            parts.append("chunk" if not axes else names.exactly("part"))
         if self.schedule.tile is not None:
             parts.append(f"{self.band}_number")
+        if self.chunk is not None:
+            parts.append("chunk" if not axes else names.exactly("part"))
         self.name = parts[0] if len(parts) == 1 else names.exactly("unit")
         if len(parts) > 1:
             for place, part in enumerate(parts):
@@ -91,12 +81,13 @@ class Units:
                     text = f"{text} % {_product(self.sizes[place : place + 1])}"
                 self.head.add(f"const long {part} = {text};")
         if self.schedule.tile is not None:
-            lanes, size = self.schedule.lanes, c_expression(self._size(self.schedule.tile))
-            self.head.add(f"const long {self.band} = {parts[-1]} * {lanes};")
-            self.head.add(
-                f"const long {self.band}_end ="
-                f" {self.band} + {lanes} < {size} ? {self.band} + {lanes} : {size};"
-            )
+            rows, size = self.schedule.band, c_expression(self._size(self.schedule.tile))
+            self.head.add(f"const long {self.band} = {self.band}_number * {rows};")
+            if self.chunk is None or not self.band_rows().isdigit():
+                self.head.add(
+                    f"const long {self.band}_end ="
+                    f" {self.band} + {rows} < {size} ? {self.band} + {rows} : {size};"
+                )
         if self.chunk is not None:
             assert self.schedule.lane is not None
             size = c_expression(self._size(self.schedule.lane))
@@ -153,6 +144,12 @@ class Units:
     def lane_bound(self) -> str:
         return self._width if self.chunk is not None else c_expression(self.lane_size())
 
+    def band_rows(self) -> str:
+        """How many rows a band has."""
+        whole = None if self.schedule.tile is None else self._size(self.schedule.tile)
+        even = isinstance(whole, int) and whole % self.schedule.band == 0
+        return str(self.schedule.band) if even else f"({self.band}_end - {self.band})"
+
     def guard(self, domain: frozenset[int]) -> str:
         """A condition that is true once for each position of a domain with fewer axes."""
         parts = [
@@ -163,6 +160,14 @@ class Units:
         if self.chunk is not None and self.schedule.lane not in domain:
             parts.append(f"{self._start} == 0")
         return " && ".join(parts)
+
+
+def _parts(size: Size, width: Size) -> Size | str:
+    """How many parts of a width an axis has, the last one perhaps smaller."""
+    if isinstance(size, int) and isinstance(width, int):
+        return -(-size // width)
+    text, part = c_expression(size), c_expression(width)
+    return f"(({text} + {part} - 1) / {part})"
 
 
 def _letters(text: str) -> list[str]:

@@ -57,6 +57,8 @@ class Values:
         """Values kept in row buffers, from the scope in which they are filled."""
         self.memory: dict[str, Read] = {}
         """Values that are read back from where they were stored."""
+        self.blocks: dict[Read, tuple[Base, Address]] = {}
+        """Reads whose elements lie transposed in an array."""
         self._stable: dict[object, str] = {}
         self._depths: dict[str, int] = {}
         """Of each `Let`, as far as is known now where results are held."""
@@ -206,6 +208,8 @@ class Values:
     # Memory
 
     def _read(self, read: Read, scope: Scope) -> str:
+        if read in self.blocks:
+            return self.load(*self.blocks[read], scope)
         base = self.bases[read.buffer]
         if not read.address.then:
             return self.load(base, read.address, scope)

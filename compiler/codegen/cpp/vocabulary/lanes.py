@@ -344,6 +344,27 @@ class Lanes:
         """Statement: transpose `lanes` declared registers of `lanes` lanes in place."""
         return transposes.transpose(self, registers, dtype)
 
+    def transpose_tile(self, dtype: str, pointer: str, stride: str, block: str, width: str) -> str:
+        """Statement: block[j*width + k] = pointer[k*stride + j], for `lanes` of both.
+
+        The block holds elements of the compute dtype.
+        """
+        return transposes.transpose_tile(self, dtype, pointer, stride, block, width)
+
+    def transpose_edge(
+        self,
+        dtype: str,
+        pointer: str,
+        stride: str,
+        block: str,
+        width: str,
+        rows: str,
+        columns: str,
+    ) -> str:
+        """`transpose_tile` of the first `rows` j and `columns` k, never more than `lanes`."""
+        left = (rows, columns)
+        return transposes.transpose_edge(self, dtype, pointer, stride, block, width, left)
+
     def convert(self, value: str, source: str, dtype: str) -> str:
         """Another dtype's register for the same value, converted as ATen does; `apply` calls it."""
         return conversions.convert(self, value, source, dtype)

@@ -64,7 +64,11 @@ def test_an_attention_that_was_taken_apart() -> None:
     )
     assert found.seconds == pytest.approx((1020 - 216.3 + 38) * 1e-6)
     assert any("line 20" in note and "attn_mask=expand" in note for note in found.notes)
-    assert [one.options for one in found.suggestions] == [("--engine", "tcw")]
+    assert [one.options for one in found.suggestions] == [
+        ("--edit", "no-mask:21"),
+        ("--edit", "causal:21"),
+        ("--engine", "tcw"),
+    ]
 
 
 def test_an_attention_of_every_layer_of_a_model_on_a_gpu() -> None:

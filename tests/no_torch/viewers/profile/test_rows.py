@@ -13,8 +13,13 @@ from compiler.trace.records import (
 )
 from tests.no_torch import profiles
 from tests.no_torch.viewers.profile.conftest import profiled
+from viewers.json_profile import profile_items
 from viewers.recording import Recording
 from viewers.summary.profile import profile_of
+from viewers.text.profile.accounts import accounts_lines
+from viewers.text.profile.numbers import Unit
+
+US = Unit("µs", 1e6, 1)
 
 
 @pytest.mark.parametrize("name", profiles.EVERY)
@@ -32,15 +37,44 @@ def test_the_waterfall_leads_from_eager_to_compiled(name: str) -> None:
     assert end == pytest.approx(fall.total.compiled)
 
 
+def test_a_step_that_was_measured_apart_is_none_of_the_call() -> None:
+    every = profiles.training()
+    records = [
+        structs.replace(one, what="forward + backward") if isinstance(one, CallProfile) else one
+        for one in every
+    ]
+    one, whole = profiled(records), profiled(every)
+    assert {row.phase for row in one.rows} == {"forward", "backward"}
+    assert {row.label for row in one.step_rows} == {"_foreach_addcdiv_", "_foreach_add_"}
+    assert (len(one.rows) + 2, whole.step_rows) == (len(whole.rows), ())
+    assert not {step.phase for step in one.index.steps.values()} & {"step"}
+    lines = [line.text for line in accounts_lines(one, 100, US)]
+    start = next(place for place, line in enumerate(lines) if "step alone" in line)
+    assert any("_foreach_addcdiv_ eager" in line for line in lines[start:])
+    (found,) = profile_items(Recording(records))
+    assert {region.phase for region in found.regions} == {"forward", "backward", "step"}
+    assert {step.phase for step in found.steps} == {"forward", "backward", "step"}
+
+
 def test_what_is_in_the_noise_is_neither_lost_nor_won() -> None:
     records: list[AnyRecord] = [
         structs.replace(one, noise=1.0) if isinstance(one, Region) else one
         for one in profiles.masked_attention()
     ]
     one = profiled(records)
-    assert one.waterfall().rows == ()
-    assert [cause.kind for cause in one.causes] == []
-    assert all(row.standing == "noise" for row in one.rows)
+    assert [row for row in one.waterfall().rows if row.eager and row.compiled] == []
+    assert {cause.kind for cause in one.causes} <= {"capture", "removed"}
+    assert all(row.standing == "noise" for row in one.rows if row.eager and row.compiled)
+
+
+def test_what_cannot_be_told_apart_stands_in_the_order_of_the_program() -> None:
+    one = profiled(profiles.training())
+    rows = one.waterfall().rows
+    assert [(row.rank, row.tied) for row in rows] == [
+        (1, True), (1, True), (1, True), (4, False), (5, False),
+    ]  # fmt: skip
+    assert [row.order for row in rows[:3]] == sorted(row.order for row in rows[:3])
+    assert all(not row.rank for row in one.waterfall().quiet)
 
 
 def test_where_the_eager_operations_were_not_measured_nothing_was_lost() -> None:

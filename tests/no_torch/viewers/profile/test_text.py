@@ -4,9 +4,10 @@ import io
 import json
 
 import pytest
+from msgspec import structs
 from rich.cells import cell_len
 
-from compiler.trace.records import Ceilings, EnginePart
+from compiler.trace.records import CallProfile, Ceilings, EnginePart, Region
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
@@ -35,6 +36,22 @@ def test_text(name: str, golden: Golden) -> None:
 def test_nothing_is_wider_than_the_terminal(name: str, width: int) -> None:
     text = to_text(profile(Recording(profiles.EVERY[name]()), width), width)
     assert max(cell_len(row) for row in text.splitlines()) <= width
+
+
+def test_it_says_which_differences_are_between_the_same_calls() -> None:
+    records = [
+        structs.replace(one, same_calls=True) if isinstance(one, Region) else one
+        for one in profiles.masked_attention()
+    ]
+    assert "4 in noise, 4 the same calls" in to_text(profile(Recording(records), 120), 120)
+
+
+def test_it_says_where_others_used_the_machine() -> None:
+    records = [
+        structs.replace(one, contended=True) if isinstance(one, CallProfile) else one
+        for one in profiles.masked_attention()
+    ]
+    assert "30 rounds, others use the machine" in to_text(profile(Recording(records), 120), 120)
 
 
 def test_the_first_line_names_the_cause_and_the_line() -> None:

@@ -20,6 +20,7 @@ from viewers.summary.profile.causes.precision import wrong_results
 from viewers.summary.profile.causes.recompiles import recompiles
 from viewers.summary.profile.causes.rest import fused, slower
 from viewers.summary.profile.index import Index
+from viewers.summary.profile.ranking import ranks
 from viewers.summary.profile.rows import RegionRow
 
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
@@ -32,7 +33,8 @@ LOOKS: tuple[Look, ...] = (
 
 
 def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
-    """Wrong results, then what was lost, most seconds first, then what was won.
+    """Wrong results, then what was lost, most seconds first, then what was won; what cannot be told
+    apart in the order of the eager call.
 
     Nothing is told of a region whose difference is inside its noise.
     """
@@ -44,11 +46,16 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
         told = {region for cause in causes for region in cause.regions}
         if look is not breaks:
             left = [row for row in left if row.regions[0].id not in told]
-    return tuple(sorted(found, key=_rank))
-
-
-def _rank(cause: Cause) -> tuple[bool, bool, float]:
-    return (cause.kind != "precision", not cause.lost, -abs(cause.seconds))
+    places = {region.id: row.order for row in rows for region in row.regions}
+    ranked: list[tuple[tuple[bool, bool, int, int], Cause]] = []
+    for lost in (True, False):
+        part = [cause for cause in found if cause.lost is lost]
+        for cause, rank in zip(
+            part, ranks([(one.seconds, one.noise) for one in part]), strict=True
+        ):
+            place = min((places.get(region, len(rows)) for region in cause.regions), default=-1)
+            ranked.append(((cause.kind != "precision", not lost, rank, place), cause))
+    return tuple(cause for _, cause in sorted(ranked, key=lambda one: one[0]))
 
 
 __all__ = ["LOOKS", "Cause", "Kind", "Suggestion", "causes_of"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
 from viewers.summary.place import Place, place_of
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.remedies import of_attention
 from viewers.summary.profile.causes.suggestions import other_engine
 from viewers.summary.profile.causes.words import (
     bare,
@@ -106,6 +107,7 @@ def _cause(
         title = f"{what} became {became}"
     notes = [f"{named(bare(op.operation) for op in fused)} in eager; compiled: {names}"]
     fixes: list[Advice] = []
+    masks: tuple[Suggestion, ...] = ()
     regions = [region.id for region in row.regions]
     place = place_of(index.recording, fused[0].location) or row.place
     seconds, noise = row.difference, row.noise
@@ -127,6 +129,7 @@ def _cause(
             seconds += sum(other.difference for other in making)
             noise += sum(other.noise for other in making)
         fixes = _fixes(mask, place, index)
+        masks = of_attention(index.recording, place)
     return Cause(
         kind="attention",
         title=title,
@@ -136,7 +139,7 @@ def _cause(
         place=place,
         notes=tuple(notes),
         fixes=tuple(fixes),
-        suggestions=other_engine(index),
+        suggestions=(*masks, *other_engine(index)),
         refs=row.refs,
     )
 

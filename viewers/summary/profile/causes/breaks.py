@@ -15,6 +15,7 @@ from compiler.trace.records import CompiledStep, GraphBreak
 from compiler.trace.roofline import bandwidth_at
 from viewers.summary.breaks import BreakSite, break_sites
 from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.remedies import of_break
 from viewers.summary.profile.causes.words import step_word
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -72,13 +73,13 @@ def _cause(
         place=site.place,
         notes=tuple(notes),
         fixes=site.advice,
-        suggestions=_source_change(site),
+        suggestions=of_break(index.recording, site) or _source_change(site),
         refs=(site.place.ref,),
     )
 
 
 def _source_change(site: BreakSite) -> tuple[Suggestion, ...]:
-    """Named, so that it is not forgotten; but no option takes a break away."""
+    """Named, so that it is not forgotten: this one takes a person."""
     code = next((one.code for one in site.advice if one.code), "")
     where = f"{site.place.file}:{site.place.line}"
     return (Suggestion(id=f"source {where}", words=code, options=()),) if code else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +24,17 @@ class Suggestion:
     """`engine tcw`, `override tcw/0/0/forward/parallel/cumsum = outer`."""
     words: str
     options: tuple[str, ...]
-    """Options of `tcw profile` that ask for it; empty where the source has to change."""
+    """Options of `tcw profile` that ask for it; empty where a person has to change the source."""
+    group: str = ""
+    """Suggestions of one group are ways to do one thing: no two of them are taken together."""
+
+
+def first_of_groups(suggestions: Iterable[Suggestion]) -> list[Suggestion]:
+    """One way to do each thing, in order: the first, which changes least."""
+    found: dict[str, Suggestion] = {}
+    for one in suggestions:
+        found.setdefault(one.group or one.id, one)
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -52,4 +63,5 @@ class Cause:
 
     @property
     def lost(self) -> bool:
-        return self.seconds > 0 or self.kind == "precision"
+        """A break that leaves a function to Python costs what no clock of it shows."""
+        return self.seconds > 0 or self.kind in ("precision", "break")

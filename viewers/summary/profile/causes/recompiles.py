@@ -9,6 +9,7 @@ from compiler.trace.records import Advice, CallStart
 from viewers.summary.findings import recompile_title
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.remedies import of_recompile
 from viewers.summary.profile.causes.suggestions import DYNAMIC
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -63,7 +64,7 @@ def _cause(index: Index, causes: list[RecompileCause], seconds: float, calls: in
         place=place,
         notes=tuple(notes),
         fixes=_fixes(causes, len(again), place),
-        suggestions=_suggestions(first),
+        suggestions=_suggestions(index, causes, place),
         refs=(place.ref,) if place else (),
     )
 
@@ -92,17 +93,11 @@ def _title(causes: list[RecompileCause], again: int, calls: int) -> str:
     return f"each call recompiles for another {causes[0].change.name}: {' → '.join(shown)}"
 
 
-def _suggestions(cause: RecompileCause) -> tuple[Suggestion, ...]:
-    """What changes can be made dynamic from outside: a size by its name, all else with all."""
-    name, dot, rest = cause.change.name.partition(".size(")
-    if not dot or not rest[:-1].isdigit() or not name.isidentifier():
-        return (DYNAMIC,)
-    option = f"{name}:{rest[:-1]}"
-    return (
-        Suggestion(
-            id=f"mark-dynamic {option}",
-            words=f"mark dimension {rest[:-1]} of {name} as dynamic",
-            options=("--mark-dynamic", option),
-        ),
-        DYNAMIC,
-    )
+def _suggestions(
+    index: Index, causes: list[RecompileCause], place: Place | None
+) -> tuple[Suggestion, ...]:
+    """What changed alone made dynamic, then all with all."""
+    name = causes[0].change.name
+    advice = [one for cause in causes for one in cause.advice]
+    found = of_recompile(index.recording, name, advice, place)
+    return (*found, DYNAMIC)

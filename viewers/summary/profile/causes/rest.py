@@ -89,4 +89,6 @@ def _notes(row: RegionRow) -> tuple[str, ...]:
     ]
     if shares:
         found.append(f"share of the roofline: {', '.join(shares)}")
+    if row.same_calls:
+        found.append("the same calls on both sides: less than 5% is taken for noise")
     return tuple(found)

@@ -1,0 +1,165 @@
+"""Whether two runs of `tcw profile` rank the same: what lost and won most, and false regressions.
+
+    python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [--load N]
+
+Each run is a process of its own that compiles the model anew. Runs are compared pair by pair:
+
+    same order    the first five rows as printed, ties in the order of the program
+    same rows     the same five, in any order
+    contradict    one is above another in one run, and below it in the other; a tie is neither
+    lost          rows called lost in a run
+    unconfirmed   of those, rows that another run calls won, or finds in its noise
+    false         of those, rows that another run calls won, or whose difference is another there,
+                  by more than the noise of both: a regression that is none
+
+`--load N` keeps N processes busy meanwhile. Nothing is written but the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import hypot
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ("gpt", "llama_block", "resnet_block", "softmax_layernorm")
+TOP = 5
+
+Name = tuple[str, ...]
+"""What a row is called in every run: label, phase, lines."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of one run; seconds."""
+
+    name: Name
+    rank: int
+    difference: float
+    noise: float
+    standing: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--engine", choices=("inductor", "tcw", "both"), default="both")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--load", type=int, default=0, metavar="N")
+    arguments = parser.parse_args()
+    engines = ("inductor", "tcw") if arguments.engine == "both" else (arguments.engine,)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in
+            range(arguments.load)]  # fmt: skip
+    sys.path.insert(0, str(ROOT))
+    try:
+        for model in MODELS:
+            if arguments.only not in model:
+                continue
+            every = [run(model, arguments.engine, arguments.rounds) for _ in range(arguments.runs)]
+            for engine in engines:
+                show(model, engine, [one[engine] for one in every if engine in one])
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+
+
+def run(model: str, engine: str, rounds: int) -> dict[str, list[Row]]:
+    """Engine -> all rows of one run, in the order in which they are printed."""
+    from viewers.recording import Recording
+    from viewers.summary.profile import profiles_of
+
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "run.tcw"
+        command = [sys.executable, str(ROOT / "tcw.py"), "profile"]
+        command += [str(ROOT / "sample_models" / f"{model}.py"), "--engine", engine]
+        command += ["--rounds", str(rounds), "--trace", str(trace)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not trace.exists():
+            print(f"{model}: {done.stderr[-300:]}")
+            return {}
+        found = {}
+        for profile in profiles_of(Recording.open(trace)):
+            print(f"  {model} {profile.engine}: load {load:.1f}, {profile.verdict.detail}")
+            found[profile.engine] = [
+                Row(
+                    (row.label, row.phase, *(str(one.line) for one in row.locations)),
+                    row.rank,
+                    row.difference,
+                    row.noise,
+                    row.standing,
+                )
+                for row in profile.rows
+            ]
+        return found
+
+
+def show(model: str, engine: str, runs: Sequence[Sequence[Row]]) -> None:
+    """The first five of each run, and each pair of runs."""
+    for number, rows in enumerate(runs, 1):
+        words = (
+            f"{row.rank}. {row.name[0]}:{','.join(row.name[2:4])} {row.difference * 1e6:+.1f}"
+            for row in first(rows)
+        )
+        print(f"  run {number}: {'; '.join(words)}")
+    pairs = list(combinations(runs, 2))
+    same = sum([r.name for r in first(a)] == [r.name for r in first(b)] for a, b in pairs)
+    rows = sum({r.name for r in first(a)} == {r.name for r in first(b)} for a, b in pairs)
+    against = sum(contradict(a, b) for a, b in pairs)
+    lost = sum(row.standing == "lost" for one in runs for row in one)
+    pairs_of_runs = [(a, b) for a in runs for b in runs if a is not b]
+    alone = {(id(a), row.name) for a, b in pairs_of_runs for row in unconfirmed(a, b)}
+    false = {(id(a), row.name) for a, b in pairs_of_runs for row in refuted(a, b)}
+    print(
+        f"{model:18} {engine:9} {len(runs)} runs, {len(pairs)} pairs: same order {same}, "
+        f"same rows {rows}, contradict {against}; lost {lost}, unconfirmed {len(alone)}, "
+        f"false {len(false)}",
+        flush=True,
+    )
+
+
+def first(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.rank][:TOP]
+
+
+def contradict(one: Sequence[Row], other: Sequence[Row]) -> bool:
+    """Whether two of either's first five are in the opposite order."""
+    places = [{row.name: row.rank for row in rows if row.rank} for rows in (one, other)]
+    names = {row.name for rows in (one, other) for row in first(rows)}
+    both = [name for name in names if all(name in place for place in places)]
+    return any(
+        places[0][a] < places[0][b] and places[1][a] > places[1][b] for a in both for b in both
+    )
+
+
+def unconfirmed(one: Sequence[Row], other: Sequence[Row]) -> list[Row]:
+    """Rows that are lost in the first run and not in the second."""
+    lost = {row.name for row in other if row.standing == "lost"}
+    return [row for row in one if row.standing == "lost" and row.name not in lost]
+
+
+def refuted(one: Sequence[Row], other: Sequence[Row]) -> list[Row]:
+    """Those of which the second run says otherwise."""
+    known = {row.name: row for row in other}
+    return [
+        row
+        for row in unconfirmed(one, other)
+        if (there := known.get(row.name)) is not None
+        and (
+            there.standing == "won"
+            or abs(row.difference - there.difference) > hypot(row.noise, there.noise)
+        )
+    ]
+
+
+if __name__ == "__main__":
+    main()

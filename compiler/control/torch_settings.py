@@ -1,0 +1,73 @@
+"""A setting of torch as the line of code that makes it. No torch: `workbench.worker` applies it.
+
+    torch._dynamo.config.capture_scalar_outputs = True
+    torch._dynamo.config.reorderable_logging_functions.add(print)
+
+The module may be left out (`capture_scalar_outputs = True`): then it is Dynamo's.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+MODULES = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
+
+DEFAULT_MODULE = MODULES[0]
+
+
+class SettingError(Exception):
+    """A line that is no setting; the message says what one is."""
+
+
+@dataclass(frozen=True)
+class TorchSetting:
+    """One setting."""
+
+    module: str
+    """One of `MODULES`."""
+    name: str
+    """`capture_scalar_outputs`; of Inductor with its class: `cpp.threads`."""
+    value: object = None
+    """A constant, a list or tuple of such; with `adds` not used."""
+    adds: str = ""
+    """A function that is put into a set, by its name: `print`, `logger.info`."""
+
+    @property
+    def code(self) -> str:
+        """The line."""
+        left = f"{self.module}.{self.name}"
+        return f"{left}.add({self.adds})" if self.adds else f"{left} = {self.value!r}"
+
+
+def read_setting(line: str) -> TorchSetting:
+    """Raises `SettingError`."""
+    try:
+        (statement,) = ast.parse(line.strip()).body
+        if isinstance(statement, ast.Assign):
+            (target,) = statement.targets
+            value = ast.literal_eval(statement.value)
+            return TorchSetting(*_split(ast.unparse(target)), value=value)
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            call = statement.value
+            (function,) = call.args
+            left, _, method = ast.unparse(call.func).rpartition(".")
+            names = isinstance(function, ast.Name | ast.Attribute)
+            if method == "add" and names and not call.keywords:
+                return TorchSetting(*_split(left), adds=ast.unparse(function))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    raise SettingError(
+        f"{line!r}: it takes a line such as 'capture_scalar_outputs = True' or "
+        "'reorderable_logging_functions.add(print)'"
+    )
+
+
+def _split(left: str) -> tuple[str, str]:
+    """The module and the name in it; raises ValueError for anything else."""
+    for module in MODULES:
+        if left.startswith(f"{module}."):
+            return module, left.removeprefix(f"{module}.")
+    if left.startswith("torch.") or not all(part.isidentifier() for part in left.split(".")):
+        raise ValueError(left)
+    return DEFAULT_MODULE, left

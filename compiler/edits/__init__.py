@@ -1,0 +1,10 @@
+"""Small edits of the user's source, tried on a copy in memory: each line keeps its number.
+
+No torch here: the front end proposes them and shows their diff, the worker runs the edited text.
+"""
+
+from compiler.edits.apply import diff, edited
+from compiler.edits.edit import Edit, EditError, by_file, read_edit, relative
+from compiler.edits.kinds import KINDS
+
+__all__ = ["KINDS", "Edit", "EditError", "by_file", "diff", "edited", "read_edit", "relative"]

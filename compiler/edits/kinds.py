@@ -1,0 +1,228 @@
+"""What each kind of edit does to the statement on a line: a function of the text to its changes.
+
+None of them is known to keep the results: that is measured where they are tried.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from compiler.edits.edit import EditError
+from compiler.edits.text import Change, Span, Text, dotted, end_of, span_of, start_of
+
+RESULT = "_result"
+MATH = frozenset({
+    "sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil",
+})  # fmt: skip
+"""Functions of `math` that torch has under the same name."""
+_MASK, _CAUSAL = 3, 5
+"""Places of `attn_mask` and `is_causal` in `scaled_dot_product_attention(q, k, v, …)`."""
+
+
+def drop(text: Text, line: int) -> list[Change]:
+    """The statement is gone: a call whose result nobody takes, or an assertion."""
+    statement = text.statement(line, ast.Expr, ast.Assert)
+    if not isinstance(statement, ast.Expr | ast.Assert):
+        raise EditError("no call of its own stands there")
+    several = statement.end_lineno != statement.lineno
+    return [Change(span_of(statement), "None" if several else "pass")]
+
+
+def later(text: Text, line: int) -> list[Change]:
+    """The statement runs last in its function, after the result is computed."""
+    statement = text.statement(line, ast.Expr)
+    if not isinstance(statement, ast.Expr):
+        raise EditError("no call of its own stands there")
+    function = text.function_of(statement)
+    last = function.body[-1]
+    after = function.body[function.body.index(statement) + 1 :]
+    returns = [node for one in after for node in ast.walk(one) if isinstance(node, ast.Return)]
+    if not isinstance(last, ast.Return) or returns != [last]:
+        raise EditError("its function has no single return at its end")
+    read = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    bound = {
+        node.id
+        for one in after
+        for node in ast.walk(one)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
+    if read & bound:
+        raise EditError(f"{min(read & bound)} is bound again after it")
+    moved = ast.unparse(statement)
+    gone = drop(text, line)
+    if last.value is None:
+        return [*gone, Change(start_of(last), f"{moved}; ")]
+    return [
+        *gone,
+        Change(start_of(last, len("return")), f"{RESULT} ="),
+        Change(end_of(last), f"; {moved}; return {RESULT}"),
+    ]
+
+
+def undisable(text: Text, line: int) -> list[Change]:
+    """`torch.compiler.disable` is gone: as a decorator, or around a function."""
+    for node in ast.walk(text.tree):
+        for one in getattr(node, "decorator_list", ()):
+            inner = one.func if isinstance(one, ast.Call) else one
+            if _disables(inner) and one.lineno <= line <= one.end_lineno:
+                return [_without_decorator(text, one)]
+    for call in text.calls(line):
+        if _disables(call.func) and len(call.args) == 1:
+            return [Change(span_of(call), _one_line(call.args[0]))]
+    raise EditError("no torch.compiler.disable stands there")
+
+
+def _disables(node: ast.expr) -> bool:
+    return dotted(node).endswith(("compiler.disable", "_dynamo.disable"))
+
+
+def _without_decorator(text: Text, node: ast.expr) -> Change:
+    if node.end_lineno != node.lineno:
+        raise EditError("the decorator has several lines")
+    before = text.lines[node.lineno - 1].encode()[: node.col_offset]
+    at = before.rindex(b"@")
+    return Change(Span(node.lineno, at, node.lineno, node.end_col_offset or at), "", False)
+
+
+def item(text: Text, line: int) -> list[Change]:
+    """`.item()` and `float(…)` are gone: a tensor stays one."""
+    found = []
+    for call in text.calls(line):
+        function = call.func
+        if isinstance(function, ast.Attribute) and function.attr == "item" and not call.args:
+            value = function.value
+            span, end = span_of(call), end_of(value)
+            found.append(Change(Span(end.line, end.column, span.end_line, span.end_column), ""))
+        elif dotted(function) == "float" and len(call.args) == 1 and not call.keywords:
+            (value,) = call.args
+            if isinstance(value, ast.Constant):
+                continue
+            found += [
+                Change(Span(*_from_to(start_of(call), start_of(value))), "("),
+                Change(Span(*_from_to(end_of(value), end_of(call))), ")"),
+            ]
+    if not found:
+        raise EditError("no .item() and no float() stands there")
+    if any(one.span.line != one.span.end_line for one in found):
+        raise EditError("it has several lines")
+    return found
+
+
+def _from_to(start: Span, end: Span) -> tuple[int, int, int, int]:
+    return start.line, start.column, end.line, end.column
+
+
+def torch_math(text: Text, line: int) -> list[Change]:
+    """`math.exp(…)` is `torch.exp(…)`."""
+    found = []
+    for call in text.calls(line):
+        name = dotted(call.func)
+        if name.startswith("math.") and name.removeprefix("math.") in MATH:
+            found.append(Change(span_of(call.func), f"torch.{name.removeprefix('math.')}"))
+    if not found:
+        raise EditError("no function of math stands there that torch has, too")
+    imported = (
+        name.asname or name.name
+        for node in ast.walk(text.tree)
+        if isinstance(node, ast.Import)
+        for name in node.names
+    )
+    if "torch" not in imported:
+        raise EditError("the file does not import torch by its name")
+    return found
+
+
+def always(text: Text, line: int) -> list[Change]:
+    """The body of an `if` runs in any case."""
+    statement = text.statement(line, ast.If)
+    if not isinstance(statement, ast.If) or statement.orelse:
+        raise EditError("no `if` without `else` stands there")
+    return [Change(span_of(statement.test), "True")]
+
+
+def text_of_sizes(text: Text, line: int) -> list[Change]:
+    """What is printed of sizes is a string, which torch can print after the graph."""
+    statement = text.statement(line, ast.Expr)
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        raise EditError("no call of its own stands there")
+    found = []
+    for argument in statement.value.args:
+        if is_size(argument):
+            source = _one_line(argument)
+            if '"' in source or "\\" in source:
+                raise EditError("it has strings of its own")
+            found.append(Change(span_of(argument), f'f"{{{source}}}"'))
+    if not found:
+        raise EditError("it prints no size")
+    return found
+
+
+def is_size(argument: ast.expr) -> bool:
+    """`x.shape`, `x.size()`, `tuple(x.shape)`, `list(x.size())`: integers, whatever `x` holds."""
+    if isinstance(argument, ast.Attribute):
+        return argument.attr == "shape"
+    if not isinstance(argument, ast.Call) or argument.keywords:
+        return False
+    if isinstance(argument.func, ast.Attribute):
+        return argument.func.attr == "size" and not argument.args
+    inner = argument.args[0] if len(argument.args) == 1 else None
+    made = isinstance(argument.func, ast.Name) and argument.func.id in ("tuple", "list")
+    return made and inner is not None and is_size(inner)
+
+
+def no_mask(text: Text, line: int) -> list[Change]:
+    """Attention gets no mask."""
+    return [Change(span_of(_mask(_attention(text, line))), "None")]
+
+
+def causal(text: Text, line: int) -> list[Change]:
+    """Attention masks the future by itself, in place of a mask."""
+    call = _attention(text, line)
+    given = next((one for one in call.keywords if one.arg == "is_causal"), None)
+    if len(call.args) > _CAUSAL:
+        raise EditError("it has is_causal already")
+    changes = no_mask(text, line)
+    if given is not None:
+        return [*changes, Change(span_of(given.value), "True")]
+    given_here: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    last = max(given_here, key=lambda one: (span_of(one).end_line, span_of(one).end_column))
+    if last is _mask(call) or getattr(last, "value", None) is _mask(call):
+        return [Change(changes[0].span, "None, is_causal=True", is_expression=False)]
+    return [*changes, Change(end_of(last), ", is_causal=True")]
+
+
+def _attention(text: Text, line: int) -> ast.Call:
+    for call in text.calls(line):
+        if dotted(call.func).endswith("scaled_dot_product_attention"):
+            if any(isinstance(one, ast.Starred) for one in call.args):
+                raise EditError("its arguments are not written out")
+            return call
+    raise EditError("no scaled_dot_product_attention stands there")
+
+
+def _mask(call: ast.Call) -> ast.expr:
+    given = next((one.value for one in call.keywords if one.arg == "attn_mask"), None)
+    if given is None and len(call.args) > _MASK:
+        given = call.args[_MASK]
+    if given is None:
+        raise EditError("that attention has no mask")
+    return given
+
+
+def _one_line(node: ast.expr) -> str:
+    return ast.unparse(node)
+
+
+KINDS: dict[str, Callable[[Text, int], list[Change]]] = {
+    "drop": drop,
+    "later": later,
+    "undisable": undisable,
+    "item": item,
+    "torch-math": torch_math,
+    "always": always,
+    "text": text_of_sizes,
+    "no-mask": no_mask,
+    "causal": causal,
+}
+"""By the word that names them on the command line."""

@@ -1,0 +1,53 @@
+"""Times that a graph's Python notes around its steps, and what is made of them after the call.
+
+While the call runs nothing is done but `STAMP(NOW())`, both functions of C: what is computed from
+the times would be in the call, and would throw out of the caches what it needs next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+from compiler.measure.probes.clock import Reading, Told
+
+STAMP, NOW = "_stamp", "_now"
+"""Names that the graph's Python calls."""
+NOTE = f"{STAMP}({NOW}())"
+"""The statement."""
+_TRIES = 401
+
+Spans = Iterable[tuple[int, int, int]]
+"""(key, start, nanoseconds)."""
+
+
+def told(base: int, begun: int, ended: int, steps: Spans, cost: int) -> Told:
+    """What a clock is told of a graph that ran from `begun` to `ended`, as `base`, and of its
+    steps. `cost`: what the clocks of all of them added to its time."""
+    found = [Reading(base, begun, max(0, ended - begun - cost))]
+    return found + [Reading(*step) for step in sorted(steps, key=lambda step: step[1])], cost
+
+
+def stamped(keys: Sequence[int], times: Sequence[int]) -> tuple[list[tuple[int, int, int]], int]:
+    """The steps that `times`, two for each key in order, are of; and what the stamps cost."""
+    own, pair = cost_of_stamps()
+    steps = [
+        (key, start, max(0, end - start - own))
+        for key, start, end in zip(keys, times[::2], times[1::2], strict=False)
+    ]
+    return steps, pair * len(steps)
+
+
+@cache
+def cost_of_stamps() -> tuple[int, int]:
+    """(nanoseconds between two stamps with nothing between them, from one pair to the next)."""
+    stamps: list[int] = []
+    names: dict[str, Any] = {STAMP: stamps.append, NOW: perf_counter_ns}
+    exec("def run():\n" + f"    {NOTE}\n" * (2 * _TRIES), names)
+    names["run"]()
+    own = median(end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True))
+    pair = median(after - before for before, after in zip(stamps[::2], stamps[2::2], strict=False))
+    return int(own), int(pair)

@@ -1,0 +1,66 @@
+"""Regions whose two sides are the same library calls: nothing was compiled differently there.
+
+What such a region still differs by is its surroundings: what the step before it left in the caches,
+the clock rate after it, where its memory lies. Both sides of `linear` run `addmm` on tensors of the
+same sizes, strides and dtypes, and take times that differ by some percent in one process, and
+otherwise in the next; more rounds do not make that less.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from compiler.measure.alignment import kind, plain_word
+from compiler.measure.origins import Origins, word
+from compiler.measure.regions import Grouped, Placed, is_view
+from compiler.trace.records import TensorMeta
+
+LEAST = 0.05
+"""Share of its time that such a region's noise is at least."""
+
+_Call = tuple[str, tuple[object, ...]]
+
+
+def same_calls(origins: Origins, group: Grouped) -> bool:
+    """Whether all work of a region is the same ATen operations on both sides, of tensors with the
+    same sizes, strides and dtypes, in any order. False where that is not recorded."""
+    eager = [one for one in group.operations if not is_view(one)]
+    if not eager or len(eager) != len(group.steps):
+        return False
+    theirs = Counter((word(one.operation), _tensors(one.inputs)) for one in eager)
+    ours: Counter[_Call] = Counter()
+    for placed in group.steps:
+        call = _call(origins, placed)
+        if call is None:
+            return False
+        ours[call] += 1
+    return ours == theirs
+
+
+def shared_calls(group: Grouped) -> int:
+    """How many library calls of a region eager makes as well, as the same ATen operations."""
+    ours = Counter(_called(one.step.name) for one in group.steps if one.step.kind == "aten")
+    theirs = Counter(_called(one.operation) for one in group.operations)
+    return (ours & theirs).total()
+
+
+def _call(origins: Origins, placed: Placed) -> _Call | None:
+    """What a step calls; None of a generated kernel, and where its node is not known."""
+    if placed.step.kind != "aten":
+        return None
+    name = word(placed.step.name.removeprefix("torch.ops.").replace("extern_kernels.", "aten."))
+    found = [ref for ref in placed.computes.lowered if word(origins.nodes[ref].target) == name]
+    if len(found) != 1:
+        return None
+    graph = found[0][0]
+    given = (origins.nodes.get((graph, input)) for input in origins.nodes[found[0]].inputs)
+    return name, _tensors(node.value for node in given if node is not None)
+
+
+def _tensors(values: Iterable[TensorMeta | None]) -> tuple[object, ...]:
+    return tuple((one.shape, one.stride, one.dtype) for one in values if one is not None)
+
+
+def _called(name: str) -> str:
+    return kind(plain_word(word(name.removeprefix("torch.ops.").removeprefix("extern_kernels."))))

@@ -1,0 +1,73 @@
+"""Which regions are the same library calls on both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.measure.origins import Computes, Origins
+from compiler.measure.regions import Grouped, Placed
+from compiler.measure.same_calls import same_calls
+from compiler.trace.records import Graph, Node, TensorMeta
+from compiler.trace.records.profile import CompiledStep, EagerOperation
+
+GRAPH = "0/0/forward/lowered"
+ROWS = TensorMeta(shape=(256, 1024), dtype="float32", stride=(1024, 1))
+WEIGHT = TensorMeta(shape=(1024, 64), dtype="float32", stride=(1, 1024))
+COPIED = TensorMeta(shape=(1024, 64), dtype="float32", stride=(64, 1))
+HALF = TensorMeta(shape=(1024, 64), dtype="bfloat16", stride=(1, 1024))
+
+
+def region(
+    weight: TensorMeta = WEIGHT, step: str = "extern_kernels.mm", kind: str = "aten", **more: object
+) -> tuple[Origins, Grouped]:
+    """A product: eager's on `ROWS` and `WEIGHT`, the compiled one on `weight`."""
+    nodes = (
+        Node(name="x", op="placeholder", target="x", value=ROWS),
+        Node(name="w", op="placeholder", target="w", value=weight),
+        Node(name="mm", op="call_function", target="aten.mm.default", inputs=("x", "w")),
+    )
+    origins = Origins(
+        [Graph(id=GRAPH, kind="lowered", compile_id="0/0", nodes=nodes, parent="0/0")]
+    )
+    made = CompiledStep(id="s0", call=1, kind=kind, name=step)  # type: ignore[arg-type]
+    view = EagerOperation(id="e0", call=1, operation="aten.t.default", inputs=(COPIED,))
+    product = EagerOperation(
+        id="e1", call=1, operation="aten.mm.default", inputs=(ROWS, WEIGHT), launches=1
+    )
+    placed = Placed(made, Computes(lowered=((GRAPH, "mm"),)))
+    return origins, Grouped([placed], [view, product])
+
+
+@pytest.mark.parametrize(
+    "step", ["extern_kernels.mm", "torch.ops.aten.mm.default", "aten.mm.default"]
+)
+def test_the_same_product_of_the_same_tensors_is_the_same_call(step: str) -> None:
+    assert same_calls(*region(step=step))
+
+
+@pytest.mark.parametrize("weight", [COPIED, HALF])
+def test_other_strides_or_another_dtype_are_another_call(weight: TensorMeta) -> None:
+    assert not same_calls(*region(weight))
+
+
+def test_another_library_is_another_call() -> None:
+    assert not same_calls(*region(step="mkldnn._linear_pointwise.default"))
+
+
+def test_a_kernel_is_no_call() -> None:
+    assert not same_calls(*region(step="mm", kind="kernel"))
+
+
+def test_what_only_one_side_does_as_well_is_not_the_same() -> None:
+    origins, group = region()
+    more = EagerOperation(id="e2", call=1, operation="aten.add.Tensor", launches=1)
+    assert not same_calls(origins, Grouped(group.steps, [*group.operations, more]))
+    assert not same_calls(origins, Grouped([], group.operations))
+    assert not same_calls(origins, Grouped(group.steps, []))
+
+
+def test_a_call_whose_node_is_not_known_is_not_the_same() -> None:
+    origins, group = region()
+    assert not same_calls(
+        origins, Grouped([Placed(group.steps[0].step, Computes())], group.operations)
+    )

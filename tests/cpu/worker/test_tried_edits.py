@@ -1,0 +1,121 @@
+"""Graph breaks taken away by edits and settings, tried on a real model with our own engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.records import AnyRecord, Failure, GraphBreak, Settings, Source, Trial
+from tests.cpu.worker.test_trials import Suggested
+from viewers.recording import Recording
+from workbench.cli.trials import trials
+from workbench.worker.client import record
+
+MODEL = """
+import math
+import torch
+from helper import halved
+
+def model(x, factor=0.5):
+    y = halved(torch.relu(x))
+    print("half", tuple(y.shape))
+    y = y * y.sum().item()
+    y = y * math.exp(factor)
+    return y + 1
+
+example_inputs = [(torch.ones(8, 8), 0.5), (torch.ones(8, 8), 0.25), (torch.ones(8, 8), 0.125)]
+"""
+HELPER = """
+import torch
+
+@torch.compiler.disable
+def halved(x):
+    return x / 2
+"""
+SUGGESTED = (
+    Suggested("drop", ("--edit", "drop:8")),
+    Suggested("later", ("--edit", "later:8")),
+    Suggested("text", ("--set", "reorderable_logging_functions.add(print)", "--edit", "text:8")),
+    Suggested("item", ("--set", "capture_scalar_outputs = True")),
+    Suggested("helper", ("--edit", "undisable:helper.py:4")),
+    Suggested("tensor", ("--as-tensor", "factor", "--edit", "torch-math:10")),
+    Suggested("wrong", ("--edit", "drop:helper.py:99")),
+    Suggested("unknown", ("--set", "captured_scalar_outputs = True")),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("edited")
+    (made / "model.py").write_text(MODEL)
+    (made / "helper.py").write_text(HELPER)
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Trial]:
+    settings = Settings(file=str(folder / "model.py"), engine="tcw", grad="no-grad")
+    return {one.id: one for one in trials(settings, SUGGESTED)}
+
+
+def test_each_edit_and_setting_takes_its_break_away(found: dict[str, Trial]) -> None:
+    for name in ("drop", "text", "item", "helper"):
+        assert "breaks" in found[name].words, name
+    for name in ("drop", "text", "item", "helper", "tensor"):
+        assert found[name].before is not None, found[name].reason
+        assert found[name].equal, name
+    assert "compiles" in found["tensor"].words
+
+
+def test_the_diff_has_the_users_lines(found: dict[str, Trial]) -> None:
+    assert '-    print("half", tuple(y.shape))\n+    pass\n' in found["drop"].diff
+    assert '+    print("half", f"{tuple(y.shape)}")\n' in found["text"].diff
+    assert "helper.py" in found["helper"].diff
+    assert found["item"].diff == ""
+
+
+def test_what_cannot_be_tried_says_why(found: dict[str, Trial]) -> None:
+    assert found["later"].reason == "later:8: y is bound again after it"
+    assert found["wrong"].reason == "drop:helper.py:99: no statement is on line 99"
+    assert "torch._dynamo.config has no captured_scalar_outputs" in found["unknown"].reason
+
+
+def test_the_files_are_as_they_were(found: dict[str, Trial], folder: Path) -> None:
+    assert (folder / "model.py").read_text() == MODEL
+    assert (folder / "helper.py").read_text() == HELPER
+    assert sorted(one.name for one in folder.iterdir()) == ["helper.py", "model.py"]
+
+
+def recorded(settings: Settings) -> Recording:
+    records: list[AnyRecord] = []
+    record(settings, trace=None, on_record=records.append)
+    made = Recording()
+    made.feed(records)
+    return made
+
+
+def test_an_edited_file_is_recorded_as_it_ran(folder: Path) -> None:
+    file = str(folder / "model.py")
+    edits = ("drop:8", "undisable:helper.py:4", "item:9")
+    got = recorded(Settings(file=file, until="capture", edits=edits))
+    assert not got.all(GraphBreak)
+    assert got.line(file, 8) == "    pass"
+    assert {one.file for one in got.all(Source)} >= {file}
+
+
+def test_an_edit_that_does_not_fit_is_a_failure_with_its_line(folder: Path) -> None:
+    got = recorded(Settings(file=str(folder / "model.py"), edits=("drop:9",)))
+    failure = got.last(Failure)
+    assert failure is not None
+    assert failure.message == "--edit drop:9: no call of its own stands there"
+    assert failure.location is not None
+    assert failure.location.line == 9
+
+
+def test_an_argument_that_is_not_there_is_named(folder: Path) -> None:
+    got = recorded(Settings(file=str(folder / "model.py"), as_tensors=("faktor",)))
+    failure = got.last(Failure)
+    assert failure is not None
+    assert "no call has an argument 'faktor'" in failure.message
+    assert "factor, x" in failure.hint

@@ -1,0 +1,257 @@
+"""What takes a cause away without thought: torch's own settings, and small edits of the source.
+
+A suggestion here can be tried and be wrong: whether it helps, and whether the results stay, is
+measured (`tcw profile --try`). What needs thought (a branch on data) is told in the advice alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from compiler.control.torch_settings import SettingError, read_setting
+from compiler.edits import Edit, EditError, edited, relative
+from compiler.edits.text import Text, dotted
+from compiler.trace.records import Advice
+from viewers.recording import Recording
+from viewers.summary.breaks import BreakSite
+from viewers.summary.place import Place
+from viewers.summary.profile.causes.cause import Suggestion
+
+SETTINGS = {
+    "Attempted to wrap RNN, GRU, or LSTM": "allow_rnn = True",
+    "Dynamic shape operator": "capture_dynamic_output_shape_ops = True",
+    "HOP: Unsafe side effect": "skip_fwd_side_effects_in_bwd_under_checkpoint = True",
+    "LOAD_BUILD_CLASS bytecode not supported": "enable_trace_load_build_class = True",
+    "Module-level backwards hooks require compiled autograd.": "compiled_autograd = True",
+    "Tensor.numpy() with trace_numpy=False": "trace_numpy = True",
+    "Unsupported Tensor.item() call with capture_scalar_outputs=False":
+        "capture_scalar_outputs = True",
+    "call `torch.from_numpy` with `torch._dynamo.config.trace_numpy=False`": "trace_numpy = True",
+    "call_method on generator": "enable_faithful_generator_behavior = False",
+    "attempted to trace contextlib.contextmanager": "enable_trace_contextlib = True",
+    "Forced graph break on leaf function": "debug_force_graph_break_on_leaf_return = False",
+    "attempted to trace numpy function with config.trace_numpy=False": "trace_numpy = True",
+    "attempted to trace torch._numpy.random function with config.use_numpy_random_stream=True":
+        "use_numpy_random_stream = False",
+    "torch.func.functional_call capture is disabled": "inline_inbuilt_nn_modules = True",
+    "using `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops=False`":
+        "trace_autograd_ops = True",
+}  # fmt: skip
+"""torch's types of break that a setting of Dynamo's takes away, as torch's own hints have it."""
+
+BY_ADVICE = frozenset({
+    "Failed to trace builtin operator", "logging.Logger method not supported for non-export cases",
+})  # fmt: skip
+"""Types whose setting takes the function that is called: our advice on the line names it."""
+
+NOT_TRIED = frozenset({"Strict mode banned op"})
+"""Types whose hint names a setting that is none of a user's: a private list of operations."""
+
+_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+_SPEAKS = frozenset({
+    "print", "pprint", "pprint.pprint", "warnings.warn", "breakpoint", "pdb.set_trace",
+    "sys.stdout.write", "sys.stderr.write", "sys.stdout.flush", "sys.stderr.flush", "tqdm.write",
+    "time.sleep", "torch._dynamo.graph_break", "torch.cuda.synchronize", "gc.collect",
+    *(f"logging.{level}" for level in _LEVELS),
+})  # fmt: skip
+"""Functions that compute nothing: what they say is all that is lost without them."""
+_SAME_WITHOUT_IF = "The values are the same without the `if`"
+_MARK = re.compile(r"torch\._dynamo\.mark_dynamic\((\w+), (\d+)\)")
+_TENSOR = re.compile(r"(\w+) = torch\.tensor\(\1\)")
+
+
+def of_break(recording: Recording, site: BreakSite) -> tuple[Suggestion, ...]:
+    """Settings first, which change no line; then edits, best last resort last."""
+    group = f"break {site.place.file}:{site.place.line}"
+    found = [*_by_settings(site.advice, group), *_of_type(site.type, group)]
+    printed = _printed(recording, site, group)
+    if printed:
+        found = [printed]
+    settings = bool(found)
+    for kind, words in _edits(recording, site, settings):
+        if kind == "undisable":
+            found += _undisabled(recording, site, group)
+        else:
+            found += _edit(recording, kind, site.place, words, group)
+    return tuple({one.id: one for one in found}.values())
+
+
+def of_recompile(
+    recording: Recording, name: str, advice: Iterable[Advice], place: Place | None
+) -> tuple[Suggestion, ...]:
+    """Marks for every size that changed, a tensor for a number, and settings that advice names."""
+    group = f"recompile {name}"
+    found: list[Suggestion] = []
+    advice = list(advice)
+    for one in advice:
+        if marks := [f"{name}:{dim}" for name, dim in _MARK.findall(one.code)]:
+            options = tuple(word for mark in marks for word in ("--mark-dynamic", mark))
+            words = f"mark {' and '.join(marks)} as dynamic"
+            found.append(Suggestion(f"mark-dynamic {' '.join(marks)}", words, options, group))
+        match = _TENSOR.fullmatch(one.code)
+        if match is not None:
+            found += _as_tensor(recording, match[1], place, group)
+    found += _by_settings(advice, group)
+    return tuple({one.id: one for one in found}.values())
+
+
+def of_attention(recording: Recording, place: Place | None) -> tuple[Suggestion, ...]:
+    """Without the mask, and with the flag in its place: right where the mask says the same."""
+    if place is None:
+        return ()
+    group = f"mask {place.file}:{place.line}"
+    return (
+        *_edit(
+            recording,
+            "no-mask",
+            place,
+            "attention without its mask, right as long as that hides nothing",
+            group,
+        ),
+        *_edit(
+            recording, "causal", place, "is_causal=True in place of a mask that is just that", group
+        ),
+    )
+
+
+def _as_tensor(
+    recording: Recording, name: str, place: Place | None, group: str
+) -> list[Suggestion]:
+    options: tuple[str, ...] = ("--as-tensor", name)
+    words = f"{name} as a tensor"
+    for edit in _edit(recording, "torch-math", place, "", group) if place is not None else ():
+        options += edit.options
+        words += ", math's function as torch's"
+    return [Suggestion(f"as-tensor {' '.join(options[1:])}", words, options, group)]
+
+
+def _setting(line: str, group: str) -> list[Suggestion]:
+    """A line of code that is a setting; none of one that names what only an object has."""
+    try:
+        setting = read_setting(line)
+    except SettingError:
+        return []
+    if setting.adds.partition(".")[0] in ("self", "cls"):
+        return []
+    short = setting.code.removeprefix("torch._dynamo.config.")
+    return [Suggestion(f"set {short}", setting.code, ("--set", short), group)]
+
+
+def _by_settings(advice: Iterable[Advice], group: str) -> list[Suggestion]:
+    return [made for one in advice if one.code for made in _setting(one.code, group)]
+
+
+def _of_type(type: str, group: str) -> list[Suggestion]:
+    line = SETTINGS.get(type)
+    return _setting(line, group) if line else []
+
+
+def _printed(recording: Recording, site: BreakSite, group: str) -> Suggestion | None:
+    """The setting for `print`, where sizes have to be in a string for it."""
+    for one in site.advice:
+        first, _, rest = one.code.partition("\n")
+        setting = _setting(first, group)
+        if not rest or not setting:
+            continue
+        for edit in _edit(recording, "text", site.place, "", group):
+            return Suggestion(
+                id=f"{setting[0].id}, {edit.id}",
+                words=f"{setting[0].words}, with sizes in strings",
+                options=(*setting[0].options, *edit.options),
+                group=group,
+            )
+    return None
+
+
+def _edits(recording: Recording, site: BreakSite, settings: bool) -> Iterable[tuple[str, str]]:
+    """Kinds of edit that take a break away, with their words."""
+    if "torch.compiler.disable()" in site.type:
+        yield "undisable", ""
+        return
+    if any(one.text == _SAME_WITHOUT_IF for one in site.advice):
+        yield "always", "its body without the `if`"
+    if "assertion failed" in site.type:
+        yield "drop", "without the assertion"
+    if site.host_waits or "scalar" in site.type.lower():
+        yield "torch-math", "torch's function in place of math's"
+        yield "item", "kept a tensor, without .item() or float()"
+    spoken = _spoken(recording, site.place)
+    if spoken:
+        yield "drop", f"without the {spoken}"
+        if not settings:
+            yield "later", f"{spoken} after the result is computed"
+
+
+def _spoken(recording: Recording, place: Place) -> str:
+    """`print()` where the line is a call that computes nothing; else ""."""
+    text = _text(recording, place.file)
+    try:
+        statement = Text(text).statement(place.line, ast.Expr)
+    except EditError:
+        return ""
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return ""
+    name = dotted(statement.value.func)
+    known = name in _SPEAKS or (
+        name.rpartition(".")[2] in _LEVELS and "log" in name.rpartition(".")[0].lower()
+    )
+    return f"{name}()" if known else ""
+
+
+def _undisabled(recording: Recording, site: BreakSite, group: str) -> list[Suggestion]:
+    """The function's own lines: the break is where it is called."""
+    match = re.search(r"<(?:bound method|function) ([\w.<>]+)", site.records[0].context)
+    if match is None:
+        return []
+    name = match[1].rpartition(".")[2]
+    found: list[Suggestion] = []
+    for file in recording.files:
+        for line in _disabling(_text(recording, file), name):
+            place = Place(file, line, "")
+            found += _edit(recording, "undisable", place, f"{name} without disable", group)
+    return found[:1]
+
+
+def _disabling(text: str, name: str) -> Iterable[int]:
+    """Lines on which a function is disabled: of a decorator, or of a call with it."""
+    try:
+        tree = Text(text).tree
+    except EditError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            for one in node.decorator_list:
+                inner = one.func if isinstance(one, ast.Call) else one
+                if dotted(inner).endswith((".disable", "disable")):
+                    yield one.lineno
+        elif (
+            isinstance(node, ast.Call)
+            and dotted(node.func).endswith(".disable")
+            and [dotted(one).rpartition(".")[2] for one in node.args] == [name]
+        ):
+            yield node.lineno
+
+
+def _edit(
+    recording: Recording, kind: str, place: Place, words: str, group: str
+) -> Sequence[Suggestion]:
+    """An edit of the user's own file, where it can be made."""
+    start = recording.start
+    file = relative(place.file, start.settings.file) if start is not None else None
+    if file is None:
+        return ()
+    edit = Edit(kind, place.line, file)
+    try:
+        edited(_text(recording, place.file), [edit])
+    except EditError:
+        return ()
+    name = place.file.rpartition("/")[2]
+    return (
+        Suggestion(f"edit {edit}", f"{name}:{place.line} {words}", ("--edit", str(edit)), group),
+    )
+
+
+def _text(recording: Recording, file: str) -> str:
+    return "\n".join(recording.source(file))

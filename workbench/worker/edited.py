@@ -1,0 +1,128 @@
+"""Edits of the user's files, on copies in memory: the files themselves are never touched.
+
+The file that is run is compiled from its edited text; files that it imports are read through a
+finder of ours; `linecache` has the edited lines, so that whoever shows source shows what ran.
+No torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import linecache
+import os
+import sys
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+
+from compiler.edits import EditError, by_file, edited, read_edit
+from compiler.trace.records import Location, Settings
+from workbench.worker.places import users_own
+from workbench.worker.user_code import UserError
+
+_texts: dict[str, str] = {}
+"""Absolute path -> edited text, of the run that is under way."""
+
+
+def edited_texts(settings: Settings) -> dict[str, str]:
+    """Absolute path of each file that the settings edit -> its edited text.
+
+    Raises `UserError` where a file cannot be read, or has no such statement.
+    """
+    found: dict[str, str] = {}
+    try:
+        files = by_file(settings.edits, settings.file)
+    except EditError as error:
+        raise UserError(f"--edit {error}", type="BadEdit", doing="editing") from error
+    for file, edits in files.items():
+        try:
+            with open(file, "rb") as stream:
+                data = stream.read()
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            found[file] = edited(data.decode(encoding), edits)
+        except (OSError, SyntaxError, UnicodeDecodeError) as error:
+            name = os.path.basename(file)
+            raise UserError(f"--edit: {name}: {error}", type="BadEdit", doing="editing") from error
+        except EditError as error:
+            raise UserError(
+                f"--edit {error}",
+                type="BadEdit",
+                location=Location(file=file, line=edits[0].line),
+                hint="the line numbers are those of the file as it is now",
+                doing="editing",
+            ) from error
+    return found
+
+
+def read_as(texts: Mapping[str, str], settings: Settings, root: str) -> None:
+    """From here on these files read like this, and those edited before as they are.
+
+    Modules of the user's that were imported already are imported anew where one of theirs is
+    edited otherwise now.
+    """
+    main = os.path.abspath(settings.file)
+    changed = {file for file in {*_texts, *texts} if _texts.get(file) != texts.get(file)}
+    if changed - {main}:
+        for name, module in list(sys.modules.items()):
+            origin = getattr(module, "__file__", None)
+            if name != "__main__" and isinstance(origin, str) and users_own(origin, root):
+                del sys.modules[name]
+    _show(_texts, texts)
+    _texts.clear()
+    _texts.update(texts)
+    if _FINDER not in sys.meta_path and any(read_edit(one).file for one in settings.edits):
+        sys.meta_path.insert(0, _FINDER)
+
+
+@contextmanager
+def shown_as(texts: Mapping[str, str]) -> Iterator[None]:
+    """For a while `linecache` has the files like this: an earlier run's code is compiled again,
+    whose comments show the user's lines."""
+    now = dict(_texts)
+    _show(now, texts)
+    try:
+        yield
+    finally:
+        _show(texts, now)
+
+
+def _show(before: Mapping[str, str], texts: Mapping[str, str]) -> None:
+    for file in before:
+        linecache.cache.pop(file, None)
+    for file, text in texts.items():
+        # without a time of change it is never looked up again on disk
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+
+
+class _Loader(SourceFileLoader):
+    """Compiles the edited text; no bytecode is read or written."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = compile(_texts[self.path], self.path, "exec", dont_inherit=True)
+        return code
+
+
+class _Finder:
+    """Finds what Python would find, and loads edited files from their edited text."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        found = PathFinder.find_spec(name, path, target)
+        if found is None or found.origin is None or not found.has_location:
+            return None
+        file = os.path.abspath(found.origin)
+        if file not in _texts:
+            return None
+        return importlib.util.spec_from_file_location(
+            name,
+            file,
+            loader=_Loader(name, file),
+            submodule_search_locations=found.submodule_search_locations,
+        )
+
+
+_FINDER = _Finder()

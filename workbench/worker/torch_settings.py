@@ -1,0 +1,75 @@
+"""torch's settings as the recording asks for them, while the model is compiled and called."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import importlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from compiler.control.torch_settings import SettingError, TorchSetting, read_setting
+from workbench.worker.places import users_own
+from workbench.worker.user_code import UserError
+
+
+@contextmanager
+def applied(lines: Sequence[str], names: Mapping[str, Any], root: str = "") -> Iterator[None]:
+    """Make the settings of these lines, and take them back. `names`: what the user's file binds;
+    a function that is put into a set is looked for there, then in the user's other modules under
+    `root`.
+
+    Raises `UserError` for a line that is none, and a name that is not there.
+    """
+    with ExitStack() as stack:
+        for line in lines:
+            try:
+                setting = read_setting(line)
+            except SettingError as error:
+                raise _bad(str(error)) from error
+            module = importlib.import_module(setting.module)
+            stack.enter_context(module.patch({setting.name: _value(module, setting, names, root)}))
+        yield
+
+
+def _value(module: Any, setting: TorchSetting, names: Mapping[str, Any], root: str) -> Any:
+    try:
+        now = module
+        for part in setting.name.split("."):
+            now = getattr(now, part)
+    except AttributeError as error:
+        near = difflib.get_close_matches(setting.name, list(module._config), 1)
+        hint = f"did you mean {near[0]}?" if near else ""
+        raise _bad(f"{setting.module} has no {setting.name}", hint) from error
+    if not setting.adds:
+        return setting.value
+    if not isinstance(now, set):
+        raise _bad(f"{setting.module}.{setting.name} is no set that can be added to")
+    return {*now, _function(setting.adds, names, root)}
+
+
+def _function(name: str, names: Mapping[str, Any], root: str) -> Any:
+    """What a dotted name means in the user's file, else in another module of theirs."""
+    first, *rest = name.split(".")
+    users = (
+        vars(module)
+        for module in list(sys.modules.values())
+        if users_own(getattr(module, "__file__", None) or "", root)
+    )
+    for space in (names, vars(builtins), *users, sys.modules):
+        if first not in space:
+            continue
+        found = space[first]
+        try:
+            for part in rest:
+                found = getattr(found, part)
+        except AttributeError:
+            continue
+        return found
+    raise _bad(f"the file has no {name}")
+
+
+def _bad(words: str, hint: str = "") -> UserError:
+    return UserError(f"--set: {words}", type="BadSetting", hint=hint, doing="setting torch up")
