@@ -36,8 +36,7 @@ NodeRef = tuple[str, str]
 R = TypeVar("R", Kernel, SchedulerNode, MemoryPlan)
 
 Site = tuple[str, str, int]
-"""(path of the module, file, line); file "" and line 0 in a module that torch's own code calls, as
-those of a `Sequential`."""
+"""(path of the module, file, line)."""
 
 VIEWS = words(
     """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
