@@ -286,6 +286,13 @@ def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         )
     if "DICT" in changed.kind or changed.described.startswith(("{", "dict")):
         return _keys_of_dict(changed, settings)
+    if _MODULE_ATTRIBUTE.match(changed.source):
+        return (
+            Advice(
+                text=f"Change {changed.subject} outside of the compiled code, or keep a tensor of "
+                "fixed size in its place: the length is a constant of the graph"
+            ),
+        )
     return (
         Advice(
             text=f"Replace the loop over {changed.subject} by one operation on a stacked tensor, "

@@ -196,7 +196,7 @@ class _Units:
         for one in self.operations:
             here = self._site(known.get(one.of, one))
             held = here is not None and here in self._held
-            if one.part == "model" and not is_view(one) and not held:
+            if one.part == "model" and not held:
                 like = kind(plain_word(word(one.operation)))
                 self._uncaptured[one.phase, like].append(one)
 
@@ -325,7 +325,7 @@ class _Units:
         """Of a step outside of graphs: those of the operation that it is. Both sides run the same
         Python there, in the same order; the profiler that saw it knows no lines."""
         like = kind(plain_word(word(step.name)))
-        if step.part == "model" and step.launches:
+        if step.part == "model":
             for one in self._uncaptured.get((step.phase, like), []):
                 self._uncaptured[step.phase, like].remove(one)
                 return self.of_operation(one)

@@ -110,7 +110,8 @@ class GraphVerifier:
         results = {
             node: _copied(value)
             for node, value in written.items()
-            if node.op != "placeholder" or made.isdisjoint((node.name, str(node.target)))
+            if (argument := _argument(node)) is None
+            or made.isdisjoint((argument.name, str(argument.target)))
         }
         verdict = Verdict(step)
         compared = _results(results)
@@ -289,6 +290,14 @@ def _narrowest(nodes: list[fx.Node]) -> torch.dtype:
         if isinstance(value := node.meta.get("val"), torch.Tensor) and value.dtype.is_floating_point
     ]
     return max(dtypes, key=unit_of, default=torch.float64)
+
+
+def _argument(node: fx.Node) -> fx.Node | None:
+    """The argument that a node is, or a view of. Where a step writes to an argument, these are what
+    it was before, and no result of the step."""
+    while getattr(node.target, "is_view", False) and isinstance(node.args[0], fx.Node):
+        node = node.args[0]
+    return node if node.op == "placeholder" else None
 
 
 def _results(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:

@@ -167,6 +167,19 @@ def well_written(advice: Advice) -> None:
     assert len(textwrap.wrap(advice.text, 100 - 18)) <= 2, advice.text
 
 
+def test_a_list_of_the_module_that_grows_is_no_loop() -> None:
+    def length(source: str) -> Advice:
+        changed = Changed(
+            "length", source=source, subject="self.log", name="self.log", expected="0", seen="1"
+        )
+        (found,) = advise([changed], SETTINGS)
+        well_written(found)
+        return found
+
+    assert length("L['self'].log").text.startswith("Change self.log outside of the compiled code")
+    assert "loop over self.log" in length("L['log']").text
+
+
 def test_of_several_entries_a_size_that_can_be_a_symbol_decides() -> None:
     def size(expected: str) -> Changed:
         return Changed("size", "TENSOR_MATCH", "L['x']", "x", "x.size(0)", expected, "5", 0)

@@ -396,3 +396,12 @@ def test_words_of_targets() -> None:
     assert plain_word(word("aten.add_.Tensor")) == "add"
     assert may_run("linear", "addmm")
     assert not may_run("relu", "gelu")
+
+
+def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
+    origins = Origins([])
+    view = EagerOperation(id="e0", call=1, operation="aten.t.default", location=at(3), launches=0)
+    step = CompiledStep(id="s0", call=1, kind="eager", name="aten.t", part="model", launches=0)
+    (group,) = regions(origins, [Placed(step, Computes())], [view], [])
+    assert [one.id for one in group.operations] == ["e0"]
+    assert [one.step.id for one in group.steps] == ["s0"]

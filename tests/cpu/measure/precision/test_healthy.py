@@ -60,6 +60,12 @@ def in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x + y).cumsum(0)
 
 
+def in_place_through_a_view(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    part = x[1:, ::2]
+    part.mul_(2)
+    return (x + y).cumsum(0)
+
+
 def chosen(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     values, places = x.sort(dim=-1)
     kept = torch.where(x > y.mean(), x, y)
@@ -78,7 +84,7 @@ def reduced(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 @ENGINES
-@pytest.mark.parametrize("function", [in_place, chosen, reduced])
+@pytest.mark.parametrize("function", [in_place, in_place_through_a_view, chosen, reduced])
 def test_a_function(engine: Any, function: Callable[..., Any]) -> None:
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(64, 48, generator=generator) for _ in range(2))

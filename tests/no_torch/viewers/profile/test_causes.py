@@ -17,6 +17,7 @@ from compiler.trace.records import (
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import Call, attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled
+from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.words import bare, counted, named, split_arguments
 
 FIRST = {
@@ -237,6 +238,18 @@ def test_an_operator_of_another_library_stays_a_call_on_its_own_line() -> None:
     assert found.title == "inc stays a call: no lowering for users.inc.default"
     assert found.place is not None
     assert found.place.line == 25
+
+
+def test_the_host_takes_no_more_than_the_call() -> None:
+    call = Call()
+    call.region("gelu", [call.kernel("nest_gelu", "gelu", [25], 1.0, ("gelu",))], [], 1.0)
+    host = (("dispatch", 500.0, "wrappers"),)
+    found = cause(call.done(host=host, rest=-400.0), "host")
+    assert found.title == "the host takes 100% of the call, for 1 launch of 1.00 µs"
+
+
+def test_a_break_that_leaves_all_to_python_is_a_loss() -> None:
+    assert Cause(kind="break", title="", seconds=0.0).lost
 
 
 def test_the_same_call_is_called_so() -> None:

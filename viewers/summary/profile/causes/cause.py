@@ -63,4 +63,5 @@ class Cause:
 
     @property
     def lost(self) -> bool:
-        return self.seconds > 0 or self.kind == "precision"
+        """A break that leaves a function to Python costs what no clock of it shows."""
+        return self.seconds > 0 or self.kind in ("precision", "break")

@@ -24,7 +24,8 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         return  # each break is told with its part of the same lines
     lines = {line.name: line for line in compiled.lines if line.name in _HOST}
     host = sum(line.time.median for line in lines.values())
-    share = host / compiled.measured.median
+    work = sum(line.time.median for line in compiled.lines) - host
+    share = host / max(compiled.measured.median, host + work)
     noise = index.head.noise * compiled.measured.median
     eager = _account(index, "eager")
     before = _beside(eager) if eager else 0.0
@@ -38,11 +39,12 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         for name, line in sorted(lines.items(), key=lambda one: -one[1].time.median)
     )
     each = f" of {seconds_text(kernels / launches)}" if launches and kernels else ""
+    each += " each" if launches > 1 and each else ""
     gpu = index.head.clock == "device"
     yield Cause(
         kind="host",
         title=f"the host takes {percent(share)} of the call, for "
-        f"{plural(launches, 'launch')}{each} each",
+        f"{plural(launches, 'launch')}{each}",
         seconds=lost,
         noise=noise,
         notes=(f"{parts}; {seconds_text(before)} beside the operations in eager",),
