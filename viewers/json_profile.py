@@ -14,6 +14,7 @@ from compiler.trace.records import (
     Ceilings,
     CompiledStep,
     EagerOperation,
+    KernelNests,
     KernelPrecision,
     Location,
     ModeRow,
@@ -187,6 +188,15 @@ class PrecisionItem(Item):
     reason: str
 
 
+class NestItem(Item):
+    """One loop nest of a kernel that has several."""
+
+    kernel: str
+    graph: str
+    line: int
+    time: TimedItem
+
+
 class MemoryItem(Item):
     eager_peak_bytes: int | None
     compiled_peak_bytes: int | None
@@ -228,6 +238,7 @@ class ProfileItem(Item):
     ceilings: CeilingsItem | None
     memory: MemoryItem
     precision: list[PrecisionItem]
+    nests: list[NestItem]
 
 
 class ModeItem(Item):
@@ -309,6 +320,12 @@ def _profile(one: Profile) -> ProfileItem:
             compiled_saved_bytes=head.compiled_saved_bytes,
         ),
         precision=[_precision(kernel) for kernel in one.precision],
+        nests=[
+            NestItem(kernel=of.kernel, graph=of.graph, line=nest.line, time=_measured(nest.time))
+            for of in one.index.recording.all(KernelNests)
+            if of.call == one.head.call
+            for nest in of.nests
+        ],
     )
 
 

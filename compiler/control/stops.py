@@ -17,6 +17,7 @@ from compiler.control.decisions import APART, FUSE, split_id
 from compiler.control.matching import DECISIONS, Matcher, at_place
 from compiler.control.matters import Question, matters
 from compiler.control.places import Compiles, Place, Standing
+from compiler.control.weighed import Weighed
 from compiler.trace.records import (
     Asked,
     CacheLookup,
@@ -57,6 +58,9 @@ WORDS: dict[Mode, str] = {
 }
 """Each mode in words, as `Waiting.why` has it."""
 
+ALREADY_FUSED = "already-fused"
+"""Rule of a pair of which both sides are one group by now: nothing is decided."""
+
 _INDUCTORS = "inductor/"
 """What the ids of Inductor's decisions begin with."""
 
@@ -73,15 +77,10 @@ class _Pair:
         self.id = pair.id
         self.graph = pair.graph.removesuffix("/lowered")
         self.default = FUSE if pair.fused else APART
+        self.choices = (FUSE, APART) if pair.fused else (APART,)
         self.rule = pair.rule or (pair.kind if pair.fused else "")
         shared = pair.shared_bytes
         self.numbers: Mapping[str, float] = {} if shared is None else {"shared_bytes": shared}
-        self.key = _key(self)
-
-
-def _key(question: Question) -> tuple[str, str]:
-    """What is the same of a decision that comes again in a later round."""
-    return question.id, question.rule if question.default == APART else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,7 @@ class Stops:
         self._announced: set[str] = set()
         """Ids of decisions that were met before their answer, which comes later: at once, or when
         the engine knows how it ended."""
-        self._weighed: set[tuple[str, str]] = set()
-        """Inductor's pairs: id, and the rule that keeps them apart or ""."""
+        self._weighed = Weighed()
         self._asked: set[str] = set()
         """Ids of decisions that were met before their answer, of which no pair tells yet."""
         self.set_breakpoints(breakpoints)
@@ -152,14 +150,13 @@ class Stops:
             stop = self._at_decision(record)
         elif isinstance(record, FusionPair) and record.id.startswith(_INDUCTORS):
             # tcw has a `Decided` for each; of Inductor's only those that a person was shown
-            pair = _Pair(record)
-            if record.within:
+            if record.within or record.rule == ALREADY_FUSED:
                 return None
-            answered = pair.id in self._asked
-            self._asked.discard(pair.id)
-            known = pair.key in self._weighed
-            self._weighed.add(pair.key)
-            if known or answered:  # where it was overruled, the pair tells what became of it
+            pair = _Pair(record)
+            if pair.id in self._asked:  # the pair tells what became of it, where it was overruled
+                self._asked.discard(pair.id)
+                for who in (None, *self._armed):
+                    self._weighed.tell(pair, who)
                 return None
             stop = self._at_decision(pair)
         else:
@@ -174,7 +171,6 @@ class Stops:
         The place is that of the decision's graph from here on.
         """
         self._announced.add(question.id)
-        self._weighed.add(_key(question))
         self._asked.add(question.id)
         self.place.graph, self.place.location = question.graph, None
         stop = self._at_decision(question)
@@ -193,7 +189,7 @@ class Stops:
         self._matcher = Matcher()
         self._from = None
         self._announced.clear()
-        self._weighed.clear()
+        self._weighed = Weighed()
         self._asked.clear()
 
     def _follow(self, record: Record) -> tuple[bool, Standing | None]:
@@ -201,6 +197,7 @@ class Stops:
         instruction that the person left behind in a frame that has ended with this record."""
         self.place.see(record)
         self._matcher.learn(record)
+        self._weighed.learn(record)
         if isinstance(record, Step):
             return self._compiles.step(record), None
         if isinstance(record, FrameStart):
@@ -257,15 +254,21 @@ class Stops:
         return words if mode == "over" else ""
 
     def _at_decision(self, question: Question) -> Stop | None:
+        news = self._weighed.tell(question, None)
         for wanted in self._armed:
             if self._decision_meets(wanted, question):
-                return self._hit(wanted, "decision", question.id)
+                its = self._weighed.tell(question, wanted)
+                if its is not None:
+                    return self._hit(wanted, "decision", its)
+        if news is None:
+            return None
         stops = (
             self.mode == "any-decision"
             or (self.mode == "decision" and matters(question))
             or (self.mode == "fusion" and question.kind == FUSE)
         )
-        return Stop("decision", f"{WORDS[self.mode]}: {question.kind}") if stops else None
+        why = f"{WORDS[self.mode]}: {question.kind}"
+        return Stop("decision", _joined(why, news)) if stops else None
 
     def _decision_meets(self, wanted: Breakpoint, question: Question) -> bool:
         if wanted.stage and wanted.stage != self.place.stage:
@@ -282,7 +285,7 @@ class Stops:
         for wanted in self._armed:
             kind = self._meets(wanted, record, entered)
             if kind:
-                return self._hit(wanted, kind, record)
+                return self._hit(wanted, kind)
         return None
 
     def _meets(self, wanted: Breakpoint, record: Record, entered: bool) -> Kind | None:
@@ -312,12 +315,13 @@ class Stops:
                 return "event" if met else None
         return None
 
-    def _hit(self, wanted: Breakpoint, kind: Kind, what: Record | str) -> Stop:
+    def _hit(self, wanted: Breakpoint, kind: Kind, news: str = "") -> Stop:
         if wanted is self._until:
             return Stop(kind, WORDS["cursor"])
         if wanted.once:
             self._spent.add(wanted)
-        return Stop(kind, f"breakpoint {wanted.number}: {in_words(wanted)}", wanted.number)
+        why = f"breakpoint {wanted.number}: {in_words(wanted)}"
+        return Stop(kind, _joined(why, news), wanted.number)
 
     def _stopped(self, stop: Stop | None) -> Stop | None:
         if stop is not None:
@@ -332,6 +336,10 @@ class Stops:
             for wanted in (*((self._until,) if self._until else ()), *self.breakpoints)
             if wanted.enabled and wanted not in self._spent
         )
+
+
+def _joined(why: str, news: str) -> str:
+    return f"{why}; {news}" if news else why
 
 
 def in_words(wanted: Breakpoint) -> str:

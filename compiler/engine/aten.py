@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from compiler.engine.foretold import keep_foretold_strides
+
 Compiled = Callable[[list[Any]], Any]
 """Takes its arguments as a list, which it empties, so that each dies after its last use."""
 
@@ -45,9 +47,10 @@ def as_it_is(module: fx.GraphModule) -> AsItIs:
     """The graph's own Python, with its arguments in a list where this torch can write it so."""
     codegen: Any = getattr(fx.graph, "_BoxedCodeGen", None)
     takes_list = codegen is not None
+    keep_foretold_strides(module.graph)
     if takes_list:
         module.graph.set_codegen(codegen())
-        module.recompile()
+    module.recompile()
 
     def run(arguments: list[Any]) -> Any:
         if takes_list:

@@ -26,9 +26,14 @@ _EMPTY = frozenset({"aten::empty", "aten::empty_strided", "aten::empty_like", "a
 """Memory of their own is all that they answer."""
 
 
+_ALIAS = torch.ops.aten.alias.default
+"""Its argument again. Left in, the cut may save both for the backward, one tensor too many."""
+
+
 def merge_common_subexpressions(graph: fx.Graph) -> None:
-    """In place: the first of equal operations stays. What shares memory with an output stays as it
-    is, because two outputs are two tensors; and nothing is merged across a mutation."""
+    """In place: the first of equal operations stays, and an alias gives way to what it is of. What
+    shares memory with an output stays as it is, because two outputs are two tensors; and nothing
+    is merged across a mutation."""
     kept = _alias_outputs(graph)
     first: dict[Hashable, fx.Node] = {}
     mutations = 0
@@ -36,6 +41,10 @@ def merge_common_subexpressions(graph: fx.Graph) -> None:
         schema = getattr(node.target, "_schema", None)
         mutations += bool(getattr(schema, "is_mutable", False))
         if node in kept or not _mergeable(node):
+            continue
+        if node.target is _ALIAS:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
             continue
         try:
             key = (mutations, node.target, _key(node.args), _key(node.kwargs))

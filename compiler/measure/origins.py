@@ -36,8 +36,7 @@ NodeRef = tuple[str, str]
 R = TypeVar("R", Kernel, SchedulerNode, MemoryPlan)
 
 Site = tuple[str, str, int]
-"""(path of the module, file, line); file "" and line 0 in a module that torch's own code calls, as
-those of a `Sequential`."""
+"""(path of the module, file, line)."""
 
 VIEWS = words(
     """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
@@ -53,17 +52,22 @@ CREATIONS = words(
 )
 """Operations that read no tensor's data: a constant that two steps share joins nothing."""
 
+_NAMESPACES = words("aten prims mkldnn mkl quantized inductor _c10d_functional")
+
 
 def word(target: str) -> str:
-    """`aten.add.Tensor`, `torch.nn.functional.gelu`, `operator.getitem` -> `add`, `gelu`, …"""
-    parts = target.split(".")
-    if parts[0] in ("aten", "prims", "mkldnn", "mkl", "quantized", "inductor", "_c10d_functional"):
+    """`aten.add.Tensor`, `torchvision.nms.default`, `torch.nn.functional.gelu`, `operator.getitem`
+    -> `add`, `nms`, `gelu`, …"""
+    parts = target.removeprefix("torch.ops.").split(".")
+    operator = parts[0] in _NAMESPACES or parts[-1] == "default" or target.startswith("torch.ops.")
+    if operator and parts[0] != "higher_order":
         return parts[1] if len(parts) > 1 else parts[0]
     return parts[-1].removesuffix("_") if len(parts[-1]) > 1 else parts[-1]
 
 
 def site_of(module: str, location: Location | None) -> Site | None:
-    """Where something is written; None where torch recorded neither line nor module."""
+    """Where something is written; of what torch's own modules do, as all of an `nn.Sequential`,
+    the module alone; None where neither is known."""
     if location is None:
         return (module, "", 0) if module else None
     return (module, location.file, location.line)

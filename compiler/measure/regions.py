@@ -35,6 +35,9 @@ PRODUCTS = words(
 )
 """Operations that neither engine takes apart: of these, equal numbers on both sides are pairs."""
 
+_UNWRITTEN: Site = ("", "", 0)
+"""Of what the model itself does without a line of the user's, as an `nn.LSTM` by itself."""
+
 _LABEL_WORDS = 3
 
 
@@ -153,6 +156,8 @@ class _Units:
         self._settled: set[tuple[str, Hashable]] = set()
         """Calls all of whose eager operations are paired: further lowered nodes that torch counts
         to them (gradients that are added up) are no work of theirs."""
+        self._held: set[Site] = set()
+        """Sites of captured nodes."""
         self._uncaptured: dict[tuple[str, str], list[EagerOperation]] = defaultdict(list)
         """(phase, kind) -> operations of lines of which no graph holds anything, in order."""
         self._as_captured: dict[Site, Site] = {}
@@ -162,36 +167,36 @@ class _Units:
     def _site(self, one: EagerOperation) -> Site | None:
         """Where it is written, as captured graphs name it."""
         site = site_of(one.module, one.location)
-        return None if site is None else self._as_captured.get(site, site)
+        if site is None:
+            forward = one.part == "model" and one.phase in ("", "forward")
+            return _UNWRITTEN if forward and _UNWRITTEN in self._held else None
+        return self._as_captured.get(site, site)
 
     def _line_up(self, compile_ids: list[str], canonical: Canonical) -> None:
         captured: dict[Site, list[NodeRef]] = defaultdict(list)
         for ref in self.origins.captured_nodes(compile_ids):
             node = self.origins.nodes[ref]
-            site = site_of(node.module, node.location)
-            if site is None:
-                self._calls[ref] = ("node", ref)
-            else:
-                captured[site].append(ref)
+            captured[site_of(node.module, node.location) or _UNWRITTEN].append(ref)
+        self._held = set(captured)
         by_graph: dict[str, set[Site]] = defaultdict(set)
         for site, refs in captured.items():
-            for graph, _ in refs:
+            for graph, _ in refs if site != _UNWRITTEN else ():
                 by_graph[graph].add(site)
         written = {site_of(one.module, one.location) for one in self.operations}
         eager = {site for site in written if site is not None}
         self._as_captured = as_captured(by_graph.values(), eager, canonical)
         running: dict[Site, list[EagerOperation]] = defaultdict(list)
         for one in self.operations:
-            site = self._site(one)
-            if site is not None and one.phase in ("", "forward"):
-                running[site].append(one)
+            here = self._site(one)
+            if here is not None and one.phase in ("", "forward"):
+                running[here].append(one)
         for site in dict.fromkeys((*captured, *running)):
             self._line_up_site(site, captured[site], running[site])
         known = {one.id: one for one in self.operations}
         for one in self.operations:
-            forward = known.get(one.of, one)
-            site = self._site(forward)
-            if one.part == "model" and not is_view(one) and not captured.get(site or ("", "", 0)):
+            here = self._site(known.get(one.of, one))
+            held = here is not None and here in self._held
+            if one.part == "model" and not is_view(one) and not held:
                 like = kind(plain_word(word(one.operation)))
                 self._uncaptured[one.phase, like].append(one)
 
@@ -281,7 +286,10 @@ class _Units:
         phase, step = placed.step.phase, placed.step
         found: set[Unit] = set()
         for ref in placed.computes.lowered:
-            for captured in sorted(self.origins.captured(ref)):
+            nodes = sorted(self.origins.captured(ref))
+            if not nodes:
+                found |= {(phase, call) for call in self._inside(ref)}
+            for captured in nodes:
                 call = self._calls.get(captured)
                 unit = self._paired.get((phase, call, ref))
                 if call is None or (unit is None and (phase, call) in self._settled):
@@ -304,6 +312,14 @@ class _Units:
             return None
         calls = [call for ref in refs for call in self._calls_of(ref)]
         return (placed.step.phase, calls[0]) if calls else None
+
+    def _inside(self, ref: NodeRef) -> list[Hashable]:
+        """The calls on the line of a lowered node that no captured node stands for: what a custom
+        autograd function or the body of a scan computes is one node of the captured graph, and
+        lines of its own."""
+        node = self.origins.nodes[ref]
+        site = site_of(node.module, node.location)
+        return [] if site is None or site in self._held else self._at.get(site, [])
 
     def _of_eager(self, step: CompiledStep) -> set[Unit]:
         """Of a step outside of graphs: those of the operation that it is. Both sides run the same

@@ -43,6 +43,11 @@ def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:
     return copy.copy_(tensor)
 
 
+def row_by_row(tensor: Any) -> Any:
+    """The tensor as its fake one was foretold, contiguous: itself, or a copy."""
+    return tensor.contiguous()
+
+
 def reinterpreted(tensor: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:
     """Other sizes and strides on the same memory; `offset` counts elements from its first."""
     if _view is not None:

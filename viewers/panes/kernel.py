@@ -9,6 +9,7 @@ from functools import lru_cache
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
 from viewers.labels import kernel_label
+from viewers.panes import profile_source
 from viewers.panes.assembly import code_lines
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.names import line_text
@@ -128,14 +129,16 @@ def _facts(view: View, kernel: Kernel) -> list[str]:
 
 def _code(view: View, kernel: Kernel, numbered: Sequence[tuple[int, str]]) -> Callable[[int], Row]:
     origins = {line.line: line for line in kernel.lines}
+    times = profile_source.nest_times(view, kernel)
     language: Language = "cpp" if kernel.language == "cpp" else "python"
     lines = highlight("\n".join(words for _, words in numbered), language)
 
     def make(index: int) -> Row:
         number = numbered[index][0]
         ref = refs.kernel(kernel.id, number)
+        time = (times.get(number, profile_source.BLANK),) if times else ()
         return Row(
-            gutter=(gutter_of(origins.get(number)),),
+            gutter=(gutter_of(origins.get(number)), *time),
             body=lines[index],
             ref=ref,
             key=ref,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from compiler.trace import refs
-from compiler.trace.records import Kernel
+from compiler.trace.loop_nests import outermost_loops
+from compiler.trace.records import Kernel, KernelNests
 from viewers.panes import profiled
 from viewers.panes.rows import Role, Span, pad_left
 from viewers.panes.view import Times, View
@@ -119,6 +120,31 @@ def kernel_seconds(view: View, kernel: str) -> float | None:
     """What a kernel took in the profiled call, all its launches together; None: not measured."""
     cost = view.facts.profile.costs.get(refs.kernel(kernel)) if view.facts.profile else None
     return cost.compiled if cost is not None else None
+
+
+def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:
+    """Line of a kernel's text -> what its loop nest took; a kernel of one nest is timed as a whole.
+
+    `≤` marks nests of a kernel that were not timed one by one: each is a part of its time.
+    """
+    profile, seconds = view.facts.profile, kernel_seconds(view, kernel.id)
+    if profile is None or seconds is None or not kernel.text:
+        return {}
+    every = view.recording.all(KernelNests)
+    found = next((one for one in every if one.kernel == kernel.id and one.nests), None)
+    times: dict[int, float] = {}
+    if found is not None:
+        times = {nest.line: nest.time.median for nest in found.nests}
+    elif kernel.language == "cpp":
+        loops = outermost_loops(view.recording.text(kernel.text))
+        times = {loop.line: seconds for loop in loops}
+    shared = found is None and len(times) > 1
+    unit, spans = unit_of(profile), {}
+    for line, taken in times.items():
+        role: Role = "warn" if taken >= HOT * profile.head.compiled.median else "dim"
+        words = ("≤" if shared else "") + profiled.short_figure(taken, unit)
+        spans[line] = (pad_left(words, WIDTH - 1) + " ", role)
+    return spans
 
 
 def kernel_words(view: View, kernel: Kernel) -> list[str]:

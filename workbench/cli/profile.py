@@ -59,6 +59,11 @@ SORTS = ("difference", "time", "line")
 )
 @click.option("--verify", is_flag=True, help="Compare each kernel with float64, beside eager.")
 @click.option(
+    "--nests",
+    is_flag=True,
+    help="Time each loop nest of kernels that have several: they are built again, on a CPU.",
+)
+@click.option(
     "--sort",
     type=click.Choice(SORTS),
     default="difference",
@@ -106,6 +111,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         profiled_call=given["call"],
         rounds=given["rounds"],
         verify=given["verify"],
+        nests=given["nests"],
     )
     trace: Path | None = given["trace"]
     if trace is not None:

@@ -9,28 +9,26 @@ closes is no matter of course.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 from math import log
 from statistics import median
 
 import torch
 from torch import nn
 
-from compiler.measure.account import difference, noise_of_medians
+from compiler.measure.account import noise_of_medians
 from compiler.measure.probes.device_clock import device_clock
 from workbench.worker.inputs import InputSet
 from workbench.worker.profiling_rounds import (
     Contender,
-    Lap,
     Laps,
     Looked,
     Rounds,
     Side,
-    quiet_rounds,
+    quiet_laps,
 )
 from workbench.worker.runs import PreparedRun, RandomState, prepare
 
@@ -90,32 +88,22 @@ def event_cost() -> EventCost:
         rounds.run(_ROUNDS, _SECONDS)
     finally:
         state.restore()
-    found = sorted(point(quiet_rounds(rounds.laps)[side]) for side in sizes)
+    found = sorted(point(rounds.laps[side]) for side in sizes)
     return EventCost(
         tuple((between, each) for between, each, _ in found), max(noise for *_, noise in found)
     )
 
 
 def point(laps: Laps) -> tuple[float, float, float]:
-    """(Seconds from event to event of the plain call, what each event adds, what is noise of
-    that), from the medians of each round: its calls share what disturbs it."""
-    events = max(1, laps["probed"][0].events)
-    by_round = [_rows(laps[way]) for way in ("plain", "probed")]
-    both = by_round[0].keys() & by_round[1].keys()
-    if len(both) < 3:  # the quiet runs are of other rounds: as they come
-        count = min(len(rows) for rows in by_round)
-        plain, watched = (list(rows.values())[:count] for rows in by_round)
-    else:
-        plain, watched = ([rows[number] for number in sorted(both)] for rows in by_round)
-    added, _ = difference(plain, watched)
-    noise = noise_of_medians(plain, watched, len(plain))
-    return median(plain) / events, max(0.0, added) / events, noise / events
-
-
-def _rows(laps: Sequence[Lap]) -> dict[int, float]:
-    """By round."""
-    by_round = groupby(laps, key=lambda lap: lap.round)
-    return {number: median(lap.seconds for lap in of_round) for number, of_round in by_round}
+    """(Seconds from event to event of the plain call, what each event adds, what that may be off by
+    chance), of the undisturbed calls."""
+    quiet = quiet_laps(laps)
+    events = max(1, quiet["probed"][0].events)
+    plain, watched = ([lap.seconds for lap in quiet[way]] for way in ("plain", "probed"))
+    rounds = min(len({lap.round for lap in of_way}) for of_way in quiet.values())
+    noise = noise_of_medians(plain, watched, rounds)
+    added = max(0.0, median(watched) - median(plain))
+    return median(plain) / events, added / events, noise / events
 
 
 def _contender(width: int, tokens: int, blocks: int) -> Contender:

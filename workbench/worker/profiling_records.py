@@ -11,8 +11,9 @@ import msgspec
 from compiler.measure import regions
 from compiler.measure.account import difference, ratio, summed, timed, usual
 from compiler.measure.origins import Call, Computes, Origins
+from compiler.measure.probes.calling import calling_ns
 from compiler.measure.regions import Grouped, Placed
-from compiler.measure.same_calls import LEAST, same_calls
+from compiler.measure.same_calls import LEAST, same_calls, shared_calls
 from compiler.measure.work import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -177,6 +178,7 @@ def _regions(
     eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
     compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}
     rounds = min(eager.rounds, compiled.rounds)
+    on_device = measured.device.startswith("cuda")
     for group in groups:
         before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
@@ -184,6 +186,8 @@ def _regions(
         same = same_calls(measured.origins, group)
         if same:
             noise = max(noise, LEAST * usual(before).median)
+        if not on_device and (shared := shared_calls(group)):
+            noise += shared * calling_ns() / 1e9
         yield Region(
             id=f"r{numbers.regions}",
             call=measured.call,

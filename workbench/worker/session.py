@@ -23,8 +23,9 @@ from workbench.worker.notes import WorkerRecorder
 from workbench.worker.optimizer import step_records_of
 from workbench.worker.ourselves import unrecorded
 from workbench.worker.profiling import Compiled, collecting, profile, speed_of
+from workbench.worker.profiling_nests import kernel_nests
 from workbench.worker.profiling_records import Numbers
-from workbench.worker.runs import Model, RandomState, Twin, original_of
+from workbench.worker.runs import Model, RandomState, Twin, original_of, prepare
 from workbench.worker.script_call import load_call
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
@@ -242,10 +243,32 @@ class Session:
             ):
                 recorder.emit(record)
         measured = profile(recorder, apart, inputs, self._numbers)
+        if measured is not None and settings.nests:
+            self._nests(apart, inputs)
         if measured is not None and len(self.engines) == 1:
             with unrecorded(recorder):
                 found = speed_of(measured, apart, inputs, settings.grad)
             recorder.emit(found)
+
+    def _nests(self, apart: Compiled, inputs: InputSet) -> None:
+        """The loop nests of its kernels, one by one."""
+        recorder, settings = self.recorder, self.recorder.settings
+        recorder.emit(Progress(stage="run", activity="timing loop nests"))
+        state = RandomState.now()
+
+        def run() -> None:
+            prepare(apart.model, inputs, settings.grad)()
+
+        try:
+            with unrecorded(recorder):
+                graphs, call = apart.collected, settings.profiled_call
+                found = list(
+                    kernel_nests(graphs.of_inductor, graphs.of_engine, apart.records, run, call)
+                )
+        finally:
+            state.restore()
+        for record in found:
+            recorder.emit(record)
 
     def _copy(self, original: Model) -> Model:
         twin = Twin(original)

@@ -16,7 +16,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from compiler.measure.precision import operations
+from compiler.measure.precision import attention, operations
 
 _WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 _NARROW = (torch.float16, torch.bfloat16)
@@ -188,7 +188,10 @@ def _linear_pointwise(
     return torch.nn.functional.linear(x, weight, bias)
 
 
-_REPLACED: dict[str, Callable[..., Any]] = {"linear_pointwise": _linear_pointwise}
+_REPLACED: dict[str, Callable[..., Any]] = {
+    "linear_pointwise": _linear_pointwise,
+    **attention.IN_FLOAT64,
+}
 
 
 def widened(value: Any) -> Any:

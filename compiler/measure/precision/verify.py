@@ -16,6 +16,7 @@ from torch import fx
 
 from compiler.measure.precision import operations
 from compiler.measure.precision.arithmetic import Double, Noisy, NotComparable, Own, unit_of
+from compiler.measure.precision.attention import keeps_books
 from compiler.measure.precision.compare import JUMPING, Compared, judge
 from compiler.measure.precision.evaluate import Evaluator
 from compiler.measure.probes.graph_probe import GraphStep
@@ -112,7 +113,7 @@ class GraphVerifier:
             if node.op != "placeholder" or made.isdisjoint((node.name, str(node.target)))
         }
         verdict = Verdict(step)
-        compared = _not_views_of_each_other(results)
+        compared = _results(results)
         if not compared:
             verdict.reason = (
                 "it makes no whole value of the lowered graph; who reads it is compared"
@@ -290,12 +291,13 @@ def _narrowest(nodes: list[fx.Node]) -> torch.dtype:
     return max(dtypes, key=unit_of, default=torch.float64)
 
 
-def _not_views_of_each_other(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
-    """Without nodes that only show another of them."""
+def _results(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
+    """Without nodes that only show another of them, and without what is no result."""
     return {
         node: value
         for node, value in results.items()
-        if not (
+        if not keeps_books(node, operations.base_name)
+        and not (
             operations.is_view(node.target)
             and any(source in results for source in node.all_input_nodes)
         )

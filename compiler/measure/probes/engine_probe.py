@@ -239,22 +239,25 @@ class _ClockedUnit:
     """A graph's unit with clocks in it, built where the cache has none. Raises `NotAlone`."""
 
     def __init__(self, graph: EngineGraph, count: int) -> None:
-        artifact = graph.compiled.artifact
-        found = find_compiler()
-        if isinstance(found, NoCompiler):
-            raise NotAlone(found.reason)
-        text = clocked(artifact.unit)
-        store = usable_store()[0]
-        try:
-            made = library(Unit(text, artifact.flags, unit_libraries()), found, store)
-            calls = launcher(found, store)
-            if isinstance(calls, Missing):
-                self.functions = python_functions(made.path, artifact.segments, graph.compiled.call)
-                handle = ctypes.CDLL(str(made.path))
-            else:
-                unit = load_unit(made.path, calls)
-                self.functions = functions(unit, artifact.segments, graph.compiled.call)
-                handle = unit.handle
-        except (BuildFailed, OSError) as error:
-            raise NotAlone(f"its unit could not be built with clocks: {error}") from error
+        self.functions, handle = built_unit(graph, clocked(graph.compiled.artifact.unit))
         self.readings = Readings(handle, count)
+
+
+def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., Any]], ctypes.CDLL]:
+    """(the segments, the library) of a graph's unit in another text, built where the cache has
+    none. Raises `NotAlone`."""
+    artifact = graph.compiled.artifact
+    found = find_compiler()
+    if isinstance(found, NoCompiler):
+        raise NotAlone(found.reason)
+    store = usable_store()[0]
+    try:
+        made = library(Unit(text, artifact.flags, unit_libraries()), found, store)
+        calls = launcher(found, store)
+        if isinstance(calls, Missing):
+            segments = python_functions(made.path, artifact.segments, graph.compiled.call)
+            return segments, ctypes.CDLL(str(made.path))
+        unit = load_unit(made.path, calls)
+        return functions(unit, artifact.segments, graph.compiled.call), unit.handle
+    except (BuildFailed, OSError) as error:
+        raise NotAlone(f"its unit could not be built with clocks: {error}") from error

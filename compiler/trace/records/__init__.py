@@ -79,9 +79,11 @@ from compiler.trace.records.profile import (
     Ceilings,
     CompiledStep,
     EagerOperation,
+    KernelNests,
     KernelPrecision,
     ModeRow,
     Moment,
+    NestTime,
     OutputPrecision,
     Region,
     Trial,
@@ -162,6 +164,7 @@ AnyRecord = (
     | Ceilings
     | CompiledStep
     | EagerOperation
+    | KernelNests
     | KernelPrecision
     | ModeRow
     | Region
@@ -214,12 +217,14 @@ __all__ = [
     "Kernel",
     "KernelBinary",
     "KernelLine",
+    "KernelNests",
     "KernelPrecision",
     "Location",
     "Lowered",
     "MemoryPlan",
     "ModeRow",
     "Moment",
+    "NestTime",
     "NewGuard",
     "Node",
     "Note",

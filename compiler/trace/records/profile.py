@@ -130,7 +130,9 @@ class Region(Record):
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever
     is surer; below 0 compiling won."""
     noise: float = 0.0
-    """max(3 MAD of it at nine rounds, less of more; 1% of eager): inside it is no difference."""
+    """max(3 MAD of it at nine rounds, less of more; 1% of eager), and of ATen operations that both
+    sides call, on a CPU, what a call from Python takes: it is in the time of the compiled side
+    alone. Inside it is no difference."""
     same_calls: bool = False
     """Both sides run the same ATen calls on tensors of the same sizes and strides: `noise` is 5% of
     eager at least."""
@@ -214,6 +216,29 @@ class CallTimeline(Record):
     side: Literal["eager", "compiled"]
     seconds: float
     moments: tuple[Moment, ...]
+
+
+class NestTime(Part):
+    """One loop nest of a kernel."""
+
+    line: int
+    """Of its outermost loop in the kernel's text, from 1."""
+    time: Timed
+    """All calls of the kernel together."""
+
+
+class KernelNests(Record):
+    """The loop nests of a kernel that has several, each timed by itself: the kernel was built once
+    more, with a clock around each, and called in rounds of its own."""
+
+    graph: str
+    kernel: str
+    """Id of its `Kernel` record."""
+    call: int
+    nests: tuple[NestTime, ...] = ()
+    """In the order of the text."""
+    reason: str = ""
+    """Why there are none."""
 
 
 class OutputPrecision(Part):

@@ -50,6 +50,8 @@ class Settings(Part):
     """After the calls, take one of them apart, kernel by kernel."""
     verify: bool = False
     """Compare each kernel with the same operations in float64."""
+    nests: bool = False
+    """With `profile`: time each loop nest of kernels that have several; they are built again."""
     repro: str = ""
     """With `verify`: the kernel to cut out as a file; else the first that is wrong."""
     profiled_call: int = 1

@@ -56,3 +56,13 @@ def test_numbers_that_python_calls_equal_differ():
     merge_common_subexpressions(module.graph)
     assert names(module.graph).count("aten.mul.Tensor") == 2
     assert names(module.graph).count("aten.div.Tensor") == 2
+
+
+def test_an_alias_gives_way_to_what_it_is_of():
+    """The cut would save both for the backward. One that is answered stays a tensor of its own."""
+    alias = torch.ops.aten.alias
+    module = traced(lambda x: (alias(x.sin()).cos(), alias(x + 1)), torch.randn(3))
+    merge_common_subexpressions(module.graph)
+    module.graph.lint()
+    wanted = ["sin.default", "cos.default", "add.Tensor", "alias.default"]
+    assert names(module.graph) == [f"aten.{name}" for name in wanted]

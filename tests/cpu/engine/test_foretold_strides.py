@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from compiler.engine import compile
 from compiler.engine.backend import backend
 
 
@@ -47,3 +48,33 @@ def test_an_answer_has_the_strides_that_were_promised() -> None:
     torch._dynamo.reset()
     found, _ = torch.compile(answered, backend=backend)(torch.randn(5, 7))
     assert found.stride() == (7, 1)
+
+
+def of_sizes_that_depend_on_data(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = transposed(x)
+    return y, y.view(7, 5), y.nonzero()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_graph_that_is_left_to_aten_keeps_its_promises(dynamic, monkeypatch) -> None:
+    """Without the check a view of it raises, or answers the elements in another order."""
+    left = []
+    monkeypatch.setattr(compile, "_left_to_aten", watched_call(compile._left_to_aten, left))
+    x = torch.randn(5, 7)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(of_sizes_that_depend_on_data, backend=backend, dynamic=dynamic)
+        whole, view, places = compiled(x)
+    assert left, "the graph has to be one that is left to ATen"
+    assert whole.stride() == (7, 1)
+    torch.testing.assert_close(whole, x)
+    torch.testing.assert_close(view, x.view(7, 5))
+    torch.testing.assert_close(places, x.nonzero())
+
+
+def watched_call(function, calls):
+    def watched(*args, **kwargs):
+        calls.append(args)
+        return function(*args, **kwargs)
+
+    return watched

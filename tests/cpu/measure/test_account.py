@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.account import account, difference, less, line, ratio, summed, timed, usual
+from compiler.measure.account import (
+    account,
+    difference,
+    less,
+    line,
+    noise_of_medians,
+    ratio,
+    summed,
+    timed,
+    usual,
+)
 
 SECONDS = st.floats(min_value=1e-7, max_value=1.0)
 
@@ -120,3 +130,21 @@ def test_noise_goes_down_with_the_rounds() -> None:
         eager, compiled = (disturbed(1e-3, rounds, chance) for _ in range(2))
         noises.append(difference(eager, compiled)[1])
     assert noises[0] > noises[1] > noises[2]
+
+
+@given(st.integers(0, 10_000))
+def test_chance_is_within_the_noise_of_a_remainder_and_a_twentieth_is_not(seed: int) -> None:
+    chance = random.Random(seed)
+    plain, probed, slower = (
+        [median_ * chance.gauss(1.0, 0.02) for _ in range(60)] for median_ in (1.0, 1.0, 1.05)
+    )
+    noise = noise_of_medians(plain, probed, 60)
+    assert abs(median(plain) - median(probed)) <= 1.5 * noise
+    assert median(slower) - median(plain) > noise
+
+
+def test_values_of_one_moment_count_as_one() -> None:
+    values = [1.0, 1.1, 0.9, 1.05]
+    assert noise_of_medians(values, values, 1) == pytest.approx(
+        2 * noise_of_medians(values, values, 4)
+    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.measure.alignment import aligned, may_run, plain_word
-from compiler.measure.origins import Call, Origins, word
+from compiler.measure.origins import Call, Computes, Origins, word
 from compiler.measure.regions import Grouped, Placed, label, locations, regions
+from compiler.measure.same_calls import shared_calls
 from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
@@ -21,14 +23,19 @@ def at(line: int) -> Location:
 
 
 def node(
-    name: str, target: str, line: int, *origins: str, module: str = "", inputs: Sequence[str] = ()
+    name: str,
+    target: str,
+    line: int | None,
+    *origins: str,
+    module: str = "",
+    inputs: Sequence[str] = (),
 ) -> Node:
     return Node(
         name=name,
         op="call_function",
         target=target,
         module=module,
-        location=at(line),
+        location=None if line is None else at(line),
         origins=origins,
         inputs=tuple(inputs),
     )
@@ -130,6 +137,67 @@ def test_a_fused_kernel_stands_against_the_operations_of_its_lines() -> None:
     (group,) = program.regions()
     assert label(program.origins, group) == "mul + softmax"
     assert [place.line for place in locations(group)] == [3, 4]
+
+
+def test_the_lines_inside_of_a_captured_function_stand_for_themselves() -> None:
+    """A custom autograd function is one captured node, at the line that calls it."""
+    program = Program(
+        [
+            node("apply", "torch.ops.higher_order.autograd_function_apply", 12),
+            node("cos", "torch.cos", 12),
+        ],
+        [node("exp", "aten.exp.default", 6), node("cos", "aten.cos.default", 12, "cos")],
+    )
+    program.kernel("exp", "cos")
+    program.eager("aten.exp.default", 6)
+    program.eager("aten.cos.default", 12)
+    assert program.sets() == [(["s0"], ["e0", "e1"])]
+
+
+def test_modules_of_a_library_stand_for_themselves_where_no_line_is_known() -> None:
+    program = Program(
+        [
+            node("conv", "torch.conv2d", None, module="0"),
+            node("act", "torch.nn.functional.silu", None, module="1"),
+            node("last", "torch.conv2d", None, module="2"),
+        ],
+        [
+            node("convolution", "aten.convolution.default", None, "conv", module="0"),
+            node("silu", "aten.silu.default", None, "act", module="1"),
+            node("convolution_1", "aten.convolution.default", None, "last", module="2"),
+        ],
+    )
+    for one in ("convolution", "silu", "convolution_1"):
+        program.kernel(one)
+    program.eager("aten.convolution.default", None, "0")
+    program.eager("aten.silu.default", None, "1")
+    program.eager("aten.convolution.default", None, "2")
+    assert program.sets() == [(["s0"], ["e0"]), (["s1"], ["e1"]), (["s2"], ["e2"])]
+
+
+def test_a_module_of_a_library_by_itself() -> None:
+    program = Program(
+        [node("norm", "torch.layer_norm", None)],
+        [node("var_mean", "aten.var_mean.correction", None, "norm")],
+    )
+    program.kernel("var_mean")
+    program.eager("aten.native_layer_norm.default", None)
+    assert program.sets() == [(["s0"], ["e0"])]
+
+
+def test_calls_that_both_sides_make() -> None:
+    def group(*names: str, kind: Literal["kernel", "aten"] = "aten") -> Grouped:
+        return Grouped(
+            [Placed(CompiledStep(id="", call=1, kind=kind, name=one), Computes()) for one in names],
+            [
+                EagerOperation(id="", call=1, operation=one)
+                for one in ("aten.topk.default", "aten.addmm.default", "aten.topk.default")
+            ],
+        )
+
+    assert shared_calls(group("aten.topk.default", "extern_kernels.addmm")) == 2
+    assert shared_calls(group("torch.ops.aten.sort.stable")) == 0
+    assert shared_calls(group("topk", kind="kernel")) == 0
 
 
 def test_an_attention_that_capture_took_apart_stands_against_one_call() -> None:
@@ -322,6 +390,8 @@ def test_calls_and_operations_are_lined_up_or_not_at_all() -> None:
 def test_words_of_targets() -> None:
     assert word("aten._softmax.default") == "_softmax"
     assert word("torch.nn.functional.gelu") == "gelu"
+    for operator in ("torchvision.nms.default", "torch.ops.torchvision.nms", "torchvision.nms"):
+        assert word(operator) == "nms"
     assert plain_word("native_layer_norm") == "layer_norm"
     assert plain_word(word("aten.add_.Tensor")) == "add"
     assert may_run("linear", "addmm")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ from tests.cpu.worker.driven import MODEL, Person, person, written
 from tests.cpu.worker.test_kill import parent_of
 from viewers.recording import Recording
 from workbench.worker.client import Driver, record
+
+ROUNDS = """
+import torch
+
+def model(x, y):
+    h = torch.nn.functional.layer_norm(torch.softmax(x, -1) + y, (32,))
+    return torch.nn.functional.gelu(h) * y.sum(0, keepdim=True)
+
+example_inputs = (torch.randn(64, 32), torch.randn(64, 32))
+"""
 
 ENGINES: tuple[Engine, ...] = ("inductor", "tcw")
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -446,3 +457,29 @@ def test_a_rerun_before_the_first_step_takes_the_place_of_the_run(file: Path) ->
     assert not first.all(Graph)
     assert second.all(Graph)
     assert isinstance(one.records[-1], End)
+
+
+def test_a_breakpoint_on_a_pair_stops_once_and_again_only_where_inductor_changed_its_mind(
+    file: Path,
+) -> None:
+    """Its rounds weigh the same pair over and over, in ever larger groups."""
+    model = file.with_name("rounds.py")
+    model.write_text(ROUNDS)
+    settings = Settings(file=str(model), engine="inductor", until="fusion")
+    pairs = [one for one in alone(settings).all(FusionPair) if not one.within]
+    weighed = Counter(one.id for one in pairs)
+    assert max(weighed.values()) > 2
+    wanted = [
+        Breakpoint(number=number, kind="decision", id=id) for number, id in enumerate(weighed, 1)
+    ]
+    with person(settings, None, wanted) as one:
+        stops = [found for found in one.until_end() if found.decision]
+        asked = one.all(Asked)
+    told: dict[str, set[str]] = {}
+    for found, question in zip(stops, asked, strict=True):
+        before = told.setdefault(question.id, set())
+        assert question.default not in before, found.why
+        assert ("weighed again in round" in found.why) == bool(before)
+        before.add(question.default)
+    assert set(told) == set(weighed)
+    assert any(len(answers) == 2 for answers in told.values())

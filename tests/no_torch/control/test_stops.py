@@ -17,9 +17,11 @@ from compiler.trace.records import (
     CacheLookup,
     CallStart,
     Decided,
+    Forbidden,
     FrameEnd,
     FrameStart,
     FusionPair,
+    FusionRound,
     Graph,
     GraphBreak,
     Kernel,
@@ -266,6 +268,63 @@ def test_a_pair_of_inductors_is_a_decision_each_time_that_the_answer_changes() -
     stops.go("decision")
     assert stops.after(asked)
     assert not stops.after(records[0])
+
+
+def rounds(*answers: FusionPair) -> list[Record]:
+    """Each in a round of its own."""
+    found: list[Record] = []
+    for number, one in enumerate(answers, 1):
+        over = FusionRound(graph="0/0/forward/lowered", round=number, nodes_before=2, nodes_after=2)
+        found += [structs.replace(one, round=number, graph="0/0/forward/lowered"), over]
+    return found
+
+
+def whys(stops: Stops, records: Iterable[Record], mode: Mode = "continue") -> list[str]:
+    """Every stop, going on in the same mode."""
+    found = []
+    stops.go(mode)
+    for one in records:
+        stop = stops.after(one)
+        if stop is not None:
+            found.append(stop.why)
+            stops.go(mode)
+    return found
+
+
+def test_a_breakpoint_on_one_pair_stops_again_only_where_it_is_another_question() -> None:
+    wanted = Breakpoint(number=1, kind="decision", id=pair(True).id)
+    apart = rounds(pair(False, "domain"), pair(False, "domain"), pair(False, "outer-loop"))
+    assert whys(Stops([wanted]), apart) == ["breakpoint 1: decision fuse exp + sum"]
+    assert whys(Stops(), apart, "fusion") == ["next fusion decision: fuse"]
+    other = rounds(pair(False, "between"), pair(False, "between"), pair(True), pair(False, "x"))
+    assert whys(Stops([wanted]), other) == [
+        "breakpoint 1: decision fuse exp + sum",
+        "breakpoint 1: decision fuse exp + sum; weighed again in round 3: the engine now says fuse",
+    ]
+    lost = rounds(pair(True), pair(False, "cycle"))
+    assert whys(Stops([wanted]), lost)[1:] == [
+        "breakpoint 1: decision fuse exp + sum; "
+        "weighed again in round 2: the engine now says apart, rule cycle"
+    ]
+    same = rounds(pair(True), pair(False, "already-fused"))
+    assert len(whys(Stops([wanted]), same)) == 1, "they are one group: nothing is decided"
+
+
+def test_a_choice_that_opens_is_another_question_and_a_rule_met_late_is_met() -> None:
+    def asked(*forbidden: Forbidden) -> Asked:
+        return Asked(
+            id=pair(True).id, graph="0/0/forward", kind="fuse", default="apart", rule="domain",
+            choices=("fuse", "apart"), forbidden=forbidden,
+        )  # fmt: skip
+
+    closed = Forbidden(choice="fuse", rule="domain", reason="")
+    wanted = Breakpoint(number=1, kind="decision", id=pair(True).id)
+    assert whys(Stops([wanted]), [asked(closed), asked(closed), asked(), asked()])[1:] == [
+        "breakpoint 1: decision fuse exp + sum; weighed again in round 1: fuse can now be chosen"
+    ]
+    late = Breakpoint(number=1, kind="rejection", rule="outer-loop")
+    pairs = rounds(pair(False, "domain"), pair(False, "outer-loop"), pair(False, "outer-loop"))
+    assert whys(Stops([late]), pairs) == ["breakpoint 1: rejected fusion, rule outer-loop"]
 
 
 LINE = Breakpoint(number=1, kind="line", file="model.py", line=5)
@@ -558,4 +617,4 @@ def test_a_pair_that_was_asked_about_tells_its_answer_and_is_no_decision_of_its_
     assert stops.after(asked) is not None
     assert stops.after(pair(False, "veto")) is None
     assert stops.after(pair(False, "veto", round=2)) is None
-    assert stops.after(pair(False, "between", round=3)) is not None
+    assert stops.after(pair(False, "between", round=3)) is None, "they are apart as before"

@@ -14,7 +14,7 @@ from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
 from viewers.text.lines import BLANK, Line, Role, fitted, line
 from viewers.text.profile.numbers import change_text
-from viewers.words import plural, seconds_text
+from viewers.words import seconds_text
 
 
 def causes_lines(
@@ -38,7 +38,7 @@ def causes_lines(
         head, role = _head(cause, column)
         lines.append(line((head, role), cause.title, fixed=True))
     if len(rest) > left:
-        lines.append(line((f"…  {plural(len(rest) - left, 'more')}: --top {len(causes)}", "dim")))
+        lines.append(line((f"…  {len(rest) - left} more: --top {len(causes)}", "dim")))
     return [BLANK, line(("why", "accent")), *lines]
 
 

@@ -99,3 +99,27 @@ def test_what_was_before_the_beginning_is_left_out() -> None:
     (found,) = calls(parse([*EVENTS, event("cpu_op", "tcw#begin", 175.0, 1.0)]))
     assert [one.name for one in found.top] == ["aten::add"]
     assert [one.name for one in found.work] == ["add"]
+
+
+def test_each_call_has_what_was_asked_for_in_it() -> None:
+    """Two calls, and what prepares the second: work counts where it was launched."""
+    marks = [
+        event("cpu_op", name, ts, 0.5)
+        for name, ts in (
+            ("tcw#begin", 10.0),
+            ("tcw#end", 30.0),
+            ("tcw#begin", 50.0),
+            ("tcw#end", 70.0),
+        )
+    ]
+    operations = [
+        event("cpu_op", name, ts, 5.0)
+        for name, ts in (("warm", 1.0), ("one", 12.0), ("between", 35.0), ("two", 55.0))
+    ]
+    backward = event("cpu_op", "other thread", 60.0, 2.0, tid=2)
+    launch = event("cuda_runtime", "cudaLaunchKernel", 13.0, 1.0, correlation=5)
+    kernel = event("kernel", "late", 40.0, 25.0, tid=7, correlation=5)
+    first, second = calls(parse([*marks, *operations, backward, launch, kernel]))
+    assert [one.name for one in first.top] == ["one"]
+    assert [one.name for one in second.top] == ["two", "other thread"]
+    assert ([one.name for one in first.work], second.work) == (["late"], [])

@@ -18,12 +18,14 @@ from compiler.trace.records import (
     EagerOperation,
     Graph,
     Kernel,
+    KernelNests,
     ModeRow,
+    NestTime,
     Node,
     Region,
 )
 from tests.no_torch import profiles
-from tests.no_torch.profile_building import FILE, LOWERED, Call, X, at
+from tests.no_torch.profile_building import FILE, LOWERED, Call, X, at, timed
 from viewers.panes import (
     account,
     graph,
@@ -394,3 +396,33 @@ def test_the_users_words_are_data() -> None:
             assert "".join((*said, *texts(content))).isprintable(), pane
     for row in waterfall.selection(view, 100):
         assert row.text.isprintable()
+
+
+def test_the_time_of_each_loop_nest_stands_beside_it() -> None:
+    one = "void kernel()\n{\n    for(int64_t x0=0;)\n    {\n    }\n}\n"
+    two = one + one.replace("kernel", "other")
+    call = Call()
+    call.region("relu", [call.kernel("cpp_fused_relu_0", "relu", [18], 50.0, text=one)], [])
+    call.region("sum", [call.kernel("cpp_fused_sum_1", "sum", [19], 80.0, text=two)], [])
+    records = call.done()
+    first, second = (one for one in records if isinstance(one, Kernel))
+
+    def times(records: list[AnyRecord], of: Kernel) -> dict[int, str]:
+        found = profile_source.nest_times(view_of(records), of)
+        return {line: span[0].strip() for line, span in found.items()}
+
+    assert times(records, first) == {3: "50.0"}
+    assert times(records, second) == {3: "≤80.0", 9: "≤80.0"}
+    nests = KernelNests(
+        graph="0/0/inference",
+        kernel=second.id,
+        call=1,
+        nests=(NestTime(line=3, time=timed(62.0)), NestTime(line=9, time=timed(17.5))),
+    )
+    assert times([*records, nests], second) == {3: "62.0", 9: "17.5"}
+    view = view_of([*records, nests], kernel=second.id)
+    rows = [row for row in kernel.content(view, 80).rows if "for" in row.text]
+    assert ["".join(words for words, _ in row.gutter).split() for row in rows] == [
+        ["62.0"],
+        ["17.5"],
+    ]

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from compiler.trace.records import EagerOperation, Region
-from tests.no_torch.profiles import bert_on_a_gpu
+from tests.no_torch.profiles import bert_on_a_gpu, masked_attention
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
 
@@ -30,3 +30,16 @@ def test_one_finding_for_all_layers() -> None:
     assert len(one) == len(other) == 1
     assert other[0].seconds == pytest.approx(one[0].seconds)
     assert other[0].title == one[0].title
+
+
+def test_a_mask_made_by_several_kernels_is_one_note() -> None:
+    records = masked_attention()
+    (made,) = (one for one in records if isinstance(one, Region) and not one.operations)
+    half = structs.replace(made, difference=made.difference / 2)
+    others = [half if one is made else one for one in records]
+    others.insert(others.index(half), structs.replace(half, id="again", label="again"))
+    for found in (records, others):
+        (call,) = profiles_of(Recording(found))
+        (cause,) = (cause for cause in call.causes if cause.kind == "attention")
+        notes = [note for note in cause.notes if "making the mask" in note]
+        assert notes == ["making the mask takes 38.0 µs more: eager does not run that line"]

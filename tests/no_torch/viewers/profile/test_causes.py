@@ -3,9 +3,18 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, Decided, EagerOperation, Graph, Node, Region, Text
+from compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    EagerOperation,
+    Graph,
+    Lowered,
+    Node,
+    Region,
+    Text,
+)
 from tests.no_torch import profiles
-from tests.no_torch.profile_building import attention_node, captured, mask_nodes
+from tests.no_torch.profile_building import Call, attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled
 from viewers.summary.profile.causes.words import bare, counted, named, split_arguments
 
@@ -207,10 +216,40 @@ def test_a_region_that_only_capture_has() -> None:
     assert cause(records, "capture").title == "expand, where exists only under capture"
 
 
+def test_an_operator_of_another_library_stays_a_call_on_its_own_line() -> None:
+    call = Call()
+    first = call.kernel("nest_sin", "sin", [24], 20.0, ("sin",))
+    own = call.kernel("users.inc.default", "inc", [25], 60.0, ("inc",), "aten")
+    ran = [
+        call.operation("aten.sin.default", 24, 9.0),
+        call.operation("users.inc.default", 25, 9.0),
+    ]
+    call.region("sin + inc", [first, own], ran, 1.0)
+    kept = Lowered(
+        graph=call.lowered,
+        node="inc",
+        target="torch.ops.higher_order.auto_functionalized_v2",
+        ir="Store, Call",
+        fallback="no lowering for users.inc.default",
+    )
+    found = cause([*call.done(), kept], "fallback")
+    assert found.title == "inc stays a call: no lowering for users.inc.default"
+    assert found.place is not None
+    assert found.place.line == 25
+
+
+def test_the_same_call_is_called_so() -> None:
+    call = Call()
+    steps = [call.kernel("aten.topk.default", "topk", [25], 60.0, ("topk",), "aten")]
+    call.region("topk", steps, [call.operation("aten.topk.default", 25, 20.0)], 1.0)
+    assert cause(call.done(), "slower").title == "topk is slower compiled: the same call"
+
+
 def test_words() -> None:
     assert bare("torch.ops.aten.sort.stable") == "sort"
     assert bare("extern_kernels.bmm") == "bmm"
     assert bare("cpp_fused_0") == "cpp_fused_0"
+    assert bare("torchvision.nms.default") == bare("torch.ops.torchvision.nms") == "nms"
     assert counted(["product", "softmax", "product", "copy", "copy", "attention call"]) == (
         "2 products, a softmax, 2 copies and an attention call"
     )

@@ -13,9 +13,12 @@ from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
+from viewers.places import FileNames
 from viewers.recording import Recording
+from viewers.summary.profile import profiles_of
 from viewers.text.lines import to_text, write
 from viewers.text.profile import profile
+from viewers.text.profile.causes import causes_lines
 
 WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
 
@@ -67,6 +70,13 @@ def test_top_and_sort() -> None:
     assert "layer norm" in table
     assert "gelu" not in table
     assert "… 2 more" in table
+
+
+def test_causes_beyond_the_screen_are_counted() -> None:
+    recording = Recording(profiles.block_profile())
+    causes = profiles_of(recording)[0].causes[:1] * 9
+    lines = causes_lines(causes, FileNames(), 100, 1, "model.py", both=False)
+    assert lines[-1].text == "…  5 more: --top 9"
 
 
 def test_both_engines() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from viewers.summary.profile.causes.attention import attention
+from viewers.summary.profile.causes.branches import branches
 from viewers.summary.profile.causes.breaks import breaks
 from viewers.summary.profile.causes.calls import copies, fallbacks, libraries
 from viewers.summary.profile.causes.capture import only_captured, recomputed, removed
@@ -25,8 +26,8 @@ from viewers.summary.profile.rows import RegionRow
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
 
 LOOKS: tuple[Look, ...] = (
-    wrong_results, recompiles, attention, spills, fallbacks, copies, recomputed, threads,
-    libraries, only_captured, host_bound, slower, removed, fused, breaks,
+    wrong_results, recompiles, attention, branches, spills, fallbacks, copies, recomputed,
+    threads, libraries, only_captured, host_bound, slower, removed, fused, breaks,
 )  # fmt: skip
 """The particular ones first. Breaks come last: what they split is also won or lost as a region."""
 

@@ -115,12 +115,19 @@ def _cause(
         title += f", {'' if stayed else 'for '}{_what(mask)} that only capture brings in"
         notes.append(_mask_words(index, mask))
         notes += _looks_at_data(index, rows)
-        for other in rows:
-            if not other.operations and _on(other, mask.lines) and other.standing == "lost":
-                took = seconds_text(other.difference)
-                notes.append(f"making the mask takes {took} more: eager does not run that line")
-                regions += [region.id for region in other.regions]
-                seconds, noise = seconds + other.difference, noise + other.noise
+        making = [
+            other
+            for other in rows
+            if not other.operations and _on(other, mask.lines) and other.standing == "lost"
+        ]
+        if making:
+            took = seconds_text(sum(other.difference for other in making))
+            lines = {(at.file, at.line) for other in making for at in other.locations}
+            unseen = "that line" if len(lines) == 1 else "those lines"
+            notes.append(f"making the mask takes {took} more: eager does not run {unseen}")
+            regions += [region.id for other in making for region in other.regions]
+            seconds += sum(other.difference for other in making)
+            noise += sum(other.noise for other in making)
         fixes = _fixes(mask, place, index)
         masks = of_attention(index.recording, place)
     return Cause(

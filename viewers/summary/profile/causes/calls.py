@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import Advice, CompiledStep, Lowered
+from compiler.trace.records import Advice, CompiledStep, Kernel, Lowered
 from viewers.labels import kernel_label
+from viewers.summary.place import Place, place_of
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
-from viewers.summary.profile.causes.words import bare, is_product, named
+from viewers.summary.profile.causes.words import bare, is_aten, is_product, named
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.words import bytes_text, plural, seconds_text
@@ -21,7 +22,7 @@ _COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous", "copy"})
 def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     reasons = {(one.graph, one.node): one for one in index.recording.all(Lowered) if one.fallback}
     for row in rows:
-        if row.standing != "lost":
+        if row.standing != "lost" or not row.operations:
             continue
         for step in row.steps:
             kernel = index.kernel_of(step)
@@ -34,15 +35,24 @@ def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             if found:
                 yield Cause(
                     kind="fallback",
-                    title=f"{bare(found[0].target)} fell back to ATen: {found[0].fallback}",
+                    title=f"{bare(step.name)} {_stayed(step.name)}: {found[0].fallback}",
                     seconds=row.difference,
                     noise=row.noise,
                     regions=tuple(region.id for region in row.regions),
-                    place=row.place,
+                    place=_place(index, kernel) or row.place,
                     notes=("nothing fuses with a call",),
                     refs=row.refs,
                 )
                 break
+
+
+def _stayed(name: str) -> str:
+    """An operator of another library never had loops, so that it did not fall back."""
+    return "fell back to ATen" if is_aten(name) else "stays a call"
+
+
+def _place(index: Index, kernel: Kernel) -> Place | None:
+    return place_of(index.recording, kernel.locations[0]) if kernel.locations else None
 
 
 def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:

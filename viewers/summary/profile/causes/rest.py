@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from compiler.trace.records import EagerOperation
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.suggestions import kept_apart, other_engine
 from viewers.summary.profile.causes.words import bare, is_product, named, operations_text
@@ -63,7 +64,13 @@ def _sides(row: RegionRow) -> str:
     if launched and all(is_product(one.operation) for one in launched) and not made:
         theirs, ours = {bare(one.operation) for one in launched}, {bare(s.name) for s in row.steps}
         return "the same product" if theirs == ours else "the product of another library"
+    if launched and not made and _names(launched) == sorted(bare(one.name) for one in row.steps):
+        return "the same call" if calls == 1 else f"the same {calls} calls"
     return f"{plural(len(launched), 'eager operation')} became {became or 'nothing'}"
+
+
+def _names(operations: Sequence[EagerOperation]) -> list[str]:
+    return sorted(bare(one.operation) for one in operations)
 
 
 def _saved(row: RegionRow) -> str:

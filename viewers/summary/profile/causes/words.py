@@ -15,12 +15,21 @@ PRODUCTS = frozenset({
     "mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "_int_mm", "_scaled_mm", "mkl_linear",
     "linear_pointwise", "_linear_pointwise", "_mkl_linear", "packed_linear",
 })  # fmt: skip
+_NAMESPACES = frozenset({"aten", "prims", "mkldnn", "mkl", "inductor", "extern_kernels"})
 
 
 def bare(name: str) -> str:
-    """`torch.ops.aten._softmax.default` and `extern_kernels.bmm` -> `_softmax`, `bmm`."""
-    name = re.sub(r"^(torch\.ops\.)?(aten|prims|mkldnn|mkl|inductor|extern_kernels)\.", "", name)
-    return name.partition(".")[0] if "." in name else name
+    """`torch.ops.aten._softmax.default` and `extern_kernels.bmm` -> `_softmax`, `bmm`; of an
+    operator of another library, as `torchvision.nms.default`, its name as well."""
+    parts = name.removeprefix("torch.ops.").split(".")
+    spaced = len(parts) > 2 or parts[0] in _NAMESPACES or name.startswith("torch.ops.")
+    return parts[1] if spaced and len(parts) > 1 else parts[0]
+
+
+def is_aten(name: str) -> bool:
+    """Whether a library call is one of PyTorch's own operations."""
+    parts = name.removeprefix("torch.ops.").split(".")
+    return len(parts) < 2 or parts[0] in _NAMESPACES or name.count(".") < 2
 
 
 def is_product(name: str) -> bool:

@@ -1,0 +1,92 @@
+"""A kernel that Inductor generated, built once more with a clock around each of its loop nests.
+
+A nest that all threads of a team share is timed by the first of them: from where it comes to the
+nest to where it has passed the nest's barrier.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from compiler.trace.loop_nests import LoopNest, outermost_loops
+
+_HEAD = """\
+#include <chrono>
+static long probe_ns[{count}];
+extern "C" long* probe_nests() {{ return probe_ns; }}
+static inline long probe_now() {{
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return (long)std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}}"""
+_FIRST = "omp_get_thread_num() == 0"
+_STATEMENT = r"^{name} = async_compile\.cpp_pybinding\(.*?(?:r'''\n?|''')(.*?)'''\)"
+
+
+def clocked(text: str, nests: Sequence[LoopNest]) -> str:
+    """The kernel's text with clocks in it; `probe_nests()` gives what they add up to."""
+    before: dict[int, list[str]] = {}
+    after: dict[int, list[str]] = {}
+    for place, nest in enumerate(nests):
+        now = f"{_FIRST} ? probe_now() : 0" if nest.shared else "probe_now()"
+        adds = f"probe_ns[{place}] += probe_now() - probe_at_{place};"
+        before.setdefault(nest.first, []).append(f"const long probe_at_{place} = {now};")
+        after.setdefault(nest.last, []).append(f"if ({_FIRST}) {adds}" if nest.shared else adds)
+    lines: list[str] = []
+    headed = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        lines += [*before.get(number, ()), line, *after.get(number, ())]
+        if not headed and line.startswith("#include"):
+            headed = True
+            lines.append(_HEAD.format(count=len(nests)))
+    return "\n".join(lines)
+
+
+class NestClocks:
+    """One kernel of a generated module, with clocks. Building it takes seconds; raises what the
+    compiler raises, and `LookupError` where its text is not as expected."""
+
+    def __init__(self, module: Any, source: str, name: str) -> None:
+        from torch._inductor.async_compile import AsyncCompile
+
+        found = re.search(_STATEMENT.format(name=re.escape(name)), source, re.MULTILINE | re.DOTALL)
+        if found is None:
+            raise LookupError(f"{name} is not where it is expected")
+        text = found[1]
+        self.name = name
+        self.nests = outermost_loops(text)
+        self._module = module
+        statement = found[0].replace(text, clocked(text, self.nests))
+        made: dict[str, Any] = {"async_compile": AsyncCompile()}
+        exec(statement, made)
+        made["async_compile"].wait(made)
+        self._function: Callable[..., Any] = made[name]
+        library = ctypes.CDLL(self._function.__self__.__file__)
+        library.probe_nests.restype = ctypes.POINTER(ctypes.c_long)
+        self._ns = library.probe_nests()
+
+    @contextmanager
+    def timing(self) -> Iterator[Callable[[], list[float]]]:
+        """Inside the block the module calls this one; what is yielded gives the seconds of each
+        nest since then, all calls together."""
+        for place in range(len(self.nests)):
+            self._ns[place] = 0
+        before = getattr(self._module, self.name)
+        setattr(self._module, self.name, self._function)
+        try:
+            yield lambda: [self._ns[place] / 1e9 for place in range(len(self.nests))]
+        finally:
+            setattr(self._module, self.name, before)
+
+
+def several_nests(source: str, names: Sequence[str]) -> list[str]:
+    """Those of a module's kernels that have more than one nest."""
+    found = []
+    for name in names:
+        text = re.search(_STATEMENT.format(name=re.escape(name)), source, re.MULTILINE | re.DOTALL)
+        if text is not None and len(outermost_loops(text[1])) > 1:
+            found.append(name)
+    return found

@@ -1,0 +1,62 @@
+"""The outermost loops of generated C++: where each nest of a kernel begins and ends."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LOOP = re.compile(r"\s*for\s*\(")
+_HELPER = re.compile(r"\s*for\s*\(\s*int \w+ = 0;")
+"""Over accumulators, one for each thread or lane: no nest."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """Lines count from 1."""
+
+    first: int
+    """Its pragma, where it has one; else its loop."""
+    line: int
+    """Its outermost `for`."""
+    last: int
+    """Where its body ends."""
+    shared: bool
+    """All threads of a team come to it."""
+
+
+def outermost_loops(text: str) -> tuple[LoopNest, ...]:
+    """The nests of a kernel, in order; loops inside of loops are part of theirs.
+
+    Reads what the engines generate: a statement a line, and bodies in braces.
+    """
+    lines = text.splitlines()
+    found: list[LoopNest] = []
+    blocks: list[str] = []
+    header = ""
+    start: tuple[int, int, int] | None = None
+    opened = False
+    for number, line in enumerate(lines, start=1):
+        words = line.partition("//")[0].strip()
+        if not words:
+            continue
+        if start is None and _LOOP.match(line) and not _HELPER.match(line):
+            start = (number - 1 if header.startswith("#pragma") else number, number, len(blocks))
+            opened = False
+        for mark in re.findall(r"[{}]", words):
+            if mark == "{":
+                blocks.append(header if words == "{" else words)
+                opened = True
+            elif blocks:
+                blocks.pop()
+        if start is not None and len(blocks) <= start[2] and (opened or words.endswith(";")):
+            shared = _shared(blocks)
+            found.append(LoopNest(start[0], start[1], number, shared))
+            start = None
+        header = words
+    return tuple(found)
+
+
+def _shared(blocks: list[str]) -> bool:
+    """Whether a team of threads runs what is in these blocks, and not one of it."""
+    inside = [place for place, block in enumerate(blocks) if "omp parallel" in block]
+    return bool(inside) and not any("omp single" in block for block in blocks[inside[-1] :])

@@ -1,0 +1,97 @@
+"""Kernels of several loop nests, built again with a clock around each: they compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import torch
+
+from compiler.engine.backend import backend
+from compiler.measure.engine_graphs import engine_graphs
+from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.probes.nest_clocks import NestClocks, clocked, several_nests
+from compiler.measure.probes.part_clocks import PartClocks, several_parts
+from compiler.runtime.toolchain import NoCompiler, find_compiler
+from compiler.trace.loop_nests import outermost_loops
+
+pytestmark = pytest.mark.skipif(
+    isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
+)
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TCW_STRICT", "1")
+    torch._dynamo.reset()
+    with torch.no_grad():
+        yield
+    torch._dynamo.reset()
+
+
+def sums(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.softmax(x, -1), (y * 2).sum(0)
+
+
+INPUTS = torch.randn(64, 128), torch.randn(200, 30)
+
+
+def test_of_inductor() -> None:
+    with inductor_graphs(keep_arguments=False) as graphs:
+        compiled = torch.compile(sums)
+        plain = compiled(*INPUTS)
+    (graph,) = graphs
+    (name,) = several_nests(graph.source, list(graph.kernels))
+    clocks = NestClocks(graph.module, graph.source, name)
+    assert len(clocks.nests) > 1
+    lines = graph.text(name).splitlines()
+    assert all("for(int64_t x0=" in lines[nest.line - 1] for nest in clocks.nests)
+    before = getattr(graph.module, name)
+    for _ in range(2):
+        with clocks.timing() as read:
+            got = compiled(*INPUTS)
+            seconds = read()
+        assert len(seconds) == len(clocks.nests)
+        assert all(one > 0 for one in seconds)
+        for one, other in zip(got, plain, strict=True):
+            assert torch.equal(one, other)
+    assert getattr(graph.module, name) is before
+
+
+def test_a_nest_that_threads_share_is_timed_by_the_first() -> None:
+    text = "#include <a>\nvoid f()\n{\n#pragma omp parallel\n{\n#pragma omp for\nfor(x)\n{\n}\n}\n}"
+    lines = clocked(text, outermost_loops(text)).splitlines()
+    place = lines.index("#pragma omp for")
+    assert lines[place - 1] == (
+        "const long probe_at_0 = omp_get_thread_num() == 0 ? probe_now() : 0;"
+    )
+    assert lines[place + 4].startswith("if (omp_get_thread_num() == 0) probe_ns[0] += ")
+
+
+def test_of_our_engine() -> None:
+    def columns(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.relu(x)
+        return y, y.sum(0)
+
+    with engine_graphs(keep_arguments=False) as graphs:
+        compiled = torch.compile(columns, backend=backend)
+        plain = compiled(INPUTS[0])
+    (graph,) = graphs
+    clocks = PartClocks(graph)
+    (name,) = several_parts(clocks)
+    nests = clocks.nests(name)
+    lines = graph.text(name).splitlines()
+    assert len(nests) == 2
+    assert all(lines[nest.line - 1].strip().startswith("for (long") for nest in nests)
+    with ExitStack() as stack:
+        read = stack.enter_context(clocks.timing())
+        got = compiled(INPUTS[0])
+        seconds = read(name)
+    assert len(seconds) == len(nests)
+    assert all(one > 0 for one in seconds)
+    for one, other in zip(got, plain, strict=True):
+        assert torch.equal(one, other)
+    assert graph.call == graph.compiled.call

@@ -1,0 +1,162 @@
+"""An `if` that goes one way in eager and another under capture, as `is_compiling()` makes it.
+
+Neither arm became the other: what is lost in the one is won in the other, so both are one finding.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from compiler.trace.records import Location
+from viewers.summary.place import place_of
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.words import named
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.words import numbers_text, seconds_text
+
+
+class _Branch(NamedTuple):
+    line: int
+    """Of the `if`."""
+    arms: tuple[range, range]
+    """Lines of both; where the first may leave the block, the second is what follows it, too."""
+
+
+def branches(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    only_compiled = [one for one in rows if not one.operations and _matters(one, "lost")]
+    only_eager = [one for one in rows if not one.steps and _matters(one, "won")]
+    if not only_compiled or not only_eager:
+        return
+    captured = _Lines(only_compiled)
+    seen = _Lines(only_eager)
+    kernels = (index.kernel_of(step) for step in index.steps.values())
+    runs_compiled = _by_file(at for one in kernels if one is not None for at in one.locations)
+    runs_eager = _by_file(one.location for one in index.operations.values() if one.location)
+    for file in captured.files & seen.files:
+        for branch in _branches("\n".join(index.recording.source(file))):
+            for ours, theirs in (branch.arms, branch.arms[::-1]):
+                made, left = captured.inside(file, ours), seen.inside(file, theirs)
+                if not made or not left:
+                    continue
+                if _any_in(runs_eager.get(file, ()), ours):
+                    continue
+                if _any_in(runs_compiled.get(file, ()), theirs):
+                    continue
+                yield _cause(index, file, branch.line, made, left)
+                captured.drop(made)
+                seen.drop(left)
+
+
+def _matters(row: RegionRow, standing: str) -> bool:
+    return row.known and row.standing == standing
+
+
+class _Lines:
+    """Rows by the lines that they are of."""
+
+    def __init__(self, rows: Sequence[RegionRow]) -> None:
+        self._rows = list(rows)
+
+    @property
+    def files(self) -> set[str]:
+        return {at.file for row in self._rows for at in row.locations}
+
+    def inside(self, file: str, lines: range) -> list[RegionRow]:
+        return [
+            row
+            for row in self._rows
+            if any(at.file == file and at.line in lines for at in row.locations)
+        ]
+
+    def drop(self, rows: Sequence[RegionRow]) -> None:
+        gone = {row.key for row in rows}
+        self._rows = [row for row in self._rows if row.key not in gone]
+
+
+def _by_file(places: Iterable[Location]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for at in places:
+        found.setdefault(at.file, set()).add(at.line)
+    return found
+
+
+def _any_in(lines: Collection[int], arm: range) -> bool:
+    return any(line in arm for line in lines)
+
+
+def _cause(
+    index: Index, file: str, line: int, made: Sequence[RegionRow], left: Sequence[RegionRow]
+) -> Cause:
+    both = (*made, *left)
+    steps = named((step.name for row in made for step in row.steps), 3)
+    operations = named((one.operation for row in left for one in row.operations if one.launches), 3)
+    return Cause(
+        kind="capture",
+        title="the `if` goes another way under capture: "
+        f"{_labels(made)} instead of {_labels(left)}",
+        seconds=sum(row.difference for row in both),
+        noise=sum(row.noise for row in both),
+        regions=tuple(region.id for row in both for region in row.regions),
+        place=place_of(index.recording, Location(file=file, line=line)),
+        notes=(
+            f"only compiled: {_where(file, made)}, "
+            f"{seconds_text(sum(row.difference for row in made))}: {steps}",
+            f"only in eager: {_where(file, left)}, "
+            f"{seconds_text(-sum(row.difference for row in left))}: {operations}",
+        ),
+        refs=tuple(dict.fromkeys(ref for row in both for ref in row.refs)),
+    )
+
+
+def _labels(rows: Sequence[RegionRow]) -> str:
+    """The one that takes longest, and how many there are beside it."""
+    most = max(rows, key=lambda row: abs(row.difference))
+    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return f"{most.label}{more}"
+
+
+def _where(file: str, rows: Sequence[RegionRow]) -> str:
+    lines = sorted({at.line for row in rows for at in row.locations if at.file == file})
+    return f"line {lines[0]}" if len(lines) == 1 else f"lines {numbers_text(lines)}"
+
+
+@lru_cache(maxsize=64)
+def _branches(source: str) -> tuple[_Branch, ...]:
+    """Of a file, the shortest first, so that the innermost is asked before those around it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    found = [branch for node in ast.walk(tree) for branch in _of_block(node)]
+    return tuple(sorted(found, key=lambda one: one.arms[1].stop - one.line))
+
+
+def _of_block(node: ast.AST) -> Iterator[_Branch]:
+    for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+        if not isinstance(block, list):
+            continue
+        for one in block:
+            if not isinstance(one, ast.If):
+                continue
+            first = range(one.body[0].lineno, _end(one.body[-1]) + 1)
+            start = one.orelse[0].lineno if one.orelse else first.stop
+            last = block[-1] if _may_leave(one.body) else one
+            second = range(start, _end(last) + 1)
+            if second:
+                yield _Branch(one.lineno, (first, second))
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _may_leave(block: Sequence[ast.stmt]) -> bool:
+    leaves = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+    return any(isinstance(inner, leaves) for one in block for inner in ast.walk(one))
