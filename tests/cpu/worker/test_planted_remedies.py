@@ -28,9 +28,9 @@ PLANTED: dict[str, dict[str, tuple[bool, str]]] = {
     },
     "attention_mask": {"edit no-mask:28": (True, ""), "edit causal:28": (False, "")},
     "troubled_block": {
-        "set reorderable_logging_functions.add(print), edit text:30": (True, "breaks"),
-        "edit drop:30": (True, "breaks"),
-        "edit always:32": (True, "breaks"),
+        "set reorderable_logging_functions.add(print), edit text:29": (True, "breaks"),
+        "edit drop:29": (True, "breaks"),
+        "edit always:31": (True, "breaks"),
     },
 }
 """Id of a trial -> whether its results are those of the base, and what its words say."""
