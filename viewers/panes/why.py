@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from rich.cells import cell_len
 
@@ -20,6 +21,8 @@ from viewers.words import plural, seconds_text
 INDENT = 3
 MOST = 30
 """Causes elsewhere that are listed."""
+SUGGESTIONS = 4
+"""Of one cause."""
 NOTES = 6
 """Lines of further facts of a cause."""
 
@@ -102,7 +105,7 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
     rows += [_indented((line, "dim")) for line in notes[:NOTES]]
     for advice in cause.fixes[:2]:
         rows += _advice(advice.code, advice.text, width)
-    rows += _tried(profile, cause, width)
+    rows += _tried(profile, number, cause, width)
     return [*rows, BLANK]
 
 
@@ -137,12 +140,12 @@ def _advice(code: str, words: str, width: int) -> list[Row]:
     return rows
 
 
-def _tried(profile: Profile, cause: Cause, width: int) -> list[Row]:
-    """What tcw can try by itself; where it did, what came of it."""
+def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
+    """What tcw can try by itself, `⏎` does; where it did, what came of it."""
     known = {one.id: one for one in profile.trials}
     unit = profiled.unit_of(profile.head)
     rows = []
-    for suggestion in cause.suggestions[:3]:
+    for place, suggestion in enumerate(cause.suggestions[:SUGGESTIONS]):
         trial = known.get(suggestion.id)
         if trial is not None:
             words, role = trial_words(trial, unit)
@@ -152,7 +155,9 @@ def _tried(profile: Profile, cause: Cause, width: int) -> list[Row]:
         else:
             said, role = f"{suggestion.words}   {shlex.join(suggestion.options)}", "dim"
         lines = wrap(said, width - INDENT - 6)
-        rows.append(_indented(("try  ", "dim"), (lines[0], role)))
+        id = f"suggestion:{number}:{place}" if suggestion.options else ""
+        row = _indented(("try  ", "dim"), (lines[0], role))
+        rows.append(replace(row, key=id, opens=id, copies=shlex.join(suggestion.options)))
         rows += [_indented(("     ", "text"), (line, role)) for line in lines[1:]]
         rows += diff_rows(trial, width) if trial is not None else ()
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from viewers.panes import decision_bar, settings
 from viewers.panes.view import Facts
 from viewers.plain import plain
 from viewers.words import plural
+from workbench.cli.trials import changed_by
 from workbench.tui.driving import Driving
 from workbench.tui.overlay import Choice, Palette
 from workbench.tui.overruled import Overruled, because, replay_command, to_toml
@@ -234,17 +236,35 @@ class Deciding(Driving):
             return
         self._toggle(settings.toggles(now)[name][int(index)])
 
+    def try_suggestion(self, key: str) -> None:
+        """Compile again with what a cause of the profile suggests, and compare with this run."""
+        cause, _, place = key.partition(":")
+        profile, now = self.view.facts.profile, settings.settings_of(self.view)
+        if profile is None or now is None:
+            return
+        suggestion = profile.causes[int(cause)].suggestions[int(place)]
+        changed = changed_by(now, suggestion.options)
+        if changed.reason:
+            self.say(plain(f"it cannot be tried: {changed.reason}"))
+            return
+        toggle = settings.Toggle("try", shlex.join(suggestion.options), changed.settings)
+        before = now.overrides.items()
+        self._toggle(toggle, dict(changed.settings.overrides.items() - before))
+
     def _other_inputs(self, words: str) -> None:
         now = settings.settings_of(self.view)
         if now is not None:
             self._toggle(settings.with_inputs(now, words))
 
-    def _toggle(self, toggle: settings.Toggle) -> None:
+    def _toggle(self, toggle: settings.Toggle, overrides: dict[str, str] | None = None) -> None:
+        """`overrides`: further ones than those that are wanted."""
         now = settings.settings_of(self.view)
         if now is None or toggle.settings == now:
             self.say(f"{plain(toggle.because)} is how this run was made")
             return
-        wanted = structs.replace(toggle.settings, overrides=dict(self.overruled.wanted))
+        wanted = structs.replace(
+            toggle.settings, overrides={**self.overruled.wanted, **(overrides or {})}
+        )
         waiting = self.view.waiting
         if waiting is not None and waiting.kind == "start":  # nothing to compare it with
             self.send(Rerun(settings=wanted, because=toggle.because, wait=True))

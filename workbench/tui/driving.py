@@ -299,6 +299,9 @@ class Driving(Scrubbing):
     def choose_setting(self, key: str) -> None:
         raise NotImplementedError
 
+    def try_suggestion(self, key: str) -> None:
+        raise NotImplementedError
+
     def forget_override(self, id: str) -> None:
         raise NotImplementedError
 
@@ -308,6 +311,8 @@ class Driving(Scrubbing):
             self.toggle(int(rest))
         elif kind == "setting":
             self.choose_setting(rest)
+        elif kind == "suggestion":
+            self.try_suggestion(rest)
         else:
             await super()._open(pane)
 

@@ -46,7 +46,7 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
         step_aside(settings, recorder.user_root)
-        if form_of(code, settings) == "script" and not settings.script_call:
+        if form_of(code, settings) == "script" and not takes_a_call(settings):
             return script(recorder, code)
         ended, loaded = load(recorder, code, calls)
         if loaded is None or not reached("capture", settings.until):
@@ -101,6 +101,11 @@ def load(
     if settings.as_tensors:
         ended = _guarded(recorder, "reading inputs", lambda: _with_tensors(found[0], settings))
     return ended, found[0] if ended[0] == "ok" else None
+
+
+def takes_a_call(settings: Settings) -> bool:
+    """Whether a script is run for one call that it makes, rather than as it is."""
+    return settings.script_call or settings.profile
 
 
 def _call_of(recorder: WorkerRecorder, code: UserCode) -> Loaded:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import Ceilings, Graph, Kernel, Speed, Warned
+from compiler.trace.records import Ceilings, Failure, Graph, Kernel, Speed, Warned
 from compiler.trace.records.profile import (
     Account,
     CallProfile,
@@ -206,12 +206,13 @@ def test_a_call_that_is_not_there_is_said_before_anything_is_compiled(tmp_path: 
     assert not found.all(Graph)
 
 
-def test_a_script_is_told_what_a_profile_needs(tmp_path: Path) -> None:
+def test_a_script_is_profiled_by_its_first_call(tmp_path: Path) -> None:
     script = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(2)))\n"
     found = profiled(tmp_path, script)
-    assert found.failure.type == "NoModel"
-    assert "--model" in found.failure.hint
-    assert found.failure.culprit == "user"
+    assert not found.all(Failure)
+    (head,) = found.all(CallProfile)
+    assert head.call == 1
+    assert any("is a script" in one.message for one in found.all(Warned))
 
 
 def test_a_model_that_raises_on_a_later_run_costs_the_profile_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,6 +157,14 @@ def test_what_is_no_faster_together_leaves_the_best_alone() -> None:
     assert [one.kept for one in found] == [True, True, False]
 
 
+def test_of_one_group_one_is_taken_together() -> None:
+    worker = Worker({"mode": -0.2, "save": -0.1, "mark": -0.205, "mode+save": -0.25})
+    mode, mark = (Suggested(one.id, one.options, "break") for one in (MODE, MARK))
+    found = _tried(worker, [mode, mark, SAVE])
+    assert [one.group for one in found] == ["break", "break", "", ""]
+    assert found[-1].options == (*MODE.options, *SAVE.options)
+
+
 def test_what_contradicts_is_not_combined() -> None:
     worker = Worker({"mode": -0.1, "engine": -0.2, "save": -0.15})
     found = _tried(worker, [MODE, ENGINE, SAVE])
@@ -225,6 +234,23 @@ def test_a_worker_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> 
 
     (found,) = _tried(Silent({}), [MODE])
     assert "not done after" in found.reason
+
+
+def test_settings_and_edits_are_options_like_all(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("def model(x):\n    print(x)\n    return x\n")
+    base = Settings(file=str(tmp_path / "model.py"), edits=("drop:2",))
+    options = ("--set", "allow_rnn=True", "--as-tensor", "t", "--edit", "later:2")
+    changed = changed_by(base, options).settings
+    assert changed.torch_settings == ("torch._dynamo.config.allow_rnn = True",)
+    assert (changed.as_tensors, changed.edits) == (("t",), ("drop:2", "later:2"))
+    assert command_line(base, options).endswith(
+        "--as-tensor t --set 'allow_rnn = True' --edit drop:2 --edit later:2"
+    )
+    for wrong in (("--set", "x"), ("--edit", "drop"), ("--edit", "vanish:1")):
+        assert changed_by(base, wrong).reason
+    start = Worker({}).start
+    (found,) = trials(base, [Suggested("both", ("--edit", "later:2"))], start=start)
+    assert found.reason == "later:2: another edit changes the same place"
 
 
 def test_nothing_is_started_for_what_cannot_be_tried() -> None:

@@ -10,6 +10,7 @@ from msgspec import structs
 from compiler.control.commands import Breakpoint, Rerun
 from compiler.trace.records import AnyRecord, Decided, End, FusionPair, Run, Start, Waiting, WhatIf
 from tests.block_trace import LINES, block_trace
+from tests.no_torch import profiles
 from tests.no_torch.tui.conftest import Drive, Driver, Open, encoded
 from tests.no_torch.tui.driven import FUSE, FakeDriver, compiler, head, settings_of
 from viewers.panes.answered import answered
@@ -190,6 +191,29 @@ async def test_settings_of_a_recorded_trace_are_run_again(open_trace: Open, reco
         assert again.first is not None
         assert again.first.settings.dynamic is True
         assert again.first.because == "dynamic on"
+
+
+async def test_what_a_cause_suggests_is_tried(
+    open_trace: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revising, "cannot_run", lambda settings: "")
+    file = tmp_path / "profile.tcw"
+    file.write_bytes(encoded(profiles.masked_attention()))
+    again = Again()
+    async with open_trace(file) as reader:
+        reader.app.drive = again
+        pane = reader.pane("profile-why")
+        rows = [n for n, row in enumerate(pane.rows) if row.opens.startswith("suggestion:")]
+        assert pane.rows[rows[0]].copies == "--edit no-mask:21"
+        await reader.press("tab", "tab")
+        pane.go(rows[0])
+        await reader.press("enter")
+        await reader.settle()
+        await reader.press("enter")
+        await reader.until(lambda: again.first is not None)
+        assert again.first is not None
+        assert again.first.settings.edits == ("no-mask:21",)
+        assert again.first.because == "try --edit no-mask:21"
 
 
 async def test_without_torch_nothing_is_run(
