@@ -1,125 +1,41 @@
-"""What torch's profiler takes for each event that it writes, in a call as a user's.
+"""What torch's profiler takes for each event that it writes, told by the call that it watches.
 
 In a loop over one operation it takes a quarter of what it takes in a model, where each operation
-throws out of the nearest caches what the profiler needs next: the longer it works, the more. So it
-is measured in a small model in two sizes, in rounds as those of a profile: the call under the
-profiler, less the plain call, for each event. The user's call has no part in it: that its account
-closes is no matter of course.
+throws out of the nearest caches what the profiler needs next; from machine to machine it differs as
+much. So it is what the profiled call takes beyond the plain one, for each event: for the calls of
+even rounds by those of odd ones, and the other way round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from math import log
+from collections.abc import Sequence
 from statistics import median
 
-import torch
-from torch import nn
+from workbench.worker.profiling_rounds import Lap, Laps, Way, quiet_laps
 
-from compiler.measure.account import noise_of_medians
-from compiler.measure.probes.device_clock import device_clock
-from workbench.worker.inputs import InputSet
-from workbench.worker.profiling_rounds import (
-    Contender,
-    Laps,
-    Looked,
-    Rounds,
-    Side,
-    quiet_laps,
-)
-from workbench.worker.runs import PreparedRun, RandomState, prepare
-
-_ROUNDS, _SECONDS = 48, 1.5
-_SMALL, _LARGE = (64, 16, 2), (128, 128, 1)
-"""Width, tokens, blocks: less than a microsecond from event to event, and some."""
+_WAYS: tuple[Way, ...] = ("probed", "between")
 
 
-class _Block(nn.Module):  # type: ignore[misc]
-    """An attention and its feed-forward: operations of some microseconds, and views."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.size = width // 4
-        self.norm = nn.LayerNorm(width)
-        self.query, self.key, self.value, self.up = (nn.Linear(width, width) for _ in range(4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        h = self.norm(x)
-        q, k, v = (
-            one(h).view(2, -1, 4, self.size).transpose(1, 2)
-            for one in (self.query, self.key, self.value)
-        )
-        mixed = torch.softmax(q @ k.transpose(-2, -1) * 0.25, -1) @ v
-        x = x + mixed.transpose(1, 2).reshape(x.shape)
-        return x + torch.nn.functional.gelu(self.up(x))
+def take_off(laps: Laps) -> None:
+    """Take it from the times of operations, and count what is left of it as the probe's own."""
+    for way in _WAYS:
+        watched = [lap for lap in laps.get(way, ()) if lap.events]
+        if not watched:
+            continue
+        costs = [event_cost(laps["plain"], watched, other) for other in (1, 0)]
+        for lap in watched:
+            each = costs[lap.round % 2]
+            lap.took += each * (lap.events - sum(run.events for run in lap.eager))
+            lap.eager = [run.without(each * 1e9) for run in lap.eager]
 
 
-_MOST = 3e-6
-"""Seconds that an event can take: what seems to take more is the work of others."""
-
-
-@dataclass(frozen=True)
-class EventCost:
-    """Seconds for each event, by how long the call works from one event to the next."""
-
-    points: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """(seconds from event to event of the plain call, seconds that each adds to it), rising."""
-    noise: float = 0.0
-    """Seconds that it may be off by chance."""
-
-    def __call__(self, between: float) -> float:
-        """Between the points along the logarithm of the time; beyond them as at the next one."""
-        (first, least), (last, most) = self.points[0], self.points[-1]
-        if between <= first:
-            return least
-        if between >= last:
-            return most
-        return least + (most - least) * log(between / first) / log(last / first)
-
-
-@cache
-def event_cost() -> EventCost:
-    """While the profiler watches the host alone; measured once in a process."""
-    state = RandomState.now()
-    sizes: dict[Side, tuple[int, int, int]] = {"eager": _SMALL, "compiled": _LARGE}
-    try:
-        torch.manual_seed(0)
-        rounds = Rounds({side: _contender(*size) for side, size in sizes.items()})
-        rounds.warm_up()
-        rounds.run(_ROUNDS, _SECONDS)
-    finally:
-        state.restore()
-    found = sorted(point(rounds.laps[side]) for side in sizes)
-    return EventCost(
-        tuple((between, each) for between, each, _ in found), max(noise for *_, noise in found)
-    )
-
-
-def point(laps: Laps) -> tuple[float, float, float]:
-    """(Seconds from event to event of the plain call, what each event adds, what that may be off by
-    chance), of the undisturbed calls."""
-    quiet = quiet_laps(laps)
-    events = max(1, quiet["probed"][0].events)
-    plain, watched = ([lap.seconds for lap in quiet[way]] for way in ("plain", "probed"))
-    rounds = min(len({lap.round for lap in of_way}) for of_way in quiet.values())
-    noise = noise_of_medians(plain, watched, rounds)
-    # on a busy machine medians differ by what others take; the fastest calls by that least
-    added = max(0.0, min(median(watched) - median(plain), min(watched) - min(plain)))
-    return median(plain) / events, min(_MOST, added / events), noise / events
-
-
-def _contender(width: int, tokens: int, blocks: int) -> Contender:
-    model = nn.Sequential(*(_Block(width) for _ in range(blocks))).eval()
-    inputs = InputSet((torch.randn(2, tokens, width),))
-    return Contender(
-        lambda: prepare(model, inputs, "no-grad"), PreparedRun.pieces, {"probed": _watched}
-    )
-
-
-@contextmanager
-def _watched() -> Iterator[Looked]:
-    with device_clock(device=False) as clock:
-        yield Looked(profile=clock)
+def event_cost(plain: Sequence[Lap], watched: Sequence[Lap], odd: int) -> float:
+    """Seconds for each event, from undisturbed calls of the odd rounds, or of the even ones; of all
+    rounds where there is but one kind. A profiler gives no time back."""
+    apart = [[lap for lap in of_way if lap.round % 2 == odd] for of_way in (plain, watched)]
+    if not all(apart):
+        apart = [list(plain), list(watched)]
+    quiet = quiet_laps({"plain": apart[0], "probed": apart[1]})
+    added = median(lap.seconds for lap in quiet["probed"])
+    added -= median(lap.seconds for lap in quiet["plain"])
+    return max(0.0, added / median(lap.events for lap in quiet["probed"]))

@@ -35,7 +35,7 @@ from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded
-from workbench.worker.profiler_cost import EventCost, event_cost
+from workbench.worker.profiler_cost import take_off
 from workbench.worker.profiling_probes import CompiledSide, EagerSide
 from workbench.worker.profiling_records import Numbers, records
 from workbench.worker.profiling_rounds import Contender, Rounds, Side
@@ -148,14 +148,12 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
     kept = ExitStack()
     try:
         eager.describe(prepared(one.eager.model)())
-        cost = EventCost() if on_device else event_cost()
         rounds = Rounds(
             {
                 "eager": Contender(prepared(one.eager.model), pieces, {"probed": eager.looked}),
                 "compiled": Contender(prepared(one.model), pieces, compiled.probes()),
             },
             on_device,
-            cost,
         )
         told = _teller(recorder, f"profiling call {call}", settings.rounds)
         kept.enter_context(freed_memory_is_kept())
@@ -168,6 +166,9 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         before = counters["stats"]["unique_graphs"]
         rounds.run(settings.rounds, told=told)
         kept.close()
+        if not on_device:
+            for laps in rounds.laps.values():
+                take_off(laps)
         eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
             call=call,
@@ -181,7 +182,6 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             operations=eager.probe.operations,
             laps=rounds.laps,
             contended=rounds.contended,
-            event_noise=cost.noise,
             guards=one.collected.guards,
             compiled_again=counters["stats"]["unique_graphs"] - before,
             unmeasured="; ".join(

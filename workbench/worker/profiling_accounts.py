@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot
+from math import sqrt
 from statistics import median
 
 from compiler.measure.account import account, less, line, noise_of_medians, summed
@@ -30,8 +30,8 @@ def eager_account(
         around = less(side.phase(phase, "probed"), running, own)
         lines.append(line("dispatch", around, "Python, modules, autograd"))
     plain = side.phase(phase, "plain")
-    profiled = [lap.events * _share(lap, phase) for lap in side.laps["probed"]]
-    noise = hypot(_noise(side, phase), measured.event_noise * median(profiled))
+    # once for these rounds, and once for those that what the profiler takes was told by
+    noise = sqrt(2) * _noise(side, phase)
     return account("eager", measured.call, phase, plain, lines, noise)
 
 

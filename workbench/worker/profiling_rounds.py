@@ -135,16 +135,8 @@ class Contender:
 class Rounds:
     """Runs both sides, plain and probed, as often as there is time for."""
 
-    def __init__(
-        self,
-        sides: dict[Side, Contender],
-        on_device: bool = False,
-        event_cost: Callable[[float], float] = lambda _: 0.0,
-    ) -> None:
-        """`event_cost`: seconds that torch's profiler takes for each event, by those from one to
-        the next (`profiler_cost`)."""
+    def __init__(self, sides: dict[Side, Contender], on_device: bool = False) -> None:
         self.sides = sides
-        self.event_cost = event_cost
         self.on_device = on_device
         self.generators = RandomState.now()
         self.contended = False
@@ -297,10 +289,7 @@ class Rounds:
         for lap, trace in zip(laps, looked.profile.calls[-len(laps) :], strict=True):
             lap.events = sum(1 for _ in trace.events())
             if looked.between:
-                each = self.event_cost(lap.seconds / max(1, lap.events))
-                lap.eager = outside(trace, self.on_device, event_ns=each * 1e9)
-                own = lap.events - sum(run.events for run in lap.eager)
-                lap.took += own * each
+                lap.eager = outside(trace, self.on_device)
             if self.on_device:
                 for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
                     lap.busy[phase] = trace.busy_ns(since, until) / 1e9

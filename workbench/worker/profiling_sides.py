@@ -38,8 +38,6 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
-    event_noise: float = 0.0
-    """Seconds that what torch's profiler takes for each event may be off."""
     compiled_again: int = 0
     contended: bool = False
     unmeasured: str = ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -49,16 +49,22 @@ class EagerRun:
     events: float = 0.0
     """What the profiler itself wrote in that time: those below it, and half of its own."""
 
+    def without(self, event_ns: float) -> EagerRun:
+        """Less what the profiler takes for each event, which is none of the host's time. Half is
+        left at least: where little is done, an event takes less than the usual one."""
+        own = round(self.events * event_ns)
+        host = self.ns if self.host_ns is None else self.host_ns
+        host = max(host // 2, host - own)
+        return replace(self, ns=host) if self.host_ns is None else replace(self, host_ns=host)
+
 
 def outside(
     trace: ProfilerTrace,
     device: bool = False,
     composite: Callable[[str], bool] | None = None,
-    event_ns: float = 0.0,
 ) -> list[EagerRun]:
     """The operations outside of all numbered ranges, in order.
 
-    `event_ns`: what the profiler takes for each event, which is none of an operation's host time.
     `composite`: whether `aten::linear` is but other operations; asked of torch where not given.
     """
     asked = composite or is_composite
@@ -72,12 +78,10 @@ def outside(
             name = operation.name.replace("::", ".")
             phase = phase or ("forward" if training else "")
             events = sum(1 for _ in operation.below()) + 0.5
-            # half is left at least: where little is done, an event takes less than the usual one
-            host = max(operation.ns // 2, operation.ns - round(events * event_ns))
             if not device:
                 launches = 0 if operation.name.rpartition("::")[2] in VIEWS else 1
                 made = EagerRun(
-                    name, part, phase, operation.start, host, launches,
+                    name, part, phase, operation.start, operation.ns, launches,
                     thread=operation.thread, events=events,
                 )  # fmt: skip
             else:
@@ -90,7 +94,7 @@ def outside(
                     sum(one.ns for one in work),
                     len(work),
                     tuple(one.name for one in work),
-                    host,
+                    operation.ns,
                     operation.thread,
                     events,
                 )

@@ -3,44 +3,63 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from workbench.worker.profiler_cost import EventCost, point
-from workbench.worker.profiling_rounds import Lap
-
-COST = EventCost(((1e-6, 2e-7), (1e-5, 4e-7)))
+from compiler.measure.probes.between import EagerRun
+from workbench.worker.profiler_cost import event_cost, take_off
+from workbench.worker.profiling_rounds import Lap, Laps
 
 
-def test_between_the_points_it_rises_with_the_logarithm_of_the_time() -> None:
-    assert COST(1e-6) == 2e-7
-    assert COST(10**-5.5) == pytest.approx(3e-7)
-    assert (COST(1e-9), COST(1.0)) == (2e-7, 4e-7)
+def operation(ns: int, events: float) -> EagerRun:
+    return EagerRun("aten.add", "model", "", 0, ns, 1, events=events)
 
 
-@given(st.floats(1e-9, 1.0), st.floats(1e-9, 1.0))
-def test_it_rises_throughout(one: float, other: float) -> None:
-    assert (COST(one) - COST(other)) * (one - other) >= -1e-20
-
-
-def test_where_nothing_is_profiled_it_is_nothing() -> None:
-    assert EventCost()(1e-6) == 0.0
-
-
-def test_what_events_add_is_the_difference_of_undisturbed_calls() -> None:
-    """Of three rounds, each with one disturbed call in each way."""
+def rounds(added: tuple[float, float]) -> Laps:
+    """Of six rounds, each with a disturbed call in each way; a profiled one takes 1 ms and as much
+    more as it adds in an even round, and in an odd one."""
     plain, watched = [], []
-    for number in range(3):
+    for number in range(6):
         for preempted in (0, 0, 1):
             extra = 9.0 * preempted
             plain.append(Lap({"": 1e-3 + extra}, preempted=preempted, round=number))
-            watched.append(Lap({"": 1.1e-3 + extra}, preempted=preempted, events=200, round=number))
-    between, each, noise = point({"plain": plain, "probed": watched})
-    assert between == pytest.approx(1e-3 / 200)
-    assert each == pytest.approx(1e-4 / 200)
-    assert noise == pytest.approx(0.0)
+            watched.append(
+                Lap(
+                    {"": 1e-3 + added[number % 2] + extra},
+                    preempted=preempted,
+                    events=200,
+                    round=number,
+                    eager=[operation(50_000, 20.5), operation(100, 10.5)],
+                )
+            )
+    return {"plain": plain, "probed": watched}
+
+
+def test_what_events_add_is_the_difference_of_undisturbed_calls() -> None:
+    laps = rounds((1e-4, 2e-4))
+    assert event_cost(laps["plain"], laps["probed"], 0) == pytest.approx(1e-4 / 200)
+    assert event_cost(laps["plain"], laps["probed"], 1) == pytest.approx(2e-4 / 200)
+
+
+def test_each_round_is_corrected_by_the_others() -> None:
+    """So the remainder of an account shows what is not the same in both."""
+    laps = rounds((1e-4, 2e-4))
+    take_off(laps)
+    even, odd = laps["probed"][0], laps["probed"][3]
+    for lap, each in ((even, 1e-6), (odd, 5e-7)):
+        assert lap.eager[0].ns == round(50_000 - 20.5 * each * 1e9)
+        assert lap.took == pytest.approx(each * (200 - 31))
+
+
+def test_of_a_small_operation_half_is_left() -> None:
+    laps = rounds((1e-4, 1e-4))
+    take_off(laps)
+    assert laps["probed"][0].eager[1].ns == 50
 
 
 def test_a_profiler_gives_no_time_back() -> None:
-    laps = {"plain": [Lap({"": 1e-3})], "probed": [Lap({"": 0.9e-3}, events=10)]}
-    assert point(laps)[1] == 0.0
+    plain, watched = [Lap({"": 1e-3})], [Lap({"": 0.9e-3}, events=10)]
+    assert event_cost(plain, watched, 0) == 0.0
+
+
+def test_one_round_is_corrected_by_itself() -> None:
+    plain, watched = [Lap({"": 1e-3})], [Lap({"": 1.1e-3}, events=100)]
+    assert event_cost(plain, watched, 1) == pytest.approx(1e-6)
