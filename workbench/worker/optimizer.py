@@ -20,8 +20,9 @@ from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
 from compiler.measure.account import account, less, line, summed
-from compiler.measure.engine_graphs import engine_graphs
+from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
@@ -176,7 +177,8 @@ def _measured(
     eager, other = sides
     on_device = any(tensor.is_cuda for tensor, _ in eager._tensors)
     options = msgspec.structs.replace(settings, fullgraph=False, until="run")
-    with inductor_graphs(keep_arguments=False) as ours, engine_graphs(keep_arguments=False) as own:
+    left: list[AtenGraph] = []
+    with inductor_graphs(keep_arguments=False) as ours, engine_graphs(False, left) as own:
         step = compiled(other.optimizer.step, options, engine)
         for _ in range(WARM_UPS):
             other.rewind()
@@ -186,7 +188,8 @@ def _measured(
     with probe.describing(), probe.during("step", "optimizer"):
         eager.optimizer.step()
     graphs = [graph.probe(f"step/{place}") for place, graph in enumerate(ours)]
-    graphs += [engine_probe(graph) for graph in own]  # type: ignore[misc]
+    of_engine: list[EngineGraph | AtenGraph] = [*own, *left]
+    graphs += [engine_probe(graph) for graph in of_engine]  # type: ignore[misc]
     bases = [sum(1 + len(one.steps) for one in graphs[:place]) for place in range(len(graphs))]
 
     @contextmanager
