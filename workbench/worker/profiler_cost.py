@@ -25,8 +25,11 @@ def take_off(laps: Laps) -> None:
         costs = [event_cost(laps["plain"], watched, other) for other in (1, 0)]
         for lap in watched:
             each = costs[lap.round % 2]
-            lap.took += each * (lap.events - sum(run.events for run in lap.eager))
-            lap.eager = [run.without(each * 1e9) for run in lap.eager]
+            less = [run.without(each * 1e9) for run in lap.eager]
+            inside = sum(one.ns - other.ns for one, other in zip(lap.eager, less, strict=True))
+            # what small operations keep of it is taken off what is around them
+            lap.took += each * lap.events - inside / 1e9
+            lap.eager = less
 
 
 def event_cost(plain: Sequence[Lap], watched: Sequence[Lap], odd: int) -> float:

@@ -16,7 +16,7 @@ import torch
 
 from compiler.engine.aten import AsItIs, calls_aten
 from compiler.graphs.nodes import target_name
-from compiler.measure.probes.clock import Clock, Told
+from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, surrounded
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
@@ -53,6 +53,31 @@ class AtenProbe:
     @contextmanager
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
         """See `GraphProbe`."""
+        with self._graph.replaced(
+            self._stamped(clock, base)
+            if isinstance(clock, HostClock)
+            else self._clocked(clock, base)
+        ):
+            yield
+
+    def _clocked(self, clock: Clock, base: int) -> Callable[[list[Any]], Any]:
+        """With a clock that cannot be told by times: a device's is read by its ranges."""
+
+        def around(index: int, _: Statement) -> tuple[str, str]:
+            return f"_start({base + 1 + index})", f"_stop({base + 1 + index})"
+
+        timed = self._rewritten(around, {"_start": clock.start, "_stop": clock.stop})
+
+        def run(arguments: list[Any]) -> Any:
+            clock.start(base)
+            try:
+                return timed(arguments)
+            finally:
+                clock.stop(base)
+
+        return run
+
+    def _stamped(self, clock: HostClock, base: int) -> Callable[[list[Any]], Any]:
         times: list[int] = []
         keys: list[int] = []
 
@@ -76,8 +101,7 @@ class AtenProbe:
             steps, cost = stamped(keys, times)
             return told(base, start, end, steps, cost)
 
-        with self._graph.replaced(run):
-            yield
+        return run
 
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from compiler.control.hooks import resolve
-from compiler.measure import inductor_graphs
 from compiler.measure.probes import device_clock
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.device_clock import DeviceClock, NotRead, read
@@ -16,7 +15,7 @@ from compiler.measure.probes.profiler_trace import parse
 from tests.no_torch.measure.probes.test_profiler_trace import EVENTS
 
 
-@pytest.mark.parametrize("need", [*device_clock.NEEDS, *inductor_graphs.NEEDS])
+@pytest.mark.parametrize("need", device_clock.NEEDS)
 def test_this_torch_has_what_is_needed(need: str) -> None:
     assert resolve(need)
 

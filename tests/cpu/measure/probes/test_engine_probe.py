@@ -23,6 +23,7 @@ from compiler.engine.recording import listening
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
 from compiler.measure.probes.clock import HostClock, Reading
+from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.engine_probe import EngineProbe, engine_probe
 from compiler.runtime.launcher import launcher
 from compiler.runtime.store import usable_store
@@ -324,6 +325,10 @@ def test_a_graph_that_was_left_to_aten() -> None:
         found.run()
     assert seen[0] == ("aten.mul.Tensor", ["arg0_1", "mul"])
     assert [name for name, _ in seen] == [step.name for step in probe.steps]
+    # a clock that is read by ranges, as a device's, has one of the graph and one of each step
+    with device_clock(device=False) as clock, probe.timing(clock, 100):
+        found.run()
+    assert [one.key for one in clock.readings()] == [100, *(101 + one.index for one in probe.steps)]
 
 
 def test_without_a_compiler_only_calls_into_aten_are_timed(
