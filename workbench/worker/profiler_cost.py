@@ -25,11 +25,8 @@ def take_off(laps: Laps) -> None:
         costs = [event_cost(laps["plain"], watched, other) for other in (1, 0)]
         for lap in watched:
             each = costs[lap.round % 2]
-            less = [run.without(each * 1e9) for run in lap.eager]
-            inside = sum(one.ns - other.ns for one, other in zip(lap.eager, less, strict=True))
-            # what small operations keep of it is taken off what is around them
-            lap.took += each * lap.events - inside / 1e9
-            lap.eager = less
+            lap.eager = [run.without(each * 1e9) for run in lap.eager]
+            lap.took += each * lap.events  # in operations, and around them
 
 
 def event_cost(plain: Sequence[Lap], watched: Sequence[Lap], odd: int) -> float:
