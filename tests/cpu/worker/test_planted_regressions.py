@@ -40,8 +40,8 @@ def first_line(name: str, engine: str, rounds: int) -> str:
     [
         ("break_in_chain", "tcw"),
         ("float_argument", "tcw"),
-        ("attention_mask", "inductor"),
-        pytest.param("attention_mask", "tcw", marks=pytest.mark.long),
+        ("attention_mask", "tcw"),
+        pytest.param("attention_mask", "inductor", marks=pytest.mark.long),
         pytest.param("break_in_chain", "inductor", marks=pytest.mark.long),
         pytest.param("float_argument", "inductor", marks=pytest.mark.long),
     ],
