@@ -18,6 +18,8 @@ from tests.no_torch import profiles
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def row(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def first_line(name: str, engine: str, rounds: int) -> str:
     ("name", "engine"),
     [
         ("break_in_chain", "tcw"),
-        ("float_argument", "tcw"),
+        pytest.param("float_argument", "tcw", marks=pytest.mark.long),
         ("attention_mask", "tcw"),
         pytest.param("attention_mask", "inductor", marks=pytest.mark.long),
         pytest.param("break_in_chain", "inductor", marks=pytest.mark.long),

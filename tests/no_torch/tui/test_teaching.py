@@ -76,6 +76,7 @@ async def test_the_score_says_what_was_missed(open_trace: Open, block_file: Path
         assert not reader.bench.view.presenting
 
 
+@pytest.mark.long
 async def test_every_question_can_be_answered(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         reader.bench.questions = 0

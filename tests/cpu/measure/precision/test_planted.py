@@ -63,6 +63,7 @@ def test_in_our_own_engine(
     assert "import compiler" not in found.text(first)
 
 
+@pytest.mark.long
 @DTYPES
 def test_in_inductor(dtype: torch.dtype) -> None:
     with wrong_inductor(r"(?<=\()0\.34375", "0.34575") as changed:
