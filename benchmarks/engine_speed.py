@@ -1,7 +1,7 @@
 """Run time and peak memory: our engine against Inductor, in the same process, call by call.
 
     python benchmarks/engine_speed.py [--threads 1] [--only NAME] [--kernels | --models] [--pooled]
-                                      [--times]
+                                      [--times | --memory]
 
 Both sides run through torch.compile, interleaved in rounds that alternate which comes first. Each
 time is the lower quartile of the rounds: what others on the machine take from a round only makes it
@@ -11,11 +11,11 @@ is the wall. Both sides allocate from the same allocator, set up to keep what is
 faults on either side), and our pool of outputs is off; `--pooled` leaves allocators as they are
 shipped.
 
-Memory is the most that one call after warm-up adds to what the process has in memory, by the
-kernel's own count (VmHWM in /proc/self/status, reset before the call), in pages: a few KB are no
-difference. That sees what torch's profiler does not: our arenas, and the buffers into which MKL
-packs matrices. It is measured in a process of its own, in which no allocator keeps what is freed
-(glibc's, MKL's, our pool), so that nothing of an earlier call is used unseen.
+Memory is the most that one call after warm-up holds at once beyond what there was before it, in
+bytes, by every block that any library takes and gives back in it (`allocations.py`; what is left
+out stands there). It is counted in a process of its own, in which nothing keeps what is freed.
+`--memory` counts only, and also the sample models and models of `transformers` and timm where they
+are installed, forward and, where they train, forward and backward.
 Targets: geomean of the kernels at least 1.5x; each model at least 1.0x, no row below 0.95x; peak
 memory at most Inductor's.
 """
@@ -29,8 +29,9 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,8 @@ SAME_ALLOCATOR = {
     "TCW_POOL_BYTES": "0",
 }
 
-
-RETURNED_AT_ONCE = {
-    "MALLOC_MMAP_THRESHOLD_": "32768",
-    "MKL_DISABLE_FAST_MM": "1",
-    "TCW_POOL_BYTES": "0",
-}
-"""What is freed goes back to the system: glibc's larger blocks, MKL's buffers and our pool's."""
-
+COUNTS = "--counts"
+"""What the process of its own is called with."""
 
 Row = tuple[str, str, Callable[[], tuple[Any, Any]], bool]
 
@@ -92,28 +87,41 @@ def both_sides(row: Row) -> dict[str, Callable[[], Any]]:
     return sides
 
 
-def print_peaks(chosen: list[Row]) -> None:
-    """A line of JSON for each row: its name, and the peak of each engine in bytes."""
-    from compiler.measure.peak import peak_bytes
+def peaks_of_a_process_of_its_own() -> Iterator[tuple[str, dict[str, int]]]:
+    """Each row with the peak bytes of each engine, as they are counted."""
+    from benchmarks import allocations
 
-    for row in chosen:
-        sides = both_sides(row)
-        peaks = {name: min(peak_bytes(call) or 0 for _ in range(3)) for name, call in sides.items()}
-        print(json.dumps([row[1], peaks]), flush=True)
+    kept = {key: value for key, value in os.environ.items() if key not in SAME_ALLOCATOR}
+    with tempfile.TemporaryDirectory() as folder:
+        counting = subprocess.Popen(
+            [sys.executable, *sys.argv, COUNTS],
+            env={**kept, **allocations.environment(Path(folder))},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert counting.stdout
+        for line in counting.stdout:
+            if line.startswith("["):
+                name, peaks = json.loads(line)
+                yield name, peaks
+        if counting.wait():
+            raise SystemExit(counting.returncode)
 
 
-def peaks_of_a_process_of_its_own() -> dict[str, dict[str, int]]:
-    """Row -> engine -> peak bytes."""
-    environment = {key: value for key, value in os.environ.items() if key not in SAME_ALLOCATOR}
-    found = subprocess.run(
-        [sys.executable, *sys.argv, "--peaks"],
-        env={**environment, **RETURNED_AT_ONCE},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    lines = (line for line in found.stdout.splitlines() if line.startswith("["))
-    return dict(json.loads(line) for line in lines)
+def print_memory(threads: int) -> None:
+    """A line for each row as it is counted, and how many rows are above Inductor's."""
+    above: list[str] = []
+    count = 0
+    print(f"{threads} thread(s); bytes that one call holds at its peak")
+    print(f"{'':36} {'inductor':>13} {'tcw':>13} {'difference':>12}")
+    for name, peaks in peaks_of_a_process_of_its_own():
+        count += 1
+        first, second = peaks["inductor"], peaks["tcw"]
+        if second > first:
+            above.append(name)
+        print(f"{name:36} {first:13,} {second:13,} {second - first:+12,}", flush=True)
+    words = f": {', '.join(above)}" if above else ""
+    print(f"{len(above)} of {count} rows above inductor{words}")
 
 
 def interleaved(
@@ -149,25 +157,34 @@ def main() -> None:
     parser.add_argument("--models", action="store_true")
     parser.add_argument("--pooled", action="store_true", help="allocators as shipped")
     parser.add_argument("--times", action="store_true", help="run time alone, no peak memory")
-    parser.add_argument("--peaks", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--memory", action="store_true", help="peak memory alone, of more models")
+    parser.add_argument(COUNTS, action="store_true", dest="counts", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=2.0, help="for each row")
     arguments = parser.parse_args()
-    if not (arguments.pooled or arguments.peaks) and os.environ.get("MALLOC_MMAP_MAX_") != "0":
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SAME_ALLOCATOR})
     sys.path.insert(0, str(ROOT))
+    if arguments.memory and not arguments.counts:
+        print_memory(arguments.threads)
+        return
+    if not (arguments.pooled or arguments.counts) and os.environ.get("MALLOC_MMAP_MAX_") != "0":
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SAME_ALLOCATOR})
     import torch
 
     torch.set_num_threads(arguments.threads)
     chosen = rows(not arguments.models, not arguments.kernels, arguments.only)
-    if arguments.peaks:
-        print_peaks(chosen)
+    if arguments.counts:
+        from benchmarks.memory_cases import memory_cases, print_peaks
+
+        every = memory_cases(
+            not arguments.models, not arguments.kernels, arguments.memory, arguments.only
+        )
+        print_peaks(every)
         return
-    peaks = {} if arguments.times else peaks_of_a_process_of_its_own()
+    peaks = {} if arguments.times else dict(peaks_of_a_process_of_its_own())
     clock = time.thread_time if arguments.threads == 1 else time.perf_counter
     print(f"{arguments.threads} thread(s); milliseconds, lower quartiles of {clock.__name__}")
     print(
         f"{'':36} {'inductor':>9} {'tcw':>9} {'ratio':>7}  middle half"
-        f"   {'peak MB: inductor':>18} {'tcw':>7}"
+        f"   {'peak: inductor':>17} {'tcw':>13}"
     )
     found: dict[str, list[float]] = {"kernel": [], "model": []}
     for row in chosen:
@@ -176,8 +193,8 @@ def main() -> None:
         ratio = statistics.median(ratios)
         quarters = statistics.quantiles(ratios, n=4)
         found[kind].append(ratio)
-        peak = {side: bytes / 1e6 for side, bytes in peaks.get(name, {}).items()}
-        memory = f"{peak['inductor']:18.2f} {peak['tcw']:7.2f}" if peak else ""
+        peak = peaks.get(name)
+        memory = f"{peak['inductor']:17,} {peak['tcw']:13,}" if peak else ""
         print(
             f"{name:36} {times['inductor'] * 1e3:9.4f} {times['tcw'] * 1e3:9.4f} {ratio:6.2f}x"
             f"  {quarters[0]:.2f}-{quarters[2]:.2f}   {memory}",

@@ -56,6 +56,10 @@ def add_norm(x: Tensor, r: Tensor, w: Tensor, b: Tensor) -> Inputs:
     return F.layer_norm(y, (y.shape[-1],), w, b), y
 
 
+def add_transposed(x: Tensor, y: Tensor) -> Tensor:
+    return y + x.t()
+
+
 def norm_backward(g: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, w: Tensor) -> Any:
     return torch.ops.aten.native_layer_norm_backward(
         g, x, [x.shape[-1]], mean, rstd, w, w, [True, True, True]
@@ -131,7 +135,20 @@ KERNELS = {
     "argmax 4096x1000": KernelCase(lambda x: x.argmax(-1), lambda: (R(4096, 1000),)),
     "cumsum 4096x1000": KernelCase(lambda x: x.cumsum(-1), lambda: (R(4096, 1000),)),
     "rope 4x16x512x64": KernelCase(rope, lambda: (R(4, 16, 512, 64), R(512, 64), R(512, 64))),
-    "y + x.t() 1024": KernelCase(lambda x, y: y + x.t(), lambda: (R(1024, 1024), R(1024, 1024))),
+    "y + x.t() 1024": KernelCase(add_transposed, lambda: (R(1024, 1024), R(1024, 1024))),
+    "y + x.t() 1024x1040": KernelCase(add_transposed, lambda: (R(1040, 1024), R(1024, 1040))),
+    "y + x.t() 2048x512": KernelCase(add_transposed, lambda: (R(512, 2048), R(2048, 512))),
+    "y + x.t() 4096": KernelCase(add_transposed, lambda: (R(4096, 4096), R(4096, 4096))),
+    "y + x.t() 1000 bf16": KernelCase(
+        add_transposed, lambda: (R(1000, 1000, dtype=B16), R(1000, 1000, dtype=B16))
+    ),
+    "softmax of transposed 512x1000": KernelCase(
+        lambda x: torch.softmax(x.t(), -1), lambda: (R(1000, 512),)
+    ),
+    "channels-last to contiguous": KernelCase(
+        lambda x: (x * 2).contiguous(), lambda: (_images(8, 64, 56, 56),)
+    ),
+    "add + layer norm 32x64": KernelCase(add_norm, lambda: (R(32, 64), R(32, 64), R(64), R(64))),
     "batch norm + relu, channels-last": KernelCase(
         norm_relu, lambda: (_images(8, 64, 56, 56), *_per_channel(64))
     ),

@@ -128,6 +128,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
     from torch._inductor.utils import fresh_cache
 
     from benchmarks import table_models
+    from compiler.measure.speed import no_collection
     from workbench.worker.runs import loss_of
 
     machine = Machine()
@@ -192,11 +193,10 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
         return row
     graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     times: dict[str, list[float]] = {side: [] for side in runs}
-    gc.collect()
-    gc.disable()
-    for number in range(rounds):
-        for side in list(runs) if number % 2 == 0 else reversed(runs):
-            times[side].append(machine.seconds(cleared(runs[side])))
+    with no_collection():
+        for number in range(rounds):
+            for side in list(runs) if number % 2 == 0 else reversed(runs):
+                times[side].append(machine.seconds(cleared(runs[side])))
     for side, seconds in times.items():
         entry = row["eager"] if side == "eager" else row["sides"][side]
         running = median(seconds)

@@ -41,7 +41,8 @@ from compiler.trace.records import (  # noqa: E402
 )
 from compiler.trace.records.graph import GraphKind  # noqa: E402
 from compiler.trace.writer import TraceWriter, file_sink  # noqa: E402
-from tests.block_trace import FILE, LINES, Builder, opening  # noqa: E402
+from tests.block_capture import FILE, LINES  # noqa: E402
+from tests.block_trace import Builder, opening  # noqa: E402
 
 LAYER = 25
 """Operations of one layer of the model."""

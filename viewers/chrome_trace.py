@@ -16,6 +16,7 @@ from viewers.plain import plain
 from viewers.recording import Recording
 from viewers.summary.profile import Profile, profiles_of
 from viewers.summary.profile.causes.words import bare
+from viewers.summary.profile.where import where
 from viewers.words import numbers_text
 
 Event = dict[str, Any]
@@ -104,11 +105,11 @@ def _of_step(
     one: Profile, step: CompiledStep, names: FileNames
 ) -> tuple[str, str, dict[str, object]]:
     kernel = one.index.kernel_of(step)
-    region = one.region_of(step.id)
+    region = one.row_of_thing(step.id)
     words = kernel_label(kernel) if kernel else bare(step.name)
     places = kernel.locations if kernel else region.locations if region else ()
     return (
-        f"{_lines(places, names)} {words}".strip(),
+        f"{_lines(places, names) or (where(region) if region else '')} {words}".strip(),
         step.kind,
         {
             "kernel": step.kernel,
@@ -128,10 +129,11 @@ def _of_step(
 def _of_operation(
     one: Profile, operation: EagerOperation, names: FileNames
 ) -> tuple[str, str, dict[str, object]]:
-    region = one.region_of(operation.id)
+    region = one.row_of_thing(operation.id)
     places = (operation.location,) if operation.location else ()
+    at = _lines(places, names) or operation.module or (where(region) if region else "")
     return (
-        f"{_lines(places, names)} {bare(operation.operation)}".strip(),
+        f"{at} {bare(operation.operation)}".strip(),
         "aten",
         {
             "operation": operation.operation,

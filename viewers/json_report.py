@@ -11,14 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
-from viewers.json_profile import (
-    ModeItem,
-    ProfileItem,
-    TrialItem,
-    mode_items,
-    profile_items,
-    trial_items,
-)
+from viewers.json_profile import mode_items, profile_items, trial_items
+from viewers.json_profile_items import Item, ModeItem, ProfileItem, TrialItem
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
@@ -30,10 +24,6 @@ VERSION = 1
 ReportStatus = Literal[
     "ok", "failed", "timeout", "crashed", "interrupted", "exited", "incomplete", "usage", "internal"
 ]
-
-
-class Item(msgspec.Struct, kw_only=True):
-    """A part of the report; every key is always there."""
 
 
 class GraphItem(Item):

@@ -23,7 +23,7 @@ class Playhead:
     def __init__(self, whole: Recording) -> None:
         self.whole = whole
         self._checkpoints: dict[int, Recording] = {}
-        self._here = Recording(losses=whole.losses)
+        self._here = Recording(losses=whole.losses, file=whole.file)
         self._position = 0
 
     def at(self, position: int) -> Recording:
@@ -46,7 +46,7 @@ class Playhead:
             kept = sorted(self._checkpoints)[::2]
             self._checkpoints = {place: self._checkpoints[place] for place in kept}
         found = max((place for place in self._checkpoints if place <= position), default=0)
-        self._here = fork(self._checkpoints[found]) if found else Recording()
+        self._here = fork(self._checkpoints[found]) if found else Recording(file=self.whole.file)
         self._position = found
 
 

@@ -84,9 +84,12 @@ class Recording:
         losses: Losses | None = None,
         *,
         of_one_run: bool = False,
+        file: Path | None = None,
     ) -> None:
         self.records: list[AnyRecord] = []
         self.losses = losses or Losses()
+        self.file = file
+        """The trace that the records are in; None where they are not kept."""
         self._by_kind: dict[type[Record], list[Record]] = defaultdict(list)
         self._texts: dict[TextHash, str] = {}
         self._sources: dict[str, list[str]] = {}
@@ -109,7 +112,7 @@ class Recording:
     def open(cls, path: Path) -> Recording:
         """Read a trace file; raises `TraceError` and `OSError` as `read_trace` does."""
         trace = read_trace(path)
-        return cls(trace.records, trace.losses)
+        return cls(trace.records, trace.losses, file=path)
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
         for record in records:
@@ -155,7 +158,7 @@ class Recording:
 
     def _new_part(self, settings: Settings | None, engine: str = "") -> Recording:
         of_one_run = self._of_one_run or settings is not None
-        part = Recording(losses=self.losses, of_one_run=of_one_run)
+        part = Recording(losses=self.losses, of_one_run=of_one_run, file=self.file)
         part.feed(_as_of(one, settings, engine) for one in self._common)
         return part
 

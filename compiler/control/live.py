@@ -182,6 +182,7 @@ class Live:
         """Wait; the choice that the person made, "" for none."""
         place = self.stops.place
         self.waits += 1
+        began = time.perf_counter()  # who reads the record is waited for
         self.recorder.writer.emit(
             Waiting(
                 number=self.waits,
@@ -196,7 +197,6 @@ class Live:
                 location=location or place.location,
             )
         )
-        began = time.perf_counter()
         while True:
             command = self._commands.get()
             choice = getattr(command, "choice", "")

@@ -86,6 +86,7 @@ APART = (
     aten.native_group_norm,
     aten.native_layer_norm,
     aten.permute_copy,
+    aten.rrelu_with_noise_backward,
     aten.tril_indices,
     aten.triu_indices,
     aten.unbind_copy.int,
@@ -137,6 +138,16 @@ def _softmax_backward_data(grad: Any, output: Any, dim: int, input_dtype: Any) -
     return ((grad - total) * output).to(narrow).contiguous()
 
 
+def _weight_norm_backward(grad: Any, v: Any, g: Any, norms: Any, dim: int) -> Any:
+    """torch's table has the forward alone. aten/src/ATen/native/cpu/WeightNormKernel.cpp."""
+    wide = norms.dtype
+    grad, direction, length = grad.to(wide), v.to(wide), g.to(wide)
+    others = [d for d in range(v.dim()) if d != dim % v.dim()]
+    along = (grad * direction).sum(others, keepdim=True)
+    to_v = (length / norms) * (grad - direction * (along / (norms * norms)))
+    return to_v.to(v.dtype).contiguous(), (along / norms).to(g.dtype)
+
+
 @functools.cache
 def decompositions(training: bool = True) -> Table:
     """Operation -> the function that writes it in others."""
@@ -147,6 +158,7 @@ def decompositions(training: bool = True) -> Table:
     table.update(get_decompositions(list(APART)))
     table.update(foreach_decompositions())
     table[aten._softmax_backward_data.default] = _softmax_backward_data
+    table[aten._weight_norm_interface_backward.default] = _weight_norm_backward
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)

@@ -14,6 +14,7 @@ from compiler.autograd.save import Halves, decide_saved
 from compiler.control.decisions import ENGINE, Gate
 from compiler.engine.common_subexpressions import merge_common_subexpressions
 from compiler.engine.recording import current
+from compiler.engine.wide_statistics import keep_statistics_wide
 from compiler.graphs.current import current_compile_id, graph_id
 
 
@@ -32,6 +33,7 @@ def partition(
 
 def _cut(joint: fx.GraphModule, joint_inputs: Sequence[Any], **kwargs: Any) -> Halves:
     """Torch's min-cut, with our own merging of common subexpressions in place of its own."""
+    keep_statistics_wide(joint.graph)
     if functorch_config.cse:
         merge_common_subexpressions(joint.graph)
     with functorch_config.patch(cse=False):

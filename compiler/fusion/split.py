@@ -15,7 +15,7 @@ from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
 from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import in_memory, is_compute, through
+from compiler.fusion.through import in_memory, is_compute, leaf_through, through
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Expression, Load, rewrite
@@ -202,7 +202,6 @@ def _parts(node: Map, buffer: str, pieces: list[Store], taken: set[str]) -> list
     back = inverse(load.view, elements(node.domain))
     if back is None or sum(instructions(piece) for piece in pieces) > WORK * len(pieces):
         return None
-    whole = elements(node.domain)
     parts: list[Store] = []
     for number, piece in enumerate(pieces):
         view = compose_views(back, piece.view)
@@ -213,7 +212,7 @@ def _parts(node: Map, buffer: str, pieces: list[Store], taken: set[str]) -> list
         def leaf(part: Expression, piece: Store = piece, view: View = view) -> Expression:
             if isinstance(part, Load) and part.value == buffer:
                 return piece.expression
-            return through(part, view, whole, elements(piece.domain))
+            return leaf_through(part, view)
 
         name = f"{node.name}_part_{number}"
         if name in taken or any(size == 0 for size in piece.domain) or seen == 0:

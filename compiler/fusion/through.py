@@ -25,17 +25,19 @@ from compiler.loops.sizes import Size
 
 def through(expression: Expression, view: View, domain: Size, seen: Size) -> Expression:
     """The expression for index view(i) instead of i: of `domain` elements those `seen`."""
-    if not view:
-        if domain == seen:
-            return expression
-        view = (Layout((seen,), (1,)),)
+    moved = _seen_through(view, domain, seen)
+    return rewrite(expression, lambda part: leaf_through(part, moved)) if moved else expression
 
-    def leaf(part: Expression) -> Expression:
-        if isinstance(part, (Load, Gather, Iota)):
-            return replace(part, view=compose_views(part.view, view))
-        return part
 
-    return rewrite(expression, leaf)
+def leaf_through(part: Expression, view: View) -> Expression:
+    """One leaf for index view(i); the indices of a gather are leaves of their own."""
+    if isinstance(part, (Load, Gather, Iota)):
+        return replace(part, view=compose_views(part.view, view))
+    return part
+
+
+def _seen_through(view: View, domain: Size, seen: Size) -> View:
+    return view if view or domain == seen else (Layout((seen,), (1,)),)
 
 
 def map_leaves(node: Compute, leaf: Callable[[Expression], Expression]) -> Compute:

@@ -36,9 +36,9 @@ def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
         origins=tuple(in_order),
         if_fused=sketch(texts) if len(texts) == len(members) else "",
         sketched=True,
-        means="loop nests: apart, both may still be in one C++ function"
+        means="two loop nests, which may still share one C++ function"
         if on_cpu
-        else "kernels: apart, each is a Triton kernel of its own",
+        else "two Triton kernels",
     )
 
 

@@ -42,6 +42,7 @@ OPERATORS = _table(
     Operator("trunc_divide", 2, 6),  # integers: C's division; floats: trunc(a/b)
     Operator("remainder", 2, 8),  # sign of the divisor, as Python's %
     Operator("fmod", 2, 8),  # sign of the dividend, as C's
+    Operator("gcd", 2, 200),  # of magnitudes, integers alone
     Operator("reciprocal", 1, 4),
     Operator("sign", 1, 2),  # -1, 0 or 1; of NaN it is 0, as ATen says
     Operator("maximum", 2, 2),  # NaN wins
@@ -52,6 +53,8 @@ OPERATORS = _table(
     Operator("nextafter", 2, 6),
     Operator("hypot", 2, 12),
     Operator("ldexp", 2, 4),
+    Operator("frexp_mantissa", 1, 12),
+    Operator("frexp_exponent", 1, 12),
     # rounding
     Operator("floor", 1, 1),
     Operator("ceil", 1, 1),
@@ -108,4 +111,20 @@ OPERATORS = _table(
     Operator("erf", 1, 12),
     Operator("erfc", 1, 24),
     Operator("lgamma", 1, 40),
+    Operator("erfinv", 1, 80),
+    Operator("erfcx", 1, 40),
+    Operator("ndtri", 1, 80),
+    *(Operator(name, 2, 400) for name in ("igamma", "igammac")),
+    Operator("digamma", 1, 60),
+    Operator("trigamma", 1, 60),
+    Operator("zeta", 2, 400),
+    *(Operator(name, 1, 120) for name in ("i0", "i0e", "i1", "i1e", "airy_ai")),
+    *(Operator(f"bessel_{kind}", 1, 120) for kind in ("j0", "j1", "y0", "y1")),
+    Operator("spherical_bessel_j0", 1, 30),
+    *(Operator(f"modified_bessel_{kind}", 1, 200) for kind in ("k0", "k1")),
+    *(Operator(f"scaled_modified_bessel_{kind}", 1, 200) for kind in ("k0", "k1")),
+    *(Operator(f"chebyshev_polynomial_{kind}", 2, 60) for kind in "tuvw"),
+    *(Operator(f"hermite_polynomial_{kind}", 2, 60) for kind in ("h", "he")),
+    Operator("laguerre_polynomial_l", 2, 60),
+    Operator("legendre_polynomial_p", 2, 60),
 )

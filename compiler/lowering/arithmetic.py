@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from compiler.lowering.builder import Builder
 from compiler.lowering.elements import (
     Element,
     Operand,
@@ -17,6 +18,7 @@ from compiler.lowering.elements import (
     eq,
     exp,
     exp2,
+    formula_map,
     isinf,
     larger,
     log1p,
@@ -25,9 +27,11 @@ from compiler.lowering.elements import (
     smaller,
     together,
     trunc,
+    unary,
     where,
 )
-from compiler.lowering.registry import NoLowering
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
 
 
 @elementwise("add")
@@ -82,6 +86,18 @@ def remainder(x: Operand, y: Operand) -> Element:
 @elementwise("fmod")
 def fmod(x: Operand, y: Operand) -> Element:
     return apply("fmod", x, y)
+
+
+@elementwise("gcd")
+def greatest_common_divisor(x: Element, y: Element) -> Element:
+    return apply("gcd", x, y)
+
+
+@elementwise("lcm")
+def least_common_multiple(x: Element, y: Element) -> Element:
+    divisor = apply("gcd", x, y)
+    multiple = apply("trunc_divide", x, where(eq(divisor, 0), 1, divisor)) * y
+    return multiple if x.dtype == "uint8" else abs(multiple)
 
 
 @elementwise("neg", "negative")
@@ -161,6 +177,15 @@ def nextafter(x: Element, y: Element) -> Element:
 def ldexp(x: Element, exponent: Element) -> Element:
     """x * 2**exponent with the power rounded first, as ATen multiplies."""
     return x * exp2(exponent)
+
+
+@lowers("frexp")
+def mantissa_and_exponent(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    mantissa, exponent = (
+        formula_map(builder, unary(f"frexp_{part}"), (x,), compute=x.dtype, meta=meta, name=part)
+        for part, meta in zip(("mantissa", "exponent"), builder.metas, strict=True)
+    )
+    return mantissa, exponent
 
 
 @elementwise("copysign")

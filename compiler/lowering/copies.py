@@ -40,9 +40,15 @@ def to_copy(builder: Builder, tensor: Tensor, *_: object, **options: object) -> 
     if options.get("pin_memory"):
         raise NoLowering("pinned memory")
     meta = builder.meta
-    if meta.dtype in REDUCED and tensor.dtype in ("float32", "float64"):
+    if meta.dtype in REDUCED and tensor.dtype in ("float32", "float64") and _asked(builder):
         return builder.pointwise([tensor], lambda x: _rounded(x, meta.dtype), compute=tensor.dtype)
     return as_promised(builder, tensor)
+
+
+def _asked(builder: Builder) -> bool:
+    """Whether the user converts, not the decomposition of an operation at its end, after which
+    values may stay wide."""
+    return str(builder.taken_from).startswith(("aten._to_copy", "None"))
 
 
 def _rounded(expression: Expression, dtype: str) -> Expression:

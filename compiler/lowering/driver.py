@@ -24,12 +24,11 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import compiler.lowering
 from compiler.control.decisions import Gate
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Graph, Input, Operand
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder, logical_strides
+from compiler.loops.graph import Graph, Input
+from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
 from compiler.lowering.elements import number
+from compiler.lowering.fake import FakeTensors
 from compiler.lowering.higher_order import (
     functionalized,
     random_value,
@@ -38,13 +37,13 @@ from compiler.lowering.higher_order import (
 )
 from compiler.lowering.in_place import replaced_arguments
 from compiler.lowering.kept import Kept
+from compiler.lowering.outputs import Outputs, operands
 from compiler.lowering.ownership import Ownership
 from compiler.lowering.reals import Item, Real, Reals
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
-_STRIDED = torch.strided
 _MISSING = object()
 _HigherOrder = torch._ops.HigherOrderOperator
 _ITEM = torch.ops.aten._local_scalar_dense.default
@@ -58,6 +57,13 @@ _NOTHING = frozenset(
     }
 )
 """They compare what the compiler already knows, or say in which order effects take place."""
+
+_PHYSICAL = {
+    torch.ops.aten._conj.default: torch.ops.aten._conj_physical.default,
+    torch.ops.aten._neg_view.default: torch.ops.aten.neg.default,
+}
+"""Views that differ from their memory by a bit of the tensor's, and what computes them at once: no
+loop and no view of ours has such a bit."""
 
 _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
 """They change a tensor itself, or count from where its storage starts."""
@@ -102,7 +108,9 @@ class _Driver:
         self.sizes = Sizes(self.graph)
         self.reals = Reals(self.sizes, self.builder)
         self.values: dict[fx.Node, Any] = {}
-        self.device: Any = device
+        self.fake = FakeTensors(self.sizes, device)
+        self.meta = self.fake.meta
+        self.is_plain = self.fake.is_plain
         self.replacing: dict[fx.Node, str] = {}
         """Nodes whose result may be written over their first argument, and its name."""
         self.unshared: list[tuple[fx.Node, Tensor]] = []
@@ -115,6 +123,7 @@ class _Driver:
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
+        outputs = Outputs(self.builder, self.memory, self.metas, self.sizes, self.value_of)
         self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
         written = [node for node in nodes if node.target is torch.ops.aten.copy_.default]
@@ -129,10 +138,11 @@ class _Driver:
                 self.builder.node = node.name
                 self.constant(node)
             elif node.op == "output":
-                self.outputs(node)
+                self.builder.node = ""
+                self.graph.outputs.extend(outputs.of(node))
             elif node.op != "placeholder":
                 raise Unsupported(f"{node.op} {node.target} in an ATen graph")
-        self.graph.tensors = dict(self.tensors())
+        self.graph.tensors = dict(operands(self.values))
         return self.graph
 
     # what the graph is given
@@ -170,10 +180,12 @@ class _Driver:
             self.input(node, value, node.name, constant=False)
 
     def input(self, node: fx.Node, value: Any, name: str, *, constant: bool) -> None:
+        if value.is_neg():
+            raise Unsupported("an input with a negative bit: loops read its memory as it is")
         meta = self.meta(value)
         self.metas[node] = meta
-        if self.device is None and value.dim():
-            self.device = value.device
+        if self.fake.device is None and value.dim():
+            self.fake.device = value.device
         if not self.is_plain(value, meta):
             self.foreign.add(node)
         self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
@@ -216,24 +228,6 @@ class _Driver:
         self.values[node] = made
         self.memory.own(made.value, node)
 
-    def meta(self, value: Any) -> Meta:
-        """What a fake tensor looks like."""
-        if value.layout is not _STRIDED:
-            raise Unsupported(f"a tensor of layout {value.layout}")
-        dtype = _names.get(value.dtype) or _dtype(value.dtype)
-        if value.is_neg() or (dtype not in BYTES and (value.is_quantized or value.is_conj())):
-            raise Unsupported("a quantized tensor, or one with a negative or conjugate bit")
-        if value._has_symbolic_sizes_strides:
-            sizes = self.sizes
-            return Meta(sizes.shape(value.shape), sizes.shape(value.stride()), dtype)
-        return Meta(tuple(value.shape), value.stride(), dtype)
-
-    def is_plain(self, value: Any, meta: Meta) -> bool:
-        if meta.dtype not in BYTES:
-            return False
-        device = value.device
-        return device == self.device or (self.device is None and device.type != "meta")
-
     # what it computes
 
     def call_function(self, node: fx.Node) -> None:
@@ -263,13 +257,15 @@ class _Driver:
         else:
             several = isinstance(value, (list, tuple))
             answers = list(value) if several else []
-        known = operation(node.target)
+        known = operation(_PHYSICAL.get(node.target, node.target))
         if known.name in _NOTHING:
             self.values[node] = None
             return
         metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
-        if self.device is None:
-            self.device = next((a.device for a in answers if isinstance(a, torch.Tensor)), None)
+        if self.fake.device is None:
+            self.fake.device = next(
+                (a.device for a in answers if isinstance(a, torch.Tensor)), None
+            )
         plain = True
         for answer, meta in zip(answers, metas, strict=True):
             if meta is not None and not self.is_plain(answer, meta):
@@ -490,56 +486,3 @@ class _Driver:
         for node, shown in self.unshared:
             self.values[node] = shown
             self.memory.share_again(shown.value, node)
-
-    # what it hands out
-
-    def tensors(self) -> Iterator[tuple[str, Operand]]:
-        """Each node that is a tensor, where its elements lie in a value at steps."""
-        for node, shown in self.values.items():
-            if isinstance(shown, Tensor):
-                strides = logical_strides(shown)
-                if strides is not None:
-                    offset = shown.view[0].offset if shown.view else 0
-                    yield (
-                        node.name,
-                        Operand(shown.value, shown.dtype, shown.shape, strides, offset),
-                    )
-
-    def outputs(self, node: fx.Node) -> None:
-        self.builder.node = ""
-        handed: dict[str, fx.Node] = {}
-        found = node.args[0]
-        for item in found if isinstance(found, (list, tuple)) else (found,):
-            self.graph.outputs.append(self.output(item, handed))
-
-    def output(self, item: Any, handed: dict[str, fx.Node]) -> Operand | Size | bool | float | None:
-        if not isinstance(item, fx.Node):
-            if isinstance(item, (bool, int, float, type(None))):
-                return item
-            raise Unsupported(f"the graph answers a {type(item).__name__}")
-        shown = self.value_of(item)
-        if not isinstance(shown, Tensor):
-            if isinstance(shown, (list, tuple)):
-                raise Unsupported("the graph answers a list")
-            if isinstance(shown, (Real, Item)):
-                raise Unsupported("the graph answers a symbolic number")
-            answer: Size | bool | float | None = shown
-            return answer
-        self.builder.node = item.name
-        meta = self.metas[item]
-        root = self.memory.root(item)
-        owner = self.memory.owner(shown.value, root)
-        given = owner is not root and owner.op in ("placeholder", "get_attr")
-        if given or handed.setdefault(shown.value, root) is not root:
-            shown = self.builder.copy(shown, meta)
-        return self.builder.in_memory(shown, meta.strides)
-
-
-_names: dict[Any, str] = {}
-
-
-def _dtype(dtype: Any) -> str:
-    found = _names.get(dtype)
-    if found is None:
-        found = _names[dtype] = str(dtype).removeprefix("torch.")
-    return found

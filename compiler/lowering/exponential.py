@@ -85,8 +85,10 @@ def power_of_number(base: Operand, exponent: Element) -> Operand:
 
 @elementwise("pow.Tensor_Tensor", "float_power")
 def power(x: Operand, exponent: Operand) -> Element:
-    if not any(isinstance(o, Element) and o.is_float for o in (x, exponent)):
-        raise NoLowering("integers to the power of a tensor")
+    """Of integers by squaring; a negative exponent of one rounds to zero."""
+    x, exponent = together(x, exponent)
+    if x.dtype == "bool":
+        raise NoLowering("bool to the power of bool")
     return apply("pow", x, exponent)
 
 

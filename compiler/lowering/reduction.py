@@ -151,23 +151,33 @@ def _truth(x: Element) -> Element:
 def total(
     builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    return _sum(builder, x, dim, keepdim, same)
+    return _over(builder, "sum", x, dim, keepdim)
 
 
 @lowers("nansum")
 def total_without_nan(
     builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    return _sum(builder, x, dim, keepdim, lambda e: where(isnan(e), 0, e) if e.is_float else e)
+    return _over(
+        builder, "sum", x, dim, keepdim, lambda e: where(isnan(e), 0, e) if e.is_float else e
+    )
 
 
-def _sum(
-    builder: Builder, x: Tensor, dim: Dims, keepdim: bool, formula: Callable[[Element], Element]
+_OF_BOOLEANS: dict[ReduceOp, ReduceOp] = {"sum": "any", "prod": "all"}
+
+
+def _over(
+    builder: Builder,
+    op: ReduceOp,
+    x: Tensor,
+    dim: Dims,
+    keepdim: bool,
+    formula: Callable[[Element], Element] = same,
 ) -> Tensor:
     wanted = builder.meta.dtype
     return reduce_formula(
         builder,
-        "any" if wanted == "bool" else "sum",
+        _OF_BOOLEANS[op] if wanted == "bool" else op,
         formula,
         (x,),
         dimensions(x, dim),
@@ -179,28 +189,14 @@ def _sum(
 
 @lowers("prod.default")
 def product_of_all(builder: Builder, x: Tensor, dtype: Any = None) -> Tensor:
-    return _product(builder, x, None, False)
+    return _over(builder, "prod", x, None, False)
 
 
 @lowers("prod.dim_int")
 def product_over(
     builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    return _product(builder, x, dim, keepdim)
-
-
-def _product(builder: Builder, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    wanted = builder.meta.dtype
-    return reduce_formula(
-        builder,
-        "all" if wanted == "bool" else "prod",
-        same,
-        (x,),
-        dimensions(x, dim),
-        keepdim=keepdim,
-        compute=compute_dtype(wanted),
-        dtype=wanted,
-    )
+    return _over(builder, "prod", x, dim, keepdim)
 
 
 @lowers("mean.default")

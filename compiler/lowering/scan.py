@@ -6,6 +6,7 @@ aten/src/ATen/native/cpu/ReduceOpsKernel.cpp, native/ReduceOps.cpp (cummax_helpe
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
@@ -80,17 +81,18 @@ def _extremes(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> tuple[Tensor
     """The index is the last position that equals the extreme so far, or is a NaN."""
     values, indices = builder.metas
     assert values is not None
-    if indices is None or x.dtype == "bool":
-        raise NoLowering("running extremes of bool")
+    assert indices is not None
     if not x.shape:
         raise NoLowering("running extremes of a number")
     along = dim % len(x.shape)
-    compute = compute_dtype(x.dtype)
-    best = scan(builder, op, loaded(builder, x, values).to(compute).expression, along, values)
+    compute = "uint8" if x.dtype == "bool" else compute_dtype(x.dtype)
+    running = replace(values, dtype=compute) if x.dtype == "bool" else values
+    best = scan(builder, op, loaded(builder, x, values).to(compute).expression, along, running)
     order = storage_order(indices.shape, indices.strides)
     element = loaded(builder, x, indices).to(compute)
     reached = eq(element, loaded(builder, best, indices).to(compute))
     if element.is_float:
         reached = reached | isnan(element)
     place = where(reached, position(indices.shape, along, order), -1)
-    return best, scan(builder, "max", place.expression, along, indices, "index")
+    where_reached = scan(builder, "max", place.expression, along, indices, "index")
+    return (builder.copy(best, values) if x.dtype == "bool" else best), where_reached

@@ -106,11 +106,11 @@ def _usual(rounds: Rounds) -> tuple[float, float]:
 def ratio(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
     """(eager/compiled, what is noise as a share of it), as `difference` takes them."""
     ratios = [a / b for a, b in zip(eager, compiled, strict=True)]
-    before, after = median(eager), median(compiled)
+    (before, below), (after, above) = _usual(eager), _usual(compiled)
     found, noise = min(
         (
             (median(ratios), spread(ratios) / median(ratios)),
-            (before / after, hypot(spread(eager) / before, spread(compiled) / after)),
+            (before / after, hypot(below / before, above / after)),
         ),
         key=_noise,
     )
@@ -127,12 +127,29 @@ def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
 
 
 def noise_of_medians(first: Rounds, second: Rounds, independent: int) -> float:
-    """What the difference of two medians may be off by chance: three standard errors.
+    """What the difference of two medians may be off by chance: three standard errors, and more of
+    few values, by which the error itself is hardly known.
 
     A median of n values has 1.2533 times the error of a mean, and a normal spread is 1.4826 MAD.
     `independent`: so many of the values are, where those of one moment are alike.
     """
-    return 3 * 1.2533 * 1.4826 * hypot(spread(first), spread(second)) / sqrt(max(1, independent))
+    count = max(2, min(independent, len(first), len(second)))
+    errors = 1.2533 * 1.4826 * hypot(spread(first), spread(second)) / sqrt(count)
+    return three_errors(count - 1) * errors
+
+
+def three_errors(freedom: int) -> float:
+    """So many standard errors, where they are told by a sample, are as rare as three that are
+    known: Student's t, as a series around the normal (Abramowitz and Stegun, 26.7.5).
+
+    >>> round(three_errors(4), 1), round(three_errors(100), 2)
+    (6.4, 3.08)
+    """
+    z, n = 3.0, freedom
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / n**2 + third / n**3
 
 
 def account(

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from compiler.codegen.launcher.segment import STACK_BYTES
 from compiler.engine.recording import watching
 from compiler.measure.arguments import copied
 from compiler.measure.kernels import NotAlone, Step
@@ -153,10 +154,8 @@ class EngineGraph(Redirected):
                 if name.decode() in wanted and not failed:
                     where = _Places(memory, shadows)
                     copies = [where.of(pointers[i]) for i in range(count)]
-                    step = _step(
-                        handle, kernel, copies, [sizes[i] for i in range(size_count)],
-                        where.of(workspace),
-                    )  # fmt: skip
+                    given = [sizes[i] for i in range(size_count)]
+                    step = _step(handle, kernel, copies, given, *where.workspace(workspace))
                     step()
                     steps.append(step)
             except BaseException as problem:  # it must not pass through C
@@ -246,16 +245,25 @@ def _observed(found: re.Match[str]) -> str:
 
 
 def _step(
-    handle: ctypes.CDLL, kernel: int, pointers: list[int], sizes: list[int], workspace: int
+    handle: ctypes.CDLL,
+    kernel: int,
+    pointers: list[int],
+    sizes: list[int],
+    workspace: int,
+    alive: Any,
 ) -> _Call:
     table = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
     numbers = (ctypes.c_long * max(len(sizes), 1))(*sizes)
     row = _Again(kernel, ctypes.addressof(table), ctypes.addressof(numbers), workspace)
-    return _Call(row, handle.measured_again, (table, numbers))
+    return _Call(row, handle.measured_again, (table, numbers, alive))
 
 
 def _discard(again: Any, rows: Any, count: int, alive: list[_Call]) -> None:
     again(rows, count)
+
+
+_LINE = 64
+"""Bytes that a workspace is aligned to."""
 
 
 class _Places:
@@ -270,6 +278,21 @@ class _Places:
         """Where the copy of this address is; 0 for none."""
         if not address:
             return 0
+        found = self._copy_of(address)
+        if found is None:
+            raise NotAlone("it works on memory that is none of its graph's buffers")
+        return found
+
+    def workspace(self, address: int | None) -> tuple[int, Any]:
+        """Where a kernel's partial sums may lie, and what has to live as long. On the stack of who
+        calls the kernel they are nobody's once the call is over: then in memory of their own."""
+        found = self._copy_of(address) if address else 0
+        if found is not None:
+            return found, None
+        room = torch.empty(STACK_BYTES + _LINE, dtype=torch.uint8)
+        return room.data_ptr() + -room.data_ptr() % _LINE, room
+
+    def _copy_of(self, address: int) -> int | None:
         for storage in self.memory:
             start = storage.data_ptr()
             if start <= address < start + max(storage.nbytes(), 1):
@@ -277,7 +300,7 @@ class _Places:
                 if shadow is None:
                     shadow = self._known[start] = self.shadows.of(storage)
                 return shadow.address + address - int(start)
-        raise NotAlone("it works on memory that is none of its graph's buffers")
+        return None
 
 
 @contextmanager

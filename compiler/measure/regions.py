@@ -10,13 +10,15 @@ component; what joins two units is always a step or an operation that does work 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from compiler.measure.alignment import MAY_COPY, aligned, kind, plain_word, words
+from compiler.measure.alignment import MAY_COPY, aligned, kind, may_run, plain_word, words
 from compiler.measure.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
 from compiler.measure.same_sites import Canonical, as_captured
 from compiler.trace.records import Location
+from compiler.trace.records.base import Size
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
 Unit = tuple[Hashable, ...]
@@ -159,9 +161,12 @@ class _Units:
         self._held: set[Site] = set()
         """Sites of captured nodes."""
         self._uncaptured: dict[tuple[str, str], list[EagerOperation]] = defaultdict(list)
-        """(phase, kind) -> operations of lines of which no graph holds anything, in order."""
+        """(phase, kind) -> operations that no graph holds, in order: those of lines of which none
+        holds anything, then those that are no call of what they hold."""
         self._as_captured: dict[Site, Site] = {}
         """Sites of eager operations that captured graphs name otherwise."""
+        self._written_backward: dict[Site, list[EagerOperation]] = defaultdict(list)
+        """Operations of lines that only a backward runs: those of a custom autograd function."""
         self._line_up(list(compile_ids), canonical)
 
     def _site(self, one: EagerOperation) -> Site | None:
@@ -193,12 +198,31 @@ class _Units:
         for site in dict.fromkeys((*captured, *running)):
             self._line_up_site(site, captured[site], running[site])
         known = {one.id: one for one in self.operations}
+        beside: list[EagerOperation] = []
         for one in self.operations:
             here = self._site(known.get(one.of, one))
-            held = here is not None and here in self._held
-            if one.part == "model" and not held:
-                like = kind(plain_word(word(one.operation)))
-                self._uncaptured[one.phase, like].append(one)
+            if one.part != "model":
+                continue
+            if here is None or here not in self._held:
+                self._leave_out(one)
+            elif one.phase != "backward" and not self._may_be_captured(one, captured[here]):
+                beside.append(one)
+        for one in beside:
+            self._leave_out(one)
+        for one in self.operations:
+            here = self._site(one)
+            if one.of and here is not None and here not in self._at:
+                self._written_backward[here].append(one)
+
+    def _leave_out(self, one: EagerOperation) -> None:
+        like = kind(plain_word(word(one.operation)))
+        self._uncaptured[one.phase, like].append(one)
+
+    def _may_be_captured(self, one: EagerOperation, refs: Sequence[NodeRef]) -> bool:
+        """Whether a call that graphs hold of a line may run an operation of that line. They need
+        not hold all of it: of `print(float(x.norm()))` they have the norm, and Python the rest."""
+        name = plain_word(word(one.operation))
+        return any(may_run(plain_word(word(self.origins.nodes[ref].target)), name) for ref in refs)
 
     def _line_up_site(
         self, site: Site, refs: list[NodeRef], operations: list[EagerOperation]
@@ -232,11 +256,13 @@ class _Units:
     def pair(self, steps: Sequence[Placed]) -> None:
         """Tell apart what both sides run as the same ATen operations."""
         lowered: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
-        for placed in steps:
-            for ref in placed.computes.lowered:
-                name = kind(plain_word(word(self.origins.nodes[ref].target)))
-                for call in self._calls_of(ref):
-                    lowered[placed.step.phase, call][ref] = name
+        places = {ref: place for place, ref in enumerate(self.origins.nodes)}
+        run = [(placed.step.phase, ref) for placed in steps for ref in placed.computes.lowered]
+        # in the order of the graph: which step runs first is the scheduler's choice
+        for phase, ref in sorted(run, key=lambda one: places[one[1]]):
+            name = kind(plain_word(word(self.origins.nodes[ref].target)))
+            for call in self._calls_of(ref):
+                lowered[phase, call][ref] = name
         eager: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         for one in self.operations:
             if not is_view(one):
@@ -254,14 +280,47 @@ class _Units:
         if every:
             self._settled.add(where)
         for name in sorted(equal if every else equal & PRODUCTS):
-            for place, keys in enumerate(zip(ours[name], theirs[name], strict=True)):
+            alike = self._alike(ours[name], theirs[name])
+            for place, keys in enumerate(zip(ours[name], alike, strict=True)):
                 for key in keys:
                     self._paired[*where, key] = (*where, name, place)
 
+    def _alike(self, nodes: Sequence[Hashable], operations: list[Hashable]) -> list[Hashable]:
+        """Equal operations in the order of the lowered nodes whose results have their sizes; as
+        they are where that leaves one over."""
+        left, found = list(operations), []
+        for ref in nodes:
+            sizes = self._sizes[ref]
+            same = next((one for one in left if sizes and self._sizes[one] == sizes), None)
+            if same is None:
+                return operations
+            left.remove(same)
+            found.append(same)
+        return found
+
+    @cached_property
+    def _sizes(self) -> Mapping[Hashable, tuple[Size, ...] | None]:
+        """(lowered node or id of an eager operation) -> sizes of its first result."""
+        found: dict[Hashable, tuple[Size, ...] | None] = {}
+        for ref, node in self.origins.nodes.items():
+            first = next(filter(None, (node.value, *node.values)), None)
+            found[ref] = first.shape if first else None
+        for one in self.operations:
+            found[one.id] = one.outputs[0].shape if one.outputs else None
+        return found
+
     def _calls_of(self, ref: NodeRef) -> list[Hashable]:
         """The calls that a lowered node is work of."""
-        found = self.origins.captured(ref)
-        return list(dict.fromkeys(self._calls[one] for one in sorted(found) if one in self._calls))
+        found = self._captured(ref)
+        return list(dict.fromkeys(self._calls[one] for one in found if one in self._calls))
+
+    def _captured(self, ref: NodeRef) -> list[NodeRef]:
+        """The captured nodes that a lowered one was made from; none of what is written for a
+        backward alone: torch tells the origin of that by autograd's number, which it shares with
+        whatever was captured last."""
+        node = self.origins.nodes[ref]
+        site = site_of(node.module, node.location)
+        return [] if site in self._written_backward else sorted(self.origins.captured(ref))
 
     def _calls_run_by(self, one: EagerOperation) -> list[Hashable]:
         """The call that an eager operation is work of; all of its line where it is not known
@@ -286,7 +345,7 @@ class _Units:
         phase, step = placed.step.phase, placed.step
         found: set[Unit] = set()
         for ref in placed.computes.lowered:
-            nodes = sorted(self.origins.captured(ref))
+            nodes = self._captured(ref)
             if not nodes:
                 found |= {(phase, call) for call in self._inside(ref)}
             for captured in nodes:
@@ -319,7 +378,11 @@ class _Units:
         lines of its own."""
         node = self.origins.nodes[ref]
         site = site_of(node.module, node.location)
-        return [] if site is None or site in self._held else self._at.get(site, [])
+        if site is None or site in self._held:
+            return []
+        backward = self._written_backward.get(site, [])
+        written = dict.fromkeys(call for one in backward for call in self._calls_run_by(one))
+        return self._at.get(site) or list(written)
 
     def _of_eager(self, step: CompiledStep) -> set[Unit]:
         """Of a step outside of graphs: those of the operation that it is. Both sides run the same

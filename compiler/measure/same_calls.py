@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from compiler.measure.alignment import kind, plain_word
 from compiler.measure.origins import Origins, word
 from compiler.measure.regions import Grouped, Placed, is_view
 from compiler.trace.records import TensorMeta
@@ -38,13 +37,6 @@ def same_calls(origins: Origins, group: Grouped) -> bool:
     return ours == theirs
 
 
-def shared_calls(group: Grouped) -> int:
-    """How many library calls of a region eager makes as well, as the same ATen operations."""
-    ours = Counter(_called(one.step.name) for one in group.steps if one.step.kind == "aten")
-    theirs = Counter(_called(one.operation) for one in group.operations)
-    return (ours & theirs).total()
-
-
 def _call(origins: Origins, placed: Placed) -> _Call | None:
     """What a step calls; None of a generated kernel, and where its node is not known."""
     if placed.step.kind != "aten":
@@ -60,7 +52,3 @@ def _call(origins: Origins, placed: Placed) -> _Call | None:
 
 def _tensors(values: Iterable[TensorMeta | None]) -> tuple[object, ...]:
     return tuple((one.shape, one.stride, one.dtype) for one in values if one is not None)
-
-
-def _called(name: str) -> str:
-    return kind(plain_word(word(name.removeprefix("torch.ops.").removeprefix("extern_kernels."))))

@@ -26,8 +26,12 @@ SMALL = 256
 """Constants of at most so many elements count with their numbers, which may be in the code."""
 
 
-_WORDED = (torch.ops.aten.gather.default, torch.ops.aten.index.Tensor)
-"""What their errors say depends on the operation that they were taken out of."""
+_BY_ORIGIN = (
+    torch.ops.aten._to_copy.default,  # whether it must round
+    torch.ops.aten.gather.default,  # what its errors say
+    torch.ops.aten.index.Tensor,
+)
+"""What they become depends on the operation that they were taken out of."""
 
 
 def graph_key(
@@ -91,7 +95,7 @@ def source_digest() -> str:
 
 def _target(node: fx.Node) -> str:
     # An operation's text is its name and overload; `str` of anything else is as good as it gets.
-    if node.target in _WORDED:
+    if node.target in _BY_ORIGIN:
         return f"{node.target} of {node.meta.get('original_aten')}"
     return str(node.target)
 

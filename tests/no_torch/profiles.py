@@ -257,7 +257,7 @@ def training() -> list[AnyRecord]:
     back = call.operation("aten._softmax_backward_data.default", 21, 70.0, phase="backward")
     step = call.kernel(
         "cpp_fused__softmax__softmax_backward_data_0", "_softmax, _softmax_backward_data", [21],
-        132.0, ("amax_1", "exp_1", "div_1", "mul_9"), kernel_graph="0/0/backward/lowered",
+        132.0, ("amax_1", "exp_1", "div", "mul_9"), kernel_graph="0/0/backward/lowered",
         graph="0/0/backward", phase="backward",
     )  # fmt: skip
     call.region("softmax backward", [step], [back], 3.0, phase="backward")
@@ -377,9 +377,15 @@ def one_thread() -> list[AnyRecord]:
 def fallback() -> list[AnyRecord]:
     """An operation that the engine has no lowering for."""
     call = Call(settings=Settings(file=FILE, grad="no-grad", profile=True, engine="tcw"))
-    one = call.operation("aten.sort.stable", 25, 60.0)
-    step = call.kernel("torch.ops.aten.sort.stable", "sort", [25], 88.0, ("sort",), "aten")
-    call.region("sort", [step], [one], 2.0)
+    eager = [
+        call.operation("aten.mul.Tensor", 25, 11.0),
+        call.operation("aten.sort.stable", 25, 49.0),
+    ]
+    steps = [
+        call.kernel("nest_mul", "mul", [25], 9.0, ("mul",)),
+        call.kernel("torch.ops.aten.sort.stable", "sort", [25], 79.0, ("sort",), "aten"),
+    ]
+    call.region("sort", steps, eager, 2.0)
     _tail(call)
     lowered = Lowered(
         graph=LOWERED, node="sort", target="aten.sort.stable", ir="Call",

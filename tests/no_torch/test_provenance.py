@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import Graph, Kernel, KernelLine, Location, Node, SchedulerNode
-from tests.block_trace import FILE, block_trace
+from tests.block_capture import FILE
+from tests.block_trace import block_trace
 
 
 @pytest.fixture(scope="module")

@@ -171,6 +171,27 @@ class Layout:
                     return number
         return -1
 
+    def beside(self, block: int, step: int) -> int:
+        """The nearest block at one side (-1: left, 1: right), in this layer or one close to it; -1
+        for none."""
+        if not 0 <= block < len(self.boxes):
+            return -1
+        here, layer = self.boxes[block], self.layer[block]
+        for far in range(4):
+            found = [
+                n
+                for at in {layer - far, layer + far}
+                if 0 <= at < len(self.rows)
+                for n in self.rows[at]
+                if (self.boxes[n].centre - here.centre) * step > 0
+            ]
+            if found:
+                return min(
+                    found,
+                    key=lambda n: (abs(self.boxes[n].centre - here.centre), self.boxes[n].y),
+                )
+        return -1
+
 
 def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge], own: bool = False) -> Layout:
     """Place blocks of these sizes (cells across, rows) so that every edge leads down.

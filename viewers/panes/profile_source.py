@@ -96,6 +96,22 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
     return found
 
 
+def hottest_line(view: View, file: str) -> int:
+    """Of the region that is looked at, the line in this file that takes most; 0 where none is
+    looked at, or the reader has selected something else."""
+    profile = view.facts.profile
+    if profile is None or not view.region or view.ref:
+        return 0
+    row = profile.row_of(view.region)
+    lines = [one.line for one in row.locations if one.file == file] if row is not None else []
+
+    def taken(line: int) -> tuple[float, float]:
+        cost = profile.line_costs.get((file, line))
+        return (cost.compiled, cost.eager) if cost is not None else (0.0, 0.0)
+
+    return max(lines, key=taken, default=0)
+
+
 def node_times(view: View, graph: str) -> dict[str, float]:
     """Node -> seconds of the kernels that it is the last node of; a kernel is timed whole."""
     profile, facts = view.facts.profile, view.facts

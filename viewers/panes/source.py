@@ -61,12 +61,14 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     if at:
         row_refs.insert(at, "")
     rows = Rows(count, make, row_refs)
-    selected = _selected_line(view, file)
+    hottest = profile_source.hottest_line(view, file)
+    selected = hottest or _selected_line(view, file)
     said = [profile_source.title(view)] if times is not None else []
     said += [f"line {selected}"] if selected and times is None else []
     right: Line = tuple((words, "dim") for words in said)
     start = refs.source(file, selected or _first_line(view, file))
-    return Content("source", name, right, rows, start)
+    at_hottest = bool(hottest)
+    return Content("source", name, right, rows, start, tracks=at_hottest, centred=at_hottest)
 
 
 def stepped(view: View, width: int) -> Content:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Location
 from viewers.panes import profiled
 from viewers.panes.profiled import Group, Table, figure, role_of
 from viewers.panes.rows import (
@@ -23,11 +21,14 @@ from viewers.panes.rows import (
     pad_left,
     text,
     width_of,
+    wrap,
 )
 from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums, Work
+from viewers.summary.profile.doubts import doubts
+from viewers.summary.profile.where import where
 from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, numbers_text, percent, plural, ratio_text
 
@@ -60,7 +61,7 @@ def content(view: View, width: int) -> Content:
     table = profiled.table_of(view)
     if table is None:
         return Content("profile", rows=empty(width, *profiled.not_measured(view)))
-    entries = _entries(view, table)
+    entries = _entries(view, table, width)
     chart = _Chart(view, table, width)
     rows = Rows(
         len(entries),
@@ -75,7 +76,7 @@ def content(view: View, width: int) -> Content:
         rows,
         _start(view, table),
         tracks=bool(view.region),
-        head=1 + len(_notes(table)),
+        head=1 + len(_notes(view, width)),
     )
 
 
@@ -104,8 +105,8 @@ def _right(view: View, table: Table, width: int) -> Line:
     return ((" · ".join(words), "dim"),)
 
 
-def _entries(view: View, table: Table) -> list[_Entry]:
-    entries = [_Entry("note", words=words) for words in _notes(table)]
+def _entries(view: View, table: Table, width: int) -> list[_Entry]:
+    entries = [_Entry("note", words=words) for words in _notes(view, width)]
     entries.append(_Entry("head"))
     several = len(table.groups) > 1
     lit, own = view.lit, view.ref
@@ -138,16 +139,11 @@ def _entries(view: View, table: Table) -> list[_Entry]:
     return entries
 
 
-def _notes(table: Table) -> list[str]:
-    """What makes the figures less than they seem."""
-    notes = []
-    head = table.head
-    if head.compiled_again:
-        graphs = plural(head.compiled_again, "graph")
-        notes.append(f"{graphs} compiled while the clock ran: the times say little")
-    if head.unmeasured:
-        notes.append(f"not measured: {head.unmeasured}")
-    return notes
+def _notes(view: View, width: int) -> list[str]:
+    """What makes the figures less than they seem, in lines."""
+    profile = view.facts.profile
+    found = doubts(profile.index) if profile is not None else ()
+    return [line for one in found for line in wrap(one, width - 3)]
 
 
 class _Chart:
@@ -163,8 +159,10 @@ class _Chart:
         self.line = WIDE_LINE if width >= 100 else LINE
         if not files <= {self.main}:
             self.line = 28 if width >= 150 else FILE_LINE if width >= 100 else FILE_LINE - 4
+        if width >= BAR_FROM and any(map(where, table.rows[:400])):
+            self.line = max(self.line, FILE_LINE if width >= 100 else WIDE_LINE)
         if self.line > LINE:
-            places = [self._place(row.locations) for row in table.rows[:400]]
+            places = [self._place(row) for row in table.rows[:400]]
             self.line = min(self.line, max((LINE, *map(cell_len, places))))
         self.spread = width >= SPREAD_FROM
         falls = [group.waterfall for group in table.groups]
@@ -271,7 +269,7 @@ class _Chart:
         name = _name(row)
         inside = "  " if noisy else ""
         body = self._line(
-            (self._place(row.locations), "dim"),
+            (self._place(row), "dim"),
             (inside + name, "dim" if noisy else "text"),
             row.eager.median if row.eager else None,
             row.compiled.median if row.compiled else None,
@@ -288,10 +286,12 @@ class _Chart:
             copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 
-    def _place(self, locations: Sequence[Location]) -> str:
-        """`17–20`; with its file where that is not the main one."""
+    def _place(self, row: RegionRow) -> str:
+        """`17–20`; with its file where that is not the main one. The module, or what else is known,
+        where it has no line."""
+        locations = row.locations
         if not locations:
-            return ""
+            return keep_end(plain(where(row)), self.line)
         file = locations[0].file
         lines = numbers_text(one.line for one in locations if one.file == file)
         if file == self.main:
@@ -360,8 +360,11 @@ def _verdict(table: Table) -> str:
     head, total = table.head, table.total
     if total.in_noise:
         return f"no difference that {plural(head.rounds, 'round')} can show"
-    speedup = total.eager / total.compiled if total.compiled else head.speedup
-    noise = f"±{percent(total.noise / max(total.eager, total.compiled))}"
+    speedup, share = head.speedup, head.noise
+    if (total.eager, total.compiled) != (head.eager.median, head.compiled.median):  # one phase
+        speedup = total.eager / total.compiled if total.compiled else head.speedup
+        share = total.noise / max(total.eager, total.compiled)
+    noise = f"±{percent(share)}"
     if speedup >= 1:
         return f"{ratio_text(speedup)} faster {noise}"
     return f"{ratio_text(1 / speedup)} slower {noise}"

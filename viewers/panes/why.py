@@ -8,6 +8,7 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from compiler.trace.records import Trial
+from viewers.command_line import command_line
 from viewers.panes import profiled
 from viewers.panes.highlight import highlight
 from viewers.panes.profiled import figure
@@ -23,6 +24,8 @@ MOST = 30
 """Causes elsewhere that are listed."""
 SUGGESTIONS = 4
 """Of one cause."""
+CODE = 3
+"""Lines of a fix."""
 NOTES = 6
 """Lines of further facts of a cause."""
 
@@ -112,9 +115,8 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
 def _command(view: View, cause: Cause) -> str:
     """What tries the first suggestion; "" where there is none."""
     start = view.recording.start
-    file = start.settings.file if start is not None else "FILE"
     options = next((one.options for one in cause.suggestions if one.options), ())
-    return shlex.join(["tcw", "profile", file, *options]) if options else ""
+    return command_line("profile", start.settings, options) if start and options else ""
 
 
 def _region(profile: Profile, cause: Cause) -> str:
@@ -127,12 +129,13 @@ def _indented(*spans: Span) -> Row:
 
 
 def _advice(code: str, words: str, width: int) -> list[Row]:
-    first, *rest = plain(code.split("\n")[0]), *code.split("\n")[1:]
+    lines = code.split("\n") if code else []
     rows = []
-    if code:
-        more = " …" if rest else ""
-        rows.append(_indented(("fix  ", "dim"), (first + more, "good")))
-    label = "     " if code else "try  "
+    for number, line in enumerate(lines[:CODE]):
+        more = " …" if number == CODE - 1 and len(lines) > CODE else ""
+        head: Span = ("     " if number else "fix  ", "dim")
+        rows.append(_indented(head, (plain(line) + more, "good")))
+    label = "     " if code else "fix  "
     said = wrap(words, width - INDENT - 6) if words else []
     for index, line in enumerate(said):
         mark: Span = (label if not index else "     ", "dim")

@@ -29,7 +29,16 @@ from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import existing_file, new_trace
-from workbench.cli.options import FileCommand, machine_options, model_options, settings_of
+from workbench.cli.options import (
+    FileCommand,
+    json_option,
+    machine_options,
+    model_options,
+    quiet_option,
+    settings_of,
+    timeout_option,
+    trace_option,
+)
 from workbench.cli.output import reader_may_leave, room
 from workbench.cli.progress import ProgressLine
 
@@ -67,13 +76,8 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
     help="steps: every instruction that Dynamo runs, too.",
 )
 @machine_options
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Stop after it.",
-)
-@click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
+@timeout_option
+@trace_option
 @click.option(
     "--show",
     multiple=True,
@@ -81,8 +85,8 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
     metavar="SECTION,…",
     help=f"After the answer, show: {', '.join(SECTIONS)}; guards=all for every single guard.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The result as JSON (docs/json.md).")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@json_option
+@quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)
@@ -91,7 +95,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     trace: Path | None = ctx.params["trace"]
     if trace is not None:
         new_trace(trace)
-    recording = Recording()
+    recording = Recording(file=trace)
     end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
     if recording.end is None:
         recording.feed([end])

@@ -64,6 +64,20 @@ cached_option = click.option(
     "--cached", is_flag=True, help="Use torch's caches; what they serve is not seen."
 )
 
+timeout_option = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop after it.",
+)
+trace_option = click.option(
+    "--trace", type=click.Path(path_type=Path), help="Keep the recording in this file."
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="The result as JSON (docs/json.md)."
+)
+quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+
 _MODEL: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--model", default="", metavar="EXPR", help="The model, in the names of the file."

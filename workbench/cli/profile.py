@@ -33,7 +33,16 @@ from workbench.cli.config import apply_defaults
 from workbench.cli.edits import write_patch
 from workbench.cli.explain import exit_code, record, show_text
 from workbench.cli.files import existing_file, new_trace
-from workbench.cli.options import FileCommand, cached_option, model_options, settings_of
+from workbench.cli.options import (
+    FileCommand,
+    cached_option,
+    json_option,
+    model_options,
+    quiet_option,
+    settings_of,
+    timeout_option,
+    trace_option,
+)
 from workbench.cli.output import reader_may_leave, room
 
 SORTS = ("difference", "time", "line")
@@ -84,21 +93,16 @@ SORTS = ("difference", "time", "line")
     help="With --try: write the edits of the source that were kept as a patch.",
 )
 @cached_option
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Stop after it.",
-)
-@click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
+@timeout_option
+@trace_option
 @click.option(
     "--chrome",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="One round of each side for Perfetto, kernels by their lines.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The result as JSON (docs/json.md).")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@json_option
+@quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)
@@ -120,7 +124,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         raise click.UsageError("--patch FILE is written with --try", ctx)
     if (chrome := given["chrome"]) is not None and not chrome.parent.is_dir():
         raise click.UsageError(f"--chrome {chrome}: there is no folder {chrome.parent}", ctx)
-    recording = Recording()
+    recording = Recording(file=trace)
 
     def then(end: End, see: Callable[[AnyRecord], None]) -> Iterator[Record]:
         if given["modes"] and end.status != "interrupted":

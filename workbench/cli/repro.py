@@ -29,7 +29,14 @@ from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
 from workbench.cli.files import existing_file
-from workbench.cli.options import FileCommand, cached_option, model_options, settings_of
+from workbench.cli.options import (
+    FileCommand,
+    cached_option,
+    model_options,
+    quiet_option,
+    settings_of,
+    timeout_option,
+)
 from workbench.cli.output import reader_may_leave, room
 
 
@@ -48,13 +55,8 @@ from workbench.cli.output import reader_may_leave, room
     help="Where to write it; repro_k4.py of kernel k4, here, unless said.",
 )
 @cached_option
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Stop after it.",
-)
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@timeout_option
+@quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)

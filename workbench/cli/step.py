@@ -33,6 +33,7 @@ from workbench.cli.options import (
     model_options,
     questions_option,
     settings_of,
+    trace_option,
 )
 
 
@@ -51,7 +52,7 @@ from workbench.cli.options import (
 @questions_option
 @ascii_option
 @machine_options
-@click.option("--trace", type=click.Path(path_type=Path), help="Keep the recording in this file.")
+@trace_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)

@@ -6,9 +6,7 @@ the worker runs a copy of it. A suggestion that takes a person is told, not trie
 
 from __future__ import annotations
 
-import os
 import queue
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from msgspec import structs
 
 from compiler.control.commands import Measure, Rerun
 from compiler.control.decisions import engine_of
-from compiler.control.torch_settings import DEFAULT_MODULE
 from compiler.trace.records import (
     AnyRecord,
     CallEnd,
@@ -36,6 +33,7 @@ from compiler.trace.records import (
     Warned,
     WhatIf,
 )
+from viewers.command_line import command_line
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
 from viewers.summary.profile.tried import TOGETHER, best_of_groups
@@ -235,7 +233,7 @@ def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> 
         equal=found.within,
     )
     reason = _against(found, fewer, ran.refused, least)
-    command = "" if reason else command_line(bench.given, suggestion.options)
+    command = "" if reason else asks_for(bench.given, suggestion.options)
     return structs.replace(measured, kept=not reason, reason=reason, command=command)
 
 
@@ -394,31 +392,6 @@ def changed_by(settings: Settings, options: Sequence[str]) -> Change:
     return Change(structs.replace(settings, **changes))
 
 
-_GRADS = {"no-grad": ("--no-grad",), "inference": ("--inference-mode",), "train": ("--train",)}
-
-
-def command_line(settings: Settings, options: Sequence[str] = ()) -> str:
+def asks_for(settings: Settings, options: Sequence[str] = ()) -> str:
     """`tcw profile …`: what was profiled, with further options, as a shell takes it."""
-    found = changed_by(settings, options).settings
-    near = os.path.relpath(found.file)
-    words = ["tcw", "profile", found.file if near.startswith(os.pardir) else near]
-    words += ["--model", found.model] if found.model else []
-    for text in found.inputs:
-        words += ["--inputs", text]
-    words += ["--engine", found.engine] if found.engine != "inductor" else []
-    words += ["--mode", found.mode] if found.mode else []
-    words += _GRADS.get(found.grad, ())
-    words += ["--fullgraph"] if found.fullgraph else []
-    if found.dynamic is not None:
-        words.append("--dynamic" if found.dynamic else "--no-dynamic")
-    for mark in found.mark_dynamic:
-        words += ["--mark-dynamic", mark]
-    words += [word for name in found.as_tensors for word in ("--as-tensor", name)]
-    for line in found.torch_settings:
-        words += ["--set", line.removeprefix(f"{DEFAULT_MODULE}.")]
-    words += [word for edit in found.edits for word in ("--edit", edit)]
-    for id, choice in found.overrides.items():
-        words += ["--override", f"{id}={choice}"]
-    if found.profiled_call != 1:
-        words += ["--call", str(found.profiled_call)]
-    return shlex.join(words)
+    return command_line("profile", changed_by(settings, options).settings)

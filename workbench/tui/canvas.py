@@ -10,24 +10,21 @@ from functools import partial
 from pathlib import Path
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.strip import Strip
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.drawing.blocks import SCALES, all_key
-from viewers.drawing.cells import Run, row
-from viewers.drawing.colours import fill_of
 from viewers.drawing.diagram import Block
 from viewers.drawing.export import FORMATS, ExportError, export, suggested
 from viewers.drawing.layout import Box, Layout, Line
 from viewers.panes.picture import Picture
-from viewers.panes.rows import Span
 from viewers.panes.view import View
 from viewers.plain import plain
+from workbench.tui.canvas_paint import CanvasPaint
 from workbench.tui.messages import Moved, Opened
-from workbench.tui.paint import clip, exactly, harmless
+from workbench.tui.paint import exactly
 from workbench.tui.pane import Make, PaneView
 from workbench.tui.theme import Theme, Tint
 
@@ -300,32 +297,12 @@ class CanvasView(PaneView):
             at = self.choices.index(self.cursor) + step
             self._choose(self.choices[at % len(self.choices)], self._by)
             return
-        found = self._beside(step)
+        found = self.drawing.beside(self.cursor, step) if self.drawing is not None else -1
         if found >= 0:
             self.choices = []
             self.go(found)
         else:
             self.pan(ACROSS * step, 0)
-
-    def _beside(self, step: int) -> int:
-        """The nearest block at one side, in this layer or one close to it; -1 for none."""
-        here = self._box(self.cursor)
-        if here is None or self.drawing is None:
-            return -1
-        layer = self.drawing.layer[self.cursor]
-        boxes, rows = self.drawing.boxes, self.drawing.rows
-        for far in range(4):
-            near = {layer - far, layer + far}
-            found = [
-                n
-                for at in near
-                if 0 <= at < len(rows)
-                for n in rows[at]
-                if (boxes[n].centre - here.centre) * step > 0
-            ]
-            if found:
-                return min(found, key=lambda n: (abs(boxes[n].centre - here.centre), boxes[n].y))
-        return -1
 
     def ends(self, last: bool) -> None:
         if self.picture is None:
@@ -478,57 +455,11 @@ class CanvasView(PaneView):
             words = f" laying out {len(self.content.rows):,} blocks …" if y == 2 else ""
             segments = [Segment(words, self.theme.base("") + self.theme.style("dim"))]
         else:
-            segments = self._cells(self.drawing, self.drawn, self.top + y - 1, width)
+            paint = CanvasPaint(
+                self.theme, self.drawn, self.drawing, self.path, self._tint_of, self.needle
+            )
+            segments = paint.cells(self.top + y - 1, self.left, width)
         return Strip([*rule, *exactly(segments, width, self.theme)])
-
-    def _cells(self, layout: Layout, picture: Picture, y: int, width: int) -> list[Segment]:
-        blank = self.theme.base("")
-        edge = blank + self.theme.style("faint")
-        path = blank + self.theme.style("accent")
-        segments: list[Segment] = []
-        at, end = self.left, self.left + width
-        for run in row(layout, y, self.left, end, self.path):
-            if run.x > at:
-                segments.append(Segment(" " * (run.x - at), blank))
-                at = run.x
-            if run.what != "block":
-                segments.append(Segment(run.words, path if run.what == "path" else edge))
-                at += 1
-                continue
-            for words, style in self._words(picture, run):
-                low, high = max(0, self.left - run.x), min(run.width, end - run.x)
-                segments.extend(
-                    Segment(part, style)
-                    for part, _ in clip(harmless(((words, "text"),)), low, high - low)
-                )
-            at = min(end, run.x + run.width)
-        return segments
-
-    def _words(self, picture: Picture, run: Run) -> list[tuple[str, Style]]:
-        """A row of a block, in its colours."""
-        block = picture.diagram.blocks[run.block]
-        words = picture.words[run.block][run.line]
-        tint = self._tint_of(run.block)
-        theme = self.theme
-        style = theme.base(tint)
-        if not tint:
-            style += theme.style(fill_of(block.hue))
-        elif tint == "inferred":
-            style += theme.style(fill_of(block.hue)) if theme.name != "mono" else Style()
-        if run.line == 0 and block.kind != "op":
-            style += Style(bold=True)
-        elif run.line:
-            if tint == "exact":
-                style += theme.style("dim", tint)
-            elif tint != "selected":
-                style += theme.quiet_on_fill
-        if self.needle and self.needle.casefold() in words.casefold():
-            style += theme.style("hit")
-        if tint in ("selected", "exact", "inferred") or theme.name == "mono":
-            bar: Span = ("▌" if tint in ("selected", "exact") else "≈" if tint else "▏", "accent")
-            accent = theme.style("accent") if theme.name != "mono" else Style()
-            return [(bar[0], style + accent), (words[1:], style)]
-        return [(words, style)]
 
     def _tint_of(self, index: int) -> Tint:
         if index in (self.spot, self.cursor):

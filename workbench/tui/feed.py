@@ -36,6 +36,10 @@ class Feed(Protocol):
         """What is read, in a word."""
 
     @property
+    def file(self) -> Path | None:
+        """The trace that the records are in; None where they are not kept."""
+
+    @property
     def losses(self) -> Losses:
         """What could not be read."""
 
@@ -53,7 +57,7 @@ class FileFeed:
     """A trace file that may still grow."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.file = path
         self.name = path.name
         self.decoder = TraceDecoder()
         self.every = self.pause = EVERY
@@ -72,7 +76,7 @@ class FileFeed:
         self._over.set()
 
     def alive(self, start: Start | None) -> bool:
-        return writer_lives(start, self.path)
+        return writer_lives(start, self.file)
 
     def _run(self) -> None:
         try:
@@ -81,13 +85,13 @@ class FileFeed:
             self._post(Unreadable(str(error)))
 
     def _read(self) -> None:
-        follower = FileFollower(self.path)
+        follower = FileFollower(self.file)
         try:
             first = True
             while not self._over.is_set():
                 records = self._decode(follower)
                 if first and not records and self.decoder.losses.damaged:
-                    raise TraceError(f"{self.path} is not a tcw trace: no line of it is a record")
+                    raise TraceError(f"{self.file} is not a tcw trace: no line of it is a record")
                 if first or records:
                     self._post(Delivered(records))
                 first = False

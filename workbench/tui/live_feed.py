@@ -63,7 +63,7 @@ class LiveFeed:
     ) -> None:
         self.drive = drive
         self.settings = settings
-        self.trace = trace
+        self.file = trace
         self.breakpoints = breakpoints
         self.driver: Drives | None = None
         self.name = Path(settings.file).name
@@ -81,9 +81,9 @@ class LiveFeed:
         threading.Thread(target=self._deliver, daemon=True, name="live feed").start()
         post(Delivered([]))
         try:
-            self.driver = self.drive(self.settings, self.trace, self._take, self.breakpoints)
+            self.driver = self.drive(self.settings, self.file, self._take, self.breakpoints)
         except OSError as error:
-            post(Unreadable(f"{self.trace}: {error.strerror or error}"))
+            post(Unreadable(f"{self.file}: {error.strerror or error}"))
 
     def send(self, command: AnyCommand) -> None:
         if self.driver is not None:

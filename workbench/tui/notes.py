@@ -13,7 +13,6 @@ from viewers.panes.notes import known, thing_of, thing_words
 from viewers.panes.rows import Row
 from viewers.plain import plain, plain_lines
 from viewers.teaching.notes import DECISION, LONGEST, append, make, on_decision
-from workbench.tui.feed import FileFeed
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.messages import Delivered
 from workbench.tui.overlay import Sheet
@@ -116,9 +115,7 @@ class Noting(Predicting):
         self.say(plain(f"note on {where}" if note.text else f"no note on {where} any more"))
 
     def _append(self, note: Note) -> bool:
-        path = self.feed.path if isinstance(self.feed, FileFeed) else None
-        if isinstance(self.feed, LiveFeed):
-            path = self.feed.trace
+        path = self.feed.file
         if path is None:
             self.say("no trace is kept: --trace FILE keeps one")
             return False

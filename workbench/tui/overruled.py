@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from msgspec import structs
 
 from compiler.control.decisions import APART, FUSE
 from compiler.trace.records import AnyRecord, Asked, Resumed, Run, Settings, Start, Waiting
+from viewers.command_line import command_line
 
 
 class Overruled:
@@ -123,33 +123,4 @@ def _quoted(words: str) -> str:
 
 def replay_command(settings: Settings, file: Path, verb: str = "explain") -> str:
     """How the same run is made from the command line."""
-    words = ["tcw", verb, settings.file]
-    if settings.model:
-        words += ["--model", settings.model]
-    for inputs in settings.inputs:
-        words += ["--inputs", inputs]
-    if settings.engine != "inductor":
-        words += ["--engine", settings.engine]
-    grad = {"train": "--train", "no-grad": "--no-grad", "inference": "--inference-mode"}
-    if settings.grad in grad:
-        words.append(grad[settings.grad])
-    if settings.mode:
-        words += ["--mode", settings.mode]
-    if settings.dynamic is not None:
-        words.append("--dynamic" if settings.dynamic else "--no-dynamic")
-    if settings.fullgraph:
-        words.append("--fullgraph")
-    for mark in settings.mark_dynamic:
-        words += ["--mark-dynamic", mark]
-    for name in settings.as_tensors:
-        words += ["--as-tensor", name]
-    for line in settings.torch_settings:
-        words += ["--set", line]
-    for edit in settings.edits:
-        words += ["--edit", edit]
-    if settings.device == "cuda":
-        words += ["--device", "cuda", "--arch", settings.arch]
-    words += ["--override", str(file)]
-    if settings.arguments:
-        words += ["--", *settings.arguments]
-    return shlex.join(words)
+    return command_line(verb, settings, ("--override", str(file)), overrides=False)

@@ -58,6 +58,8 @@ class PaneView(Widget, can_focus=True):
         """What is searched for: it stands out in every row."""
         self.lit: dict[int, Quality] = {}
         self._made = False
+        self._shown = 0
+        """Rows that there was room for when the content was made."""
         self._painted: list[tuple[object, ...]] = []
         """What each line on the screen was painted from."""
         self._dragged: tuple[int, int, bool] | None = None
@@ -103,7 +105,9 @@ class PaneView(Widget, can_focus=True):
             key = self.content.start
         self.cursor = self._find(key)
         self.relight(selected, lit)
-        if went_on or (self.content.centred and reset):
+        resized, self._shown = self.page != self._shown, self.page
+        out_of_sight = resized and not self.active and not self.visible_row(self.cursor)
+        if went_on or (self.content.centred and (reset or out_of_sight)):
             self._bring()
 
     def relight(self, selected: Ref, lit: dict[Ref, Quality]) -> None:

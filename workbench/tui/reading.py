@@ -31,7 +31,7 @@ class Reading(Regions):
 
     def __init__(self, feed: Feed, theme: Theme) -> None:
         super().__init__(feed, theme)
-        self.recording = Recording()
+        self.recording = Recording(file=feed.file)
         """The whole trace."""
         self.playhead = Playhead(self.recording)
         self._links: dict[Part, tuple[Provenance, int]] = {}

@@ -40,6 +40,9 @@ _QUIET_SECONDS = 0.05
 """A dump comes in many small writes, a thread's header before its frames; then it is whole."""
 _DRAIN_SECONDS = 8.0
 """How long after its end the pipes may stay open; the guardian gives up after five seconds."""
+_UNGUARDED_SECONDS = 0.05
+"""How often what the killed guardian watched is looked for: a process between its fork and its
+exec does not show yet to which recording it belongs."""
 _PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 
@@ -70,6 +73,8 @@ class Child:
         for number in (self._woken, self._wake):
             os.set_blocking(number, False)
         self._status = b""
+        self._unguarded: float | None = None
+        """When the guardian was seen to be killed, on the monotonic clock."""
         self._faults = b""
         self._outputs: dict[int, OutputStream] = {}
         self._process = self._start(job)
@@ -186,9 +191,14 @@ class Child:
     def _pump(
         self, deadline: float | None, *, stoppable: bool = True, until_dump: bool = False
     ) -> bool:
-        """Read from all pipes until they end (True) or the deadline has come (False)."""
+        """Read from all pipes until they end (True) or the deadline has come (False). A process
+        that nothing shows to be of a recording whose guardian was killed is not waited for."""
         while self._reading():
             now = time.monotonic()
+            if self._unguarded is not None:
+                self._kill_unguarded()
+                if now >= self._unguarded + _DRAIN_SECONDS:
+                    return True
             if deadline is not None and now >= deadline:
                 return False
             if stoppable and not until_dump and self.stop is not None and self.stop.is_set():
@@ -198,6 +208,8 @@ class Child:
                 waits.append(deadline - now)
             if self.stop is not None:
                 waits.append(0.1)
+            if self._unguarded is not None:
+                waits.append(_UNGUARDED_SECONDS)
             dumped = (
                 until_dump and self._faults.endswith(b"\n") and b"Current thread" in self._faults
             )
@@ -233,7 +245,8 @@ class Child:
             self._selector.unregister(key.fd)
             os.close(key.fd)
             if key.data == self._read_status and not self._status:
-                self._kill_unguarded()  # or a process of the user's holds the other pipes open
+                # A process of the user's may hold the other pipes open.
+                self._unguarded = time.monotonic()
 
     def _write_commands(self) -> None:
         """As much as the pipe takes; the rest when it is writable again."""

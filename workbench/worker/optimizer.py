@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
-from compiler.measure.account import account, less, line, summed
+from compiler.measure.account import account, less, line, noise_of_medians, summed
 from compiler.measure.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.inductor_graphs import inductor_graphs
 from compiler.measure.probes.aten_probe import AtenGraph
@@ -27,6 +27,7 @@ from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import engine_probe
+from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
 from compiler.trace.records import Engine, Progress, Record, Settings, Warned
 from compiler.trace.records.profile import AccountLine, EagerOperation
@@ -35,8 +36,9 @@ from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
 from workbench.worker.optimizer_records import step_records, steps_of
 from workbench.worker.ourselves import unrecorded
+from workbench.worker.profiling_accounts import counted
 from workbench.worker.profiling_records import Numbers
-from workbench.worker.profiling_rounds import Lap, timed
+from workbench.worker.profiling_rounds import Lap, Laps, Side, quiet_rounds, timed
 from workbench.worker.runs import Model, Piece, RandomState, Twin, original_of, prepare
 from workbench.worker.user_code import UserError
 
@@ -130,12 +132,14 @@ def step_records_of(
     call: Sides,
     inputs: InputSet,
     numbers: Numbers,
+    contended: bool = False,
 ) -> list[Record]:
     """The phase `step` of both sides: operations, compiled steps, their region, the accounts; none
     where it cannot be measured, which is said.
 
     `original` is the model that the file's optimizer is of. The models of both sides are run once
-    more, for gradients. What is compiled here is none of the recording's graphs.
+    more, for gradients. What is compiled here is none of the recording's graphs. `contended`: as
+    `Rounds.contended` of the call.
     """
     recorder.emit(Progress(stage="run", activity="timing the optimizer's step"))
     generators = RandomState.now()
@@ -143,7 +147,8 @@ def step_records_of(
         with unrecorded(recorder):
             models = call.eager.model, original_of(call.model)
             sides = [Trained(one, optimizer_of(given, original, one)) for one in models]
-            return list(_measured(sides, recorder.settings, call.engine, inputs, numbers))
+            with short_waits() if contended else nullcontext():
+                return list(_measured(sides, recorder.settings, call.engine, inputs, numbers))
     except Exception as error:  # whatever the user's optimizer raises
         recorder.emit(
             Warned(
@@ -217,12 +222,16 @@ def _measured(
         _eager_lines(probed[0], probe.operations),
         _compiled_lines(probed[1], bases, {key: one.kind for key, one in steps.items()}, on_device),
     )
-    for name, laps, found in zip(("eager", "compiled"), plain, lines, strict=True):
+    sides_laps = zip(("eager", "compiled"), plain, probed, lines, strict=True)
+    for name, laps, beside, found in sides_laps:
         whole = [lap.seconds for lap in laps]
         if on_device:
             busy = sum(one.time.median for one in found)
             found.append(line("idle", less(whole, [busy] * len(whole)), IDLE))
-        yield account(name, call, "step", whole, found)
+        noise = noise_of_medians(
+            whole, [lap.seconds for lap in beside], min(len(whole), len(beside))
+        )
+        yield account(name, call, "step", whole, found, noise)
 
 
 def _rounds(
@@ -230,7 +239,8 @@ def _rounds(
     probings: Sequence[tuple[Probing, int]],
     on_device: bool,
 ) -> tuple[list[list[Lap]], list[list[Lap]]]:
-    """Each side's plain laps, and probed ones; the order turns from round to round."""
+    """Each side's plain laps, and probed ones, of the rounds that were disturbed least; the order
+    turns from round to round."""
     plain: list[list[Lap]] = [[], []]
     probed: list[list[Lap]] = [[], []]
 
@@ -265,7 +275,12 @@ def _rounds(
     finally:
         for side, _ in runs:
             side.rewind()
-    return plain, probed
+    laps: dict[Side, Laps] = {
+        "eager": {"plain": plain[0], "probed": probed[0]},
+        "compiled": {"plain": plain[1], "probed": probed[1]},
+    }
+    quiet = quiet_rounds(laps)
+    return [one["plain"] for one in quiet.values()], [one["probed"] for one in quiet.values()]
 
 
 def _seconds(laps: Sequence[Lap], wanted: Callable[[Reading], bool]) -> list[float]:
@@ -288,13 +303,13 @@ def _compiled_lines(
     counts = {kind: sum(one == kind for one in kinds.values()) for kind in parts}
     inside = summed(parts.values(), len(laps))
     working = [
-        line("kernels", parts["kernel"], f"{counts['kernel']} kernels"),
-        line("aten", parts["aten"], f"{counts['aten']} calls"),
+        line("kernels", parts["kernel"], counted(counts["kernel"], "kernel")),
+        line("aten", parts["aten"], counted(counts["aten"], "call")),
     ]
     if on_device:
         return working
     return [
         *working,
-        line("wrapper", less(whole, inside), f"of {len(bases)} graphs"),
+        line("wrapper", less(whole, inside), f"of {counted(len(bases), 'graph')}"),
         line("dispatch", less([lap.seconds for lap in laps], whole), "guards, Dynamo's wrappers"),
     ]

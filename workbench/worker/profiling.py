@@ -31,6 +31,7 @@ from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.saved import saved_bytes
 from compiler.trace.records import Engine, Progress, Record, Speed, Warned
+from compiler.trace.records.profile import Unmeasured
 from compiler.trace.records.session import GradMode
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet
@@ -167,8 +168,9 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         rounds.run(settings.rounds, told=told)
         kept.close()
         if not on_device:
-            for laps in rounds.laps.values():
-                take_off(laps)
+            take_off(rounds.laps)
+        if not eager.by_profiler:
+            rounds.forget_library_calls()
         eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
             call=call,
@@ -184,11 +186,8 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             contended=rounds.contended,
             guards=one.collected.guards,
             compiled_again=counters["stats"]["unique_graphs"] - before,
-            unmeasured="; ".join(
-                filter(
-                    None,
-                    (lost, compiled.missing, eager.probe.differs, one.collected.guards.missing),
-                )
+            unmeasured=_unmeasured(
+                eager.probe.differs, (lost, compiled.missing), one.collected.guards.missing
             ),
         )
         _measure_memory(measured, one, inputs, mode)
@@ -196,6 +195,17 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
         kept.close()
         state.restore()
     return measured
+
+
+def _unmeasured(differs: str, missing: Sequence[str], guards: str) -> list[tuple[Unmeasured, str]]:
+    """`differs`: how an eager call went another way; `missing`: of the compiled graphs."""
+    found: list[tuple[Unmeasured, str]] = []
+    if differs:
+        found.append(("eager", f"eager calls are not all the same: {differs}"))
+    found += [("compiled", one) for one in missing if one]
+    if guards:
+        found.append(("guards", f"guards: {guards}"))
+    return found
 
 
 def _emit_ceilings(recorder: Recorder, device: str) -> None:

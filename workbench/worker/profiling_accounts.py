@@ -47,7 +47,7 @@ def compiled_account(
         keys = [key for key, step in wanted.items() if step.kind == kind]
         rounds = len(side.seconds[keys[0]]) if keys else side.rounds
         sums[name] = summed((side.seconds[key] for key in keys), rounds)
-        lines.append(line(name, sums[name], _count(len(keys), noun)))
+        lines.append(line(name, sums[name], counted(len(keys), noun)))
     if side.host:
         lines.append(_left(side, phase))
         plain = side.phase(phase, "plain")
@@ -68,7 +68,7 @@ def compiled_account(
         line(
             "wrapper",
             less(whole, sums["kernels"], sums["aten"]),
-            f"of {_count(len(graphs), 'graph')}",
+            f"of {counted(len(graphs), 'graph')}",
         ),
         line("guards", guards, checked),
         line(
@@ -116,8 +116,9 @@ def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[flo
             continue
         seconds += cost.median * len(side.seen[base])
         frames += len(side.seen[base])
-    return seconds, f"of {_count(frames, 'frame')}" if frames else ""
+    return seconds, f"of {counted(frames, 'frame')}" if frames else ""
 
 
-def _count(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """`1 kernel`, `2 kernels`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

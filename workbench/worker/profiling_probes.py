@@ -73,15 +73,60 @@ class EagerSide:
 
 
 def readings_of(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
-    """What a profiler saw of the described operations: the n-th of its name in its phase. What
-    runs inside of another operation has none of its own."""
+    """What a profiler saw of the described operations. What runs inside of another operation, and
+    by itself is none that was described, has none of its own."""
+    return _in_order(operations, runs) or _by_count(operations, runs)
+
+
+def _in_order(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
+    """Both in the order of the call; nothing where they are not the same operations in it. What
+    is seen of autograd inside of another operation is described before it, and taken from it."""
+    wanted = [_like(one.phase, one.operation) for one in operations]
+    seen = [_like(one.phase, one.name) for one in runs]
+    found: list[Reading] = []
+    place = 0
+    within: dict[int, EagerRun] = {}
+    for key, operation in enumerate(operations):
+        while place < len(runs) and not runs[place].launches:
+            if seen[place] in wanted[key : key + _NEAR]:
+                break
+            place += 1  # a view that no mode sees
+        if place < len(runs) and seen[place] == wanted[key]:
+            run = runs[place]
+            ns = run.ns - sum(one.ns for one in within.values())
+            found.append(Reading(key, run.start, max(0, ns)))
+            place, within = place + 1, {}
+            continue
+        inner = runs[place].inner if place < len(runs) else ()
+        for number, one in enumerate(inner):
+            if number not in within and _like(one.phase, one.name) == wanted[key]:
+                within[number] = one
+                found.append(Reading(key, one.start, one.ns))
+                break
+        else:
+            if operation.launches:
+                return []
+    return found if not any(run.launches for run in runs[place:]) else []
+
+
+_NEAR = 8
+"""Operations after a view among which it may be one that was described."""
+
+
+def _like(phase: str, name: str) -> tuple[str, str]:
+    """(phase, `aten.add`) of `aten.add_.Tensor`: gradients are added in place where no mode is."""
+    return phase, ".".join(name.split(".")[:2]).rstrip("_")
+
+
+def _by_count(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
+    """The n-th of a name in its phase."""
     known: dict[tuple[str, str], list[EagerRun]] = defaultdict(list)
     for run in runs:
-        known[run.phase, run.name].append(run)
+        known[_like(run.phase, run.name)].append(run)
     taken: Counter[tuple[str, str]] = Counter()
     found: list[Reading] = []
     for key, operation in enumerate(operations):
-        like = (operation.phase, ".".join(operation.operation.split(".")[:2]))
+        like = _like(operation.phase, operation.operation)
         if taken[like] < len(known[like]):
             run = known[like][taken[like]]
             found.append(Reading(key, run.start, run.ns))

@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 
 from compiler.measure import regions
-from compiler.measure.account import difference, ratio, summed, timed, usual
+from compiler.measure.account import difference, ratio, summed, usual
 from compiler.measure.origins import Call, Computes, Origins
-from compiler.measure.probes.calling import calling_ns
 from compiler.measure.regions import Grouped, Placed
-from compiler.measure.same_calls import LEAST, same_calls, shared_calls
+from compiler.measure.same_calls import LEAST, same_calls
 from compiler.measure.work import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -46,14 +45,14 @@ class Numbers:
 def records(measured: Measured, numbers: Numbers) -> Iterator[Record]:
     """Operations, steps, regions, accounts, timelines and then the head."""
     rounds = quiet_rounds(measured.laps)
-    eager, compiled = SideRounds(rounds["eager"]), SideRounds(rounds["compiled"], measured.end)
+    eager, compiled = SideRounds(rounds["eager"]), measured.compiled_rounds(rounds["compiled"])
     operations = _operations(measured, eager, numbers)
     yield from operations.values()
     steps = _steps(measured, compiled, numbers)
     yield from (placed.step for placed in steps.values())
     yield from _regions(measured, eager, compiled, operations, steps, numbers)
     alone = SideRounds(quiet_laps(measured.laps["eager"]))
-    other = SideRounds(quiet_laps(measured.laps["compiled"]), measured.end)
+    other = measured.compiled_rounds(quiet_laps(measured.laps["compiled"]))
     whole: tuple[CallPhase, ...] = ("",)
     for phase in dict.fromkeys((*whole, *eager.phases)):
         yield eager_account(measured, alone, operations, phase)
@@ -178,7 +177,6 @@ def _regions(
     eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
     compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}
     rounds = min(eager.rounds, compiled.rounds)
-    on_device = measured.device.startswith("cuda")
     for group in groups:
         before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
@@ -186,8 +184,6 @@ def _regions(
         same = same_calls(measured.origins, group)
         if same:
             noise = max(noise, LEAST * usual(before).median)
-        if not on_device and (shared := shared_calls(group)):
-            noise += shared * calling_ns() / 1e9
         yield Region(
             id=f"r{numbers.regions}",
             call=measured.call,
@@ -240,8 +236,8 @@ def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallPr
         call=measured.call,
         what=" + ".join(phases) if any(phases) else "forward",
         device=measured.device,
-        eager=timed(before),
-        compiled=timed(after),
+        eager=usual(before),
+        compiled=usual(after),
         speedup=speedup,
         noise=noise,
         rounds=len(before),
@@ -252,5 +248,6 @@ def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallPr
         compiled_peak_bytes=measured.peaks.get("compiled"),
         eager_saved_bytes=measured.saved.get("eager"),
         compiled_saved_bytes=measured.saved.get("compiled"),
-        unmeasured=measured.unmeasured,
+        unmeasured="; ".join(dict.fromkeys(reason for _, reason in measured.unmeasured)),
+        unmeasured_sides=tuple(dict.fromkeys(side for side, _ in measured.unmeasured)),
     )

@@ -16,6 +16,7 @@ import torch
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock
+from compiler.measure.probes.library_calls import LibraryCall, inside
 from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
 from compiler.trace.records.profile import CallPhase
@@ -80,7 +81,9 @@ class Lap:
     bounds: tuple[int, ...] = ()
     """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
     eager: list[EagerRun] = field(default_factory=list)
-    """What torch's profiler saw outside of graphs."""
+    """What torch's profiler saw outside of graphs …"""
+    inside: list[LibraryCall] = field(default_factory=list)
+    """… and what of operations inside of them."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
     """Seconds in which the device worked for each phase."""
 
@@ -238,6 +241,12 @@ class Rounds:
                       default=TOGETHER)  # fmt: skip
         return max(1, min(MOST_TOGETHER, int(TOGETHER / longest)))
 
+    def forget_library_calls(self) -> None:
+        """Where the eager side is not timed by torch's profiler, its clock is around calls, too."""
+        for laps in self.laps["compiled"].values():
+            for lap in laps:
+                lap.inside = []
+
     def _undisturbed(self, order: Sequence[tuple[Side, Way]]) -> int:
         """Rounds in which nobody took the processor from any run."""
         every = [self.laps[side][way] for side, way in order]
@@ -290,6 +299,7 @@ class Rounds:
             lap.events = sum(1 for _ in trace.events())
             if looked.between:
                 lap.eager = outside(trace, self.on_device)
+                lap.inside = [] if self.on_device else inside(trace)
             if self.on_device:
                 for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
                     lap.busy[phase] = trace.busy_ns(since, until) / 1e9

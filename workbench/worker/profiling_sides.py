@@ -10,9 +10,10 @@ from compiler.measure.origins import Origins
 from compiler.measure.probes.between import in_rounds
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.probes.library_calls import less_calling, times
 from compiler.measure.same_sites import Canonical
 from compiler.trace.records import Engine
-from compiler.trace.records.profile import CallPhase, EagerOperation
+from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 from workbench.worker.profiling_rounds import Laps, Side, Way
 
 BACKWARD = "/backward"
@@ -40,15 +41,26 @@ class Measured:
     guards: GuardCosts
     compiled_again: int = 0
     contended: bool = False
-    unmeasured: str = ""
+    unmeasured: Sequence[tuple[Unmeasured, str]] = ()
+    """What could not be measured, and why."""
     peaks: dict[Side, int | None] = field(default_factory=dict)
     saved: dict[Side, int] = field(default_factory=dict)
 
+    def compiled_rounds(self, laps: Laps) -> SideRounds:
+        """What these laps of the compiled side read, library calls as the eager side's are."""
+        side = SideRounds(laps, self.end)
+        calls = [lap.inside for lap in laps.get("between", ())]
+        for key, own in times(self.probes, self.bases, calls).items():
+            if key in side.seconds:
+                side.seconds[key] = less_calling(side.seconds[key], own)
+        return side
+
 
 class SideRounds:
-    """The readings of one side. Keys from `end` on are of what ran outside of graphs."""
+    """The readings of one side. Keys from `end` on, 0 where there are no graphs, are of what ran
+    outside of them; None: of a side that has neither."""
 
-    def __init__(self, laps: Laps, end: int = 0) -> None:
+    def __init__(self, laps: Laps, end: int | None = None) -> None:
         self.laps = laps
         probed = laps["probed"]
         self.rounds = len(probed)
@@ -67,9 +79,10 @@ class SideRounds:
             self.seen.setdefault(reading.key, []).append(reading)
             self.first.setdefault(reading.key, reading.start - probed[0].start)
         laps_between = laps.get("between", probed)
-        self.between = in_rounds([lap.eager for lap in laps_between]) if end else []
+        outside = end is not None
+        self.between = in_rounds([lap.eager for lap in laps_between]) if outside else []
         """What ran outside of graphs, in order."""
-        for key, one in enumerate(self.between, end):
+        for key, one in enumerate(self.between, end or 0):
             self.seconds[key] = [ns / 1e9 for ns in one.ns]
             self.first[key] = one.run.start - laps_between[0].start
             if one.run.host_ns is not None:

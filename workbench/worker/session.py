@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 import torch
@@ -17,21 +19,18 @@ from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.inputs import InputSet, check_arguments, parameters, with_tensors
+from workbench.worker.inputs import check_arguments, parameters, with_tensors
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.optimizer import step_records_of
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.profiling import Compiled, collecting, profile, speed_of
-from workbench.worker.profiling_nests import kernel_nests
-from workbench.worker.profiling_records import Numbers
-from workbench.worker.runs import Model, RandomState, Twin, original_of, prepare
+from workbench.worker.runs import Model, RandomState, Twin, original_of
 from workbench.worker.script_call import load_call
 from workbench.worker.specification import CallSpecification
 from workbench.worker.timing import time_sides
 from workbench.worker.torch_settings import applied
 from workbench.worker.user_code import UserCode, UserError
-from workbench.worker.verifying import verify_call
+
+if TYPE_CHECKING:
+    from workbench.worker.inside import Inside
 
 ENGINES: dict[str, tuple[Engine, ...]] = {
     "inductor": ("inductor",),
@@ -152,7 +151,7 @@ class Session:
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """What was called so far, an engine each."""
-        self._numbers = Numbers()
+        self._inside: Inside | None = None
 
     def calls(self) -> Ended:
         """All calls, then the measurements. Answers how the recording ended."""
@@ -189,7 +188,7 @@ class Session:
                     generators.restore()
                 recorder.emit(EnginePart(engine=engine))
             done.append(EngineCalls(recorder, model, self.sets, engine))
-            ended = self._looked_into(done[-1]) if looks_inside else done[-1].all()
+            ended = self._looking_inside().calls(done[-1]) if looks_inside else done[-1].all()
             if ended[0] != "ok":
                 return ended
         reference = done[0].reference
@@ -211,64 +210,15 @@ class Session:
                 doing="profiling",
             )
 
-    def _looked_into(self, one: EngineCalls) -> Ended:
-        """All calls of an engine, then one of them taken apart, or its kernels verified."""
-        recorder, settings = self.recorder, self.recorder.settings
-        driven = recorder.run is not None
-        kept = recorder.run if recorder.run is not None else []
-        recorder.run, before = kept, len(kept)
-        with collecting() as collected:
-            ended = one.all()
-        if not driven:
-            recorder.run = None
-        if ended[0] != "ok" or one.reference is None:
-            return ended
-        apart = Compiled(
-            one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
-        )
-        inputs = self.sets[settings.profiled_call - 1]
-        if settings.profile:
-            self._profiled(apart, inputs)
-        if settings.verify:
-            verify_call(recorder, apart, inputs)
-        return ended
-
-    def _profiled(self, apart: Compiled, inputs: InputSet) -> None:
-        """One call taken apart."""
-        recorder, settings = self.recorder, self.recorder.settings
-        if self.optimizer is not None and settings.grad == "train":
+    def _looking_inside(self) -> Inside:
+        if self._inside is None:
+            with isolation.ours_again():
+                made: type[Inside] = importlib.import_module("workbench.worker.inside").Inside
             original = original_of(self.given)
-            for record in step_records_of(
-                recorder, self.optimizer, original, apart, inputs, self._numbers
-            ):
-                recorder.emit(record)
-        measured = profile(recorder, apart, inputs, self._numbers)
-        if measured is not None and settings.nests:
-            self._nests(apart, inputs)
-        if measured is not None and len(self.engines) == 1:
-            with unrecorded(recorder):
-                found = speed_of(measured, apart, inputs, settings.grad)
-            recorder.emit(found)
-
-    def _nests(self, apart: Compiled, inputs: InputSet) -> None:
-        """The loop nests of its kernels, one by one."""
-        recorder, settings = self.recorder, self.recorder.settings
-        recorder.emit(Progress(stage="run", activity="timing loop nests"))
-        state = RandomState.now()
-
-        def run() -> None:
-            prepare(apart.model, inputs, settings.grad)()
-
-        try:
-            with unrecorded(recorder):
-                graphs, call = apart.collected, settings.profiled_call
-                found = list(
-                    kernel_nests(graphs.of_inductor, graphs.of_engine, apart.records, run, call)
-                )
-        finally:
-            state.restore()
-        for record in found:
-            recorder.emit(record)
+            self._inside = made(
+                self.recorder, original, self.optimizer, self.sets, len(self.engines) == 1
+            )
+        return self._inside
 
     def _copy(self, original: Model) -> Model:
         twin = Twin(original)

@@ -48,11 +48,12 @@ static Tensor allocate(const Output& output, const long* shape, void** data) {
     torch_calls.data_of(made, data);
     return made;
   }
-  *data = pool_take(shape[0]);
+  long bytes = shape[0];
+  *data = pool_take(bytes);
   if (!*data) return 0;
   if (torch_calls.from_blob(*data, output.rank, sizes, strides, 0, output.dtype, CPU, -1, &made,
-                            DENSE, 0, 0, give_storage, 0)) {
-    pool_give(*data);
+                            DENSE, 0, 0, give_storage, (void*)bytes)) {
+    pool_give(*data, bytes);
     return 0;
   }
   return made;
@@ -123,7 +124,7 @@ static int run(const Segment* s, void** tensors, const long* numbers, const long
     code = s->run(tensors, numbers, arena);
   }
   if (code) found[0] = ((long*)arena)[0], found[1] = ((long*)arena)[1];
-  if (pooled) pool_give(pooled);
+  if (pooled) pool_give(pooled, bytes);
   return code;
 }
 

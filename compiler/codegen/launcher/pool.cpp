@@ -5,7 +5,7 @@
 struct Free { char* data; long size, since; };
 struct PoolCounts { long hits, misses, kept_bytes, kept_blocks, capacity, seconds; };
 
-enum { HEADER = 64, SLOTS = 512, COARSE_CLOCK = 6 };
+enum { LINE = 64, SLOTS = 512, COARSE_CLOCK = 6 };
 static Free spare[SLOTS];                     // the longest unused first
 static long spares;
 static long mutex[16];                        // a pthread_mutex_t; all zero is unlocked
@@ -29,21 +29,18 @@ static Free remove_at(long slot) {
   return found;
 }
 
-// A block of at least `bytes`, 64-byte aligned, its size kept in front of it; null without memory.
-// A spare one serves where it is at most an eighth too large.
-static char* pool_take(long bytes) {
-  long size = (bytes + HEADER + 4095) & ~4095L;
-  char* data = 0;
+// A block of at least `bytes`, on a cache line of its own; null without memory. `bytes` is then how
+// many it has: a spare one serves where it is at most an eighth too large.
+static char* pool_take(long& bytes) {
+  Free found = {0, 0, 0};
   pool_lock();
-  for (long i = spares - 1; i >= 0 && !data; i--)
-    if (spare[i].size >= size && spare[i].size <= size + size / 8) data = remove_at(i).data;
-  data ? pool_counts.hits++ : pool_counts.misses++;
+  for (long i = spares - 1; i >= 0 && !found.data; i--)
+    if (spare[i].size >= bytes && spare[i].size <= bytes + bytes / 8) found = remove_at(i);
+  found.data ? pool_counts.hits++ : pool_counts.misses++;
   pool_unlock();
-  if (data) return data;
-  char* block = (char*)system_calls.allocate(64, size);
-  if (!block) return 0;
-  *(long*)block = size;
-  return block + HEADER;
+  if (!found.data) return (char*)system_calls.allocate(LINE, bytes);
+  bytes = found.size;
+  return found.data;
 }
 
 // Frees what has lain unused for too long or is too much. Answers how many bytes.
@@ -59,12 +56,11 @@ extern "C" long pool_trim(long capacity, long seconds) {
     }
     pool_unlock();
     if (!data) return bytes;
-    system_calls.release(data - HEADER);
+    system_calls.release(data);
   }
 }
 
-static void pool_give(void* data) {
-  long size = *(long*)((char*)data - HEADER);
+static void pool_give(void* data, long size) {
   pool_lock();
   bool kept = spares < SLOTS && size <= pool_counts.capacity;
   if (kept) {
@@ -73,8 +69,8 @@ static void pool_give(void* data) {
     pool_counts.kept_blocks = spares;
   }
   pool_unlock();
-  if (!kept) system_calls.release((char*)data - HEADER);
+  if (!kept) system_calls.release(data);
   pool_trim(pool_counts.capacity, pool_counts.seconds);
 }
 
-static void give_storage(void* data, void*) { pool_give(data); }
+static void give_storage(void* data, void* size) { pool_give(data, (long)size); }

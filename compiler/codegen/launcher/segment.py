@@ -28,6 +28,9 @@ SCALAR_TYPES = {
 
 METH_FASTCALL, METH_O = 0x80, 0x08
 
+STACK_BYTES = 1 << 17
+"""A workspace that lies on the stack: as much as a kernel's own rows may take of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorForm:
@@ -181,7 +184,10 @@ def _run(segment: SegmentFunction) -> list[str]:
         *_symbols(segment),
         "  alignas(8) int error[8] = {0};",
     ]
-    if any(call.workspace_bytes != 0 for call in segment.calls):
+    workspace = _workspace(segment.calls)
+    if _on_stack(workspace):
+        lines.append(f"  alignas(64) char workspace[{workspace}];")
+    elif workspace != 0:
         lines.append(f"  char* const workspace = arena + {c_expression(segment.arena_bytes)};")
     for call in segment.calls:
         pointers = ", ".join(where[name] for name in call.pointers)
@@ -190,8 +196,8 @@ def _run(segment: SegmentFunction) -> list[str]:
         if call.sizes:
             sizes = ", ".join(c_expression(size) for size in call.sizes)
             lines.append(f"    const long s[] = {{{sizes}}};")
-        workspace = "workspace" if call.workspace_bytes != 0 else "0"
-        lines.append(f"    {call.function}(p, {'s' if call.sizes else '0'}, {workspace}, error);")
+        room = "workspace" if call.workspace_bytes != 0 else "0"
+        lines.append(f"    {call.function}(p, {'s' if call.sizes else '0'}, {room}, error);")
         lines.append("  }")
     return [*lines, "  return ended(error, arena);", "}"]
 
@@ -213,7 +219,9 @@ def _places(segment: SegmentFunction) -> dict[str, str]:
 
 def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
     """The numbers of `shapes`, and where each output's, then each answer's, begin."""
-    shapes: list[Size] = [add(segment.arena_bytes, _workspace(segment.calls)), segment.moved_bytes]
+    workspace = _workspace(segment.calls)
+    allocated = 0 if _on_stack(workspace) else workspace
+    shapes: list[Size] = [add(segment.arena_bytes, allocated), segment.moved_bytes]
     places: list[int] = []
     for _, form in segment.outputs:
         places.append(len(shapes))
@@ -236,6 +244,11 @@ def _workspace(calls: Iterable[KernelCall]) -> Size:
         if not isinstance(size, int):
             total = add(total, size)
     return total
+
+
+def _on_stack(workspace: Size) -> bool:
+    """Whether partial sums lie on the stack of who calls the segment, not behind its arena."""
+    return isinstance(workspace, int) and 0 < workspace <= STACK_BYTES
 
 
 def _shapes_text(segment: SegmentFunction, shapes: list[Size]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,10 +37,15 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "fma": _fma,
     "div": torch.true_divide,
     "trunc_divide": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "frexp_mantissa": lambda x: torch.frexp(x).mantissa,
+    "frexp_exponent": lambda x: torch.frexp(x).exponent.to(x.dtype),
     "shift_left": torch.bitwise_left_shift,
     "shift_right": torch.bitwise_right_shift,
+    "igamma": torch.special.gammainc,
+    "igammac": torch.special.gammaincc,
+    "trigamma": partial(torch.polygamma, 1),
 }
-"""Where torch's name is another; all other operators have torch's names."""
+"""Where torch's name is another; all other operators have names of `torch` or `torch.special`."""
 
 
 def apply(name: str, args: list[Value], dtype: str) -> Value:
@@ -49,7 +55,7 @@ def apply(name: str, args: list[Value], dtype: str) -> Value:
     """
     if name in ("convert", "rounded"):
         return rounded(args[0], dtype)
-    function = FUNCTIONS.get(name) or getattr(torch, name)
+    function = FUNCTIONS.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
     result = function(*args)
     if result.dtype != register_dtype(dtype):
         raise TypeError(f"{name} of {[a.dtype for a in args]} is {result.dtype}, not {dtype}")

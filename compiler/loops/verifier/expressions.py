@@ -10,7 +10,7 @@ from compiler.loops.operators import OPERATORS
 from compiler.loops.verifier.spaces import Numbers, require
 
 WHOLE_OR_BOOL = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"})
-WHOLE = frozenset({"shift_left", "shift_right"})
+WHOLE = frozenset({"gcd", "shift_left", "shift_right"})
 ANY_NUMBER = frozenset(
     [
         "add",
@@ -23,6 +23,7 @@ ANY_NUMBER = frozenset(
         "trunc_divide",
         "remainder",
         "fmod",
+        "pow",
         "sign",
         "maximum",
         "minimum",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,21 +62,8 @@ def _flash(
     return (_attention(query, key, value, None, is_causal, scale), *[None] * 8)
 
 
-def _efficient(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_bias: Any,
-    compute_log_sumexp: bool,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-) -> tuple[Any, ...]:
-    return (_attention(query, key, value, attn_bias, is_causal, scale), *[None] * 3)
-
-
-def _cudnn(
+def _with_bias(
+    beside: int,
     query: Any,
     key: Any,
     value: Any,
@@ -87,7 +75,8 @@ def _cudnn(
     *,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    return (_attention(query, key, value, attn_bias, is_causal, scale), *[None] * 8)
+    """`beside`: how many results it has beside the attention."""
+    return (_attention(query, key, value, attn_bias, is_causal, scale), *[None] * beside)
 
 
 def _flash_backward(
@@ -116,8 +105,8 @@ def _cudnn_backward(
 _OF = "scaled_dot_product"
 IN_FLOAT64: dict[str, Callable[..., Any]] = {
     f"{_OF}_flash_attention": _flash,
-    f"{_OF}_efficient_attention": _efficient,
-    f"{_OF}_cudnn_attention": _cudnn,
+    f"{_OF}_efficient_attention": partial(_with_bias, 3),
+    f"{_OF}_cudnn_attention": partial(_with_bias, 8),
     f"{_OF}_flash_attention_backward": _flash_backward,
     f"{_OF}_efficient_attention_backward": _efficient_backward,
     f"{_OF}_cudnn_attention_backward": _cudnn_backward,

@@ -31,7 +31,7 @@ _OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 
 @dataclass(frozen=True, slots=True)
 class EagerRun:
-    """One operation that ran outside of all graphs."""
+    """One operation that ran outside of all graphs, or that a graph called."""
 
     name: str
     """`aten.add`: the profiler knows no overloads."""
@@ -48,6 +48,9 @@ class EagerRun:
     thread: Any = None
     events: float = 0.0
     """What the profiler itself wrote in that time: those below it, and half of its own."""
+    inner: tuple[EagerRun, ...] = ()
+    """Operations that it runs itself, on a CPU. Where autograd is what runs one, as it keeps a copy
+    of what an in-place operation overwrites, a `TorchDispatchMode` sees it by itself."""
 
     def without(self, event_ns: float) -> EagerRun:
         """Less what the profiler takes for each event, which is none of the host's time. Half is
@@ -55,7 +58,9 @@ class EagerRun:
         own = round(self.events * event_ns)
         host = self.ns if self.host_ns is None else self.host_ns
         host = max(host // 2, host - own)
-        return replace(self, ns=host) if self.host_ns is None else replace(self, host_ns=host)
+        if self.host_ns is not None:
+            return replace(self, host_ns=host)
+        return replace(self, ns=host, inner=tuple(one.without(event_ns) for one in self.inner))
 
 
 def outside(
@@ -73,36 +78,42 @@ def outside(
     training = any(_backward(event) for event in trace.events())
     found: list[EagerRun] = []
     for event in trace.top:
-        for operation in _operations(event, asked):
+        for operation in operations(event, asked):
             part, phase = _part(operation, loss, numbers)
-            name = operation.name.replace("::", ".")
             phase = phase or ("forward" if training else "")
-            events = sum(1 for _ in operation.below()) + 0.5
+            made = host_run(operation, part, phase)
             if not device:
-                launches = 0 if operation.name.rpartition("::")[2] in VIEWS else 1
-                made = EagerRun(
-                    name, part, phase, operation.start, operation.ns, launches,
-                    thread=operation.thread, events=events,
-                )  # fmt: skip
+                below = [one for child in operation.children for one in operations(child, asked)]
+                made = replace(made, inner=tuple(host_run(one, part, phase) for one in below))
             else:
                 work = trace.work_of(operation)
-                made = EagerRun(
-                    name,
-                    part,
-                    phase,
-                    work[0].start if work else operation.start,
-                    sum(one.ns for one in work),
-                    len(work),
-                    tuple(one.name for one in work),
-                    operation.ns,
-                    operation.thread,
-                    events,
+                made = replace(
+                    made,
+                    start=work[0].start if work else operation.start,
+                    ns=sum(one.ns for one in work),
+                    launches=len(work),
+                    kernels=tuple(one.name for one in work),
+                    host_ns=operation.ns,
                 )
             found.append(made)
     return sorted(found, key=lambda one: one.start)
 
 
-def _operations(event: HostEvent, composite: Callable[[str], bool]) -> Iterator[HostEvent]:
+def host_run(operation: HostEvent, part: Part, phase: CallPhase) -> EagerRun:
+    """An operation by the host's clock."""
+    return EagerRun(
+        name=operation.name.replace("::", "."),
+        part=part,
+        phase=phase,
+        start=operation.start,
+        ns=operation.ns,
+        launches=0 if operation.name.rpartition("::")[2] in VIEWS else 1,
+        thread=operation.thread,
+        events=sum(1 for _ in operation.below()) + 0.5,
+    )
+
+
+def operations(event: HostEvent, composite: Callable[[str], bool]) -> Iterator[HostEvent]:
     """Operations at or under this event: the outermost that are no composites."""
     if event.key is not None:
         return
@@ -110,7 +121,7 @@ def _operations(event: HostEvent, composite: Callable[[str], bool]) -> Iterator[
         yield event
         return
     for child in event.children:
-        yield from _operations(child, composite)
+        yield from operations(child, composite)
 
 
 def _part(

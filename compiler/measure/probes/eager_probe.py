@@ -119,6 +119,8 @@ class _Describing(_Mode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if marks(func):
+            return func(*args, **kwargs)
         if composite(func):
             with self:
                 return func.decompose(*args, **kwargs)
@@ -231,6 +233,8 @@ class _Timing(_Mode):
         self._difference = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if marks(func):
+            return func(*args, **(kwargs or {}))
         if composite(func):
             with self:
                 return func.decompose(*args, **(kwargs or {}))
@@ -259,6 +263,12 @@ class _Timing(_Mode):
 def _next_number() -> int:
     """The sequence number that autograd gives to its next node."""
     return int(torch.autograd._get_sequence_nr())
+
+
+def marks(func: Any) -> bool:
+    """Whether an operation names a span for a profiler, as `record_function` and each optimizer's
+    step do: it computes nothing."""
+    return getattr(func, "namespace", "") == "profiler"
 
 
 _composite: dict[Any, bool] = {}

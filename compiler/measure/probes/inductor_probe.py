@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
-from itertools import pairwise
-from statistics import median
 from time import perf_counter_ns
 from types import CodeType, MethodType
 from typing import Any, Protocol
@@ -21,11 +19,9 @@ from compiler.measure.kernels import NotAlone
 from compiler.measure.probes import wrapper_code
 from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import told
+from compiler.measure.probes.stamps import EMPTY_STEPS, cost_of, told
 from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
 from compiler.measure.redirected import Boxed
-
-_TRIES, _STEPS = 9, 101
 
 Mark = tuple[int, int]
 """1 + index of a step that starts, or below 0 of one that stops; and when."""
@@ -174,15 +170,14 @@ def cost_of_marks() -> tuple[int, int]:
     code as it is generated."""
     marks: list[Mark] = []
     names: dict[str, Any] = {wrapper_code.MARK: marks.append, wrapper_code.NOW: perf_counter_ns}
-    exec(wrapper_code.empty_steps(_STEPS), names)
-    own, pair = [], []
-    for _ in range(_TRIES):  # the least of several: what else runs can only add
+    exec(wrapper_code.empty_steps(EMPTY_STEPS), names)
+
+    def pairs() -> list[tuple[int, int]]:
         marks.clear()
         names["run"]()
-        taken = spans(marks)
-        own.append(median(end - start for _, start, end in taken))
-        pair.append(median(later[1] - one[1] for one, later in pairwise(taken)))
-    return int(min(own)), int(min(pair))
+        return [(start, end) for _, start, end in spans(marks)]
+
+    return cost_of(pairs)
 
 
 def _marked(call: Boxed, clock: Clock, base: int, marks: list[Mark]) -> Boxed:

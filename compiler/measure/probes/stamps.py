@@ -6,8 +6,9 @@ the times would be in the call, and would throw out of the caches what it needs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import pairwise
 from statistics import median
 from time import perf_counter_ns
 from typing import Any
@@ -18,7 +19,9 @@ STAMP, NOW = "_stamp", "_now"
 """Names that the graph's Python calls."""
 NOTE = f"{STAMP}({NOW}())"
 """The statement."""
-_TRIES = 401
+EMPTY_STEPS = 101
+"""In code whose steps do nothing, of which `cost_of` is told."""
+_TRIES = 9
 
 Spans = Iterable[tuple[int, int, int]]
 """(key, start, nanoseconds)."""
@@ -46,8 +49,22 @@ def cost_of_stamps() -> tuple[int, int]:
     """(nanoseconds between two stamps with nothing between them, from one pair to the next)."""
     stamps: list[int] = []
     names: dict[str, Any] = {STAMP: stamps.append, NOW: perf_counter_ns}
-    exec("def run():\n" + f"    {NOTE}\n" * (2 * _TRIES), names)
-    names["run"]()
-    own = median(end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True))
-    pair = median(after - before for before, after in zip(stamps[::2], stamps[2::2], strict=False))
-    return int(own), int(pair)
+    exec("def run():\n" + f"    {NOTE}\n" * (2 * EMPTY_STEPS), names)
+
+    def pairs() -> list[tuple[int, int]]:
+        stamps.clear()
+        names["run"]()
+        return list(zip(stamps[::2], stamps[1::2], strict=True))
+
+    return cost_of(pairs)
+
+
+def cost_of(run: Callable[[], Sequence[tuple[int, int]]]) -> tuple[int, int]:
+    """What `run` shows of steps in which nothing is done, given their starts and ends: (nanoseconds
+    from a start to its end, from one start to the next)."""
+    own, pair = [], []
+    for _ in range(_TRIES):  # the least of several: what else runs can only add
+        taken = run()
+        own.append(median(end - start for start, end in taken))
+        pair.append(median(later[0] - one[0] for one, later in pairwise(taken)))
+    return int(min(own)), int(min(pair))

@@ -12,6 +12,8 @@ from compiler.trace.records.base import Location, Part, Record, TensorMeta, Text
 from compiler.trace.records.measure import Timed
 
 CallPhase = Literal["", "forward", "backward", "step"]
+Unmeasured = Literal["eager", "compiled", "guards"]
+"""The eager operations, the steps of compiled graphs, the cost of guards."""
 
 
 class Bandwidth(Part):
@@ -197,6 +199,8 @@ class CallProfile(Record):
     compiled_saved_bytes: int | None = None
     unmeasured: str = ""
     """What could not be measured, and why."""
+    unmeasured_sides: tuple[Unmeasured, ...] = ()
+    """What `unmeasured` speaks of; empty beside a reason: it may be any."""
 
 
 class Moment(Part):

@@ -162,8 +162,33 @@ def compile_programs(
     ]
 
 
+_traced: dict[Any, list[Program]] = {}
+
+
 def programs(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> list[Program]:
-    """What the engine makes of a function: its forward graph (and its backward)."""
+    """What the engine makes of a function: its forward graph (and its backward).
+
+    A function without variables of its surroundings is traced once for tensors that look alike.
+    """
+    code = getattr(fn, "__code__", None)
+    if code is None or fn.__closure__ or fn.__defaults__:
+        return _programs(fn, args, dynamic)
+    memory = [arg.untyped_storage().data_ptr() for arg in args if isinstance(arg, torch.Tensor)]
+    shared = tuple(memory.index(one) for one in memory)
+    alike = code, tuple(_look(arg) for arg in args), shared, dynamic
+    if alike not in _traced:
+        _traced[alike] = _programs(fn, args, dynamic)
+    return _traced[alike]
+
+
+def _look(arg: Any) -> tuple[Any, ...]:
+    """All of an argument that its graph depends on."""
+    if not isinstance(arg, torch.Tensor):
+        return type(arg), arg
+    return arg.dtype, tuple(arg.shape), arg.stride(), arg.storage_offset(), arg.requires_grad
+
+
+def _programs(fn: Callable[..., Any], args: Sequence[Any], dynamic: bool) -> list[Program]:
     found: list[Program] = []
 
     def compiler(module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:

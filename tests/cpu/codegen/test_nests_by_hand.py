@@ -237,3 +237,27 @@ def test_an_argument_changed_in_place_after_all_that_reads_it() -> None:
         y=torch.zeros(ROWS * COLUMNS),
         z=torch.zeros(ROWS * COLUMNS),
     )
+
+
+def test_a_write_that_waits_comes_before_those_that_overwrite_what_it_reads() -> None:
+    """`m` waits for the second pass, as it may lie in `v`; `z` lies in `x`, of which `m` is made.
+
+    So it was in a gradient of xLSTM, whose `z` was stored first.
+    """
+    twice, total = Local("twice", F32), Local("total", F32)
+    nest = Nest(
+        "nest",
+        REDUCED,
+        (
+            Let("twice", F32, op("mul", read("x"), Const(2.0, F32)), (0, 1)),
+            Write("m", F32, FLAT, op("mul", twice, Const(3.0, F32)), (0, 1)),
+            Reduction("total", F32, "sum", twice, (1,), (0,)),
+            Write("z", F32, FLAT, op("add", read("v"), total), (0, 1)),
+        ),
+    )
+    x, v = torch.randn(ROWS, COLUMNS), torch.randn(ROWS, COLUMNS)
+    memory, m = x.clone().reshape(-1), torch.zeros(ROWS * COLUMNS)
+    kernel = compiled(nest, dict.fromkeys("xvmz", F32), shared=("x", "v", "m", "z"))
+    assert kernel({"x": memory, "z": memory, "v": v.reshape(-1), "m": m}, {}) == 0
+    torch.testing.assert_close(m, (x * 6).reshape(-1))
+    torch.testing.assert_close(memory, (v + (x * 2).sum(-1, keepdim=True)).reshape(-1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,25 +67,91 @@ def test_rows_pages_apart(isa: Isa) -> None:
         assert torch.equal(got, joined(x, y)), (x.dtype, x.shape, x.stride(), y.stride())
 
 
+@pytest.mark.parametrize("isa", ISAS, ids=[isa.name for isa in ISAS])
+def test_squares_of_a_large_nest(isa: Isa) -> None:
+    """Cut off at the end of the rows, of the columns and of both; many short rows."""
+    cases = []
+    for dtype, rows, columns in (
+        (torch.float32, 1030, 2050),
+        (torch.int8, 2048, 1030),
+        (torch.float64, 1029, 2048),
+        (torch.float32, 1030, 37),
+        (torch.bfloat16, 515, 64),
+    ):
+        cases.append((numbers(dtype, columns, rows), numbers(dtype, rows, columns)))
+    made = compile_programs([programs(joined, *case)[0] for case in cases], isa)
+    for (x, y), program in zip(cases, made, strict=True):
+        (got,) = program.run((x, y))
+        assert torch.equal(got, joined(x, y)), (x.dtype, x.shape)
+
+
+def softmax_of(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x.transpose(-1, -2), -1)
+
+
+def normalized(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    z = x.transpose(-1, -2).contiguous() + y
+    return F.layer_norm(z, z.shape[-1:]), z.cumsum(-1)
+
+
+@pytest.mark.parametrize("isa", ISAS, ids=[isa.name for isa in ISAS])
+def test_rows_across_memory(isa: Isa) -> None:
+    """Reductions along what lies strided, whole and broken tiles, into contiguous rows."""
+    torch.manual_seed(0)
+    cases = []
+    for shape in ((64, 1024), (37, 53), (3, 77, 20), (2, 16, 17)):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            cases.append((softmax_of, (torch.randn(shape).to(dtype),)))
+        x = torch.randn(shape)
+        cases.append((normalized, (x, torch.randn(x.transpose(-1, -2).shape))))
+    made = compile_programs([programs(function, *case)[0] for function, case in cases], isa)
+    for (function, case), program in zip(cases, made, strict=True):
+        expected = function(*case)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for got, wanted in zip(program.run(case), expected, strict=True):
+            torch.testing.assert_close(got, wanted)
+
+
+def test_a_band_of_rows_across_memory_is_transposed_first() -> None:
+    assert "arg_block" in text_of(AVX512, softmax_of, torch.randn(1000, 512))
+    long = text_of(AVX512, softmax_of, torch.randn(30000, 512))
+    assert "arg_block" not in long, "a band of such rows stays in no near cache"
+    kept = text_of(AVX512, lambda x: x.t().logsumexp(-1), torch.randn(1000, 512))
+    assert "arg_block" not in kept, "nothing is written along the rows"
+
+
+def text_of(isa: Isa, function, *inputs: torch.Tensor) -> str:
+    (program,) = programs(function, *inputs)
+    (nest,) = (step for step in program.steps if isinstance(step, Nest))
+    return emit(nest, buffer_dtypes(program), Vocabulary(isa)).body
+
+
 @pytest.mark.parametrize(
     ("isa", "dtype", "shape", "in_blocks"),
     [
-        (AVX512, torch.float32, (1024, 1024), True),
-        (AVX512, torch.float32, (1000, 1024), True),
-        (AVX512, torch.float32, (1024, 1000), False),
-        (AVX512, torch.float32, (2048, 512), False),
+        (AVX512, torch.float32, (1024, 1024), False),
         (AVX512, torch.int32, (1000, 1000), False),
-        (AVX512, torch.float64, (1000, 1000), True),
-        (AVX512, torch.bfloat16, (1000, 1000), True),
-        (AVX2, torch.float32, (1000, 1000), True),
-        (PORTABLE, torch.float32, (1000, 1000), True),
+        (AVX512, torch.float64, (1024, 1024), False),
+        (AVX512, torch.bfloat16, (1024, 1024), False),
+        (AVX2, torch.float32, (1000, 1000), False),
+        (AVX2, torch.float32, (1024, 1024), True),
+        (AVX2, torch.float64, (1024, 1024), False),
+        (PORTABLE, torch.float32, (2048, 2048), True),
+        (PORTABLE, torch.float32, (1000, 1000), False),
     ],
 )
-def test_tiles_are_used_at_once_where_they_take_whole_lines(isa, dtype, shape, in_blocks) -> None:
+def test_blocks_where_parts_of_lines_would_evict_one_another(isa, dtype, shape, in_blocks) -> None:
     rows, columns = shape
-    inputs = numbers(dtype, columns, rows), numbers(dtype, rows, columns)
-    (program,) = programs(joined, *inputs)
-    (nest,) = (step for step in program.steps if isinstance(step, Nest))
-    body = emit(nest, buffer_dtypes(program), Vocabulary(isa)).body
+    body = text_of(isa, joined, numbers(dtype, columns, rows), numbers(dtype, rows, columns))
     assert ("_block" in body) == in_blocks
-    assert ("_tile[" in body) == (not in_blocks)
+    assert ("_tile_0" in body) == (not in_blocks)
+    assert "_tile[" not in body
+
+
+@pytest.mark.parametrize("size", [512, 2048])
+def test_a_large_nest_is_cut_into_squares(size: int) -> None:
+    x = numbers(torch.float32, size, size)
+    body = text_of(AVX512, joined, x, x.clone())
+    assert ("const long start = chunk * 128;" in body) == (size == 2048)
+    assert "load_strided" not in body
+    assert "_edge" not in body

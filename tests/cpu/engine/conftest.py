@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+
+from compiler.engine import compile as stages
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +20,16 @@ def strict(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     torch._dynamo.utils.counters.clear()
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def nothing_left_to_aten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph that is left to ATen as a whole fails the test."""
+
+    def left(module: Any, graph: str, records: Any) -> Any:
+        raise AssertionError(f"graph {graph} is left to ATen")
+
+    monkeypatch.setattr(stages, "_left_to_aten", left)
 
 
 def cache(factory: pytest.TempPathFactory) -> Path:

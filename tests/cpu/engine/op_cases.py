@@ -86,6 +86,8 @@ class Case:
     """The operation's variant that writes into its input."""
     strided: bool = False
     """Inputs with gaps between their elements."""
+    seed: int = 0
+    """Of the numbers in the samples."""
 
     @property
     def name(self) -> str:
@@ -100,7 +102,7 @@ class Case:
         return not self.gradients or (self.op.supports_autograd and dtype.is_floating_point)
 
     def run(self) -> Iterator[Outcome]:
-        torch.manual_seed(0)
+        torch.manual_seed(self.seed)
         try:
             samples = self.op.sample_inputs("cpu", DTYPES[self.dtype], requires_grad=self.gradients)
             if not self.all_samples:
@@ -162,7 +164,7 @@ def run_together(cases: Sequence[Case]) -> Iterator[Outcome]:
     """
     parts = []
     for case in cases:
-        torch.manual_seed(0)
+        torch.manual_seed(case.seed)
         dtype = DTYPES[case.dtype]
         try:
             sample = next(iter(case.op.sample_inputs("cpu", dtype, requires_grad=case.gradients)))

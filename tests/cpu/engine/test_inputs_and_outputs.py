@@ -151,3 +151,42 @@ def test_integers_divided_by_zero(model: Callable[..., Any]) -> None:
     torch.testing.assert_close(function(a, b), model(a, b))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         function(a, torch.tensor([1, 0, 1]))
+
+
+def _of_an_input(z: torch.Tensor, start: int) -> list[torch.Tensor]:
+    return [z.narrow(1, start, 2).t(), z.narrow(1, start % z.shape[1], 1), z.sum(0)]
+
+
+def _of_a_result(z: torch.Tensor, start: int) -> list[torch.Tensor]:
+    w = z * 2
+    return [w, w.narrow(1, start, 2).t(), w.narrow(0, start, 1)]
+
+
+def _of_what_is_not_answered(z: torch.Tensor, start: int) -> list[torch.Tensor]:
+    w = z * 2
+    return [w.narrow(1, start, 2), w.narrow(1, start, 1)]
+
+
+def _of_a_written_input(z: torch.Tensor, start: int) -> list[torch.Tensor]:
+    z.add_(1)
+    return [z.narrow(1, start, 2)]
+
+
+@pytest.mark.parametrize(
+    "model", [_of_an_input, _of_a_result, _of_what_is_not_answered, _of_a_written_input]
+)
+@pytest.mark.parametrize("transposed", [True, False])
+def test_views_that_start_where_an_argument_says(
+    model: Callable[[torch.Tensor, int], list[torch.Tensor]], transposed: bool
+) -> None:
+    """AOTAutograd makes them again from their base and our answer's start."""
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=True)
+    for size, start in ((9, 5), (12, 7)):
+        x = torch.arange(float(size * size)).reshape(size, size)
+        z = x.t() if transposed else x
+        wanted = model(z.clone(), start)
+        found = compiled(z.clone(), start)
+        for one, other in zip(found, wanted, strict=True):
+            torch.testing.assert_close(one, other)
+            assert one.storage_offset() == other.storage_offset()

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from compiler.engine import compile as stages
 from compiler.engine.backend import backend
+
+pytestmark = pytest.mark.usefixtures("nothing_left_to_aten")
 
 CASES: dict[str, Callable[[Tensor], Tensor]] = {
     "scale": lambda x: (x @ x.t() * x.shape[-1] ** -0.5).softmax(-1),
@@ -27,16 +28,6 @@ CASES: dict[str, Callable[[Tensor], Tensor]] = {
     "memory": lambda x: x + torch.full((4,), x.shape[0] * 0.3),
     "range": lambda x: x[:, 0] + torch.arange(0, x.shape[0] * 0.5, 0.5),
 }
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left_to_aten(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    def refused(module: Any) -> Any:
-        raise AssertionError("the graph is left to ATen")
-
-    monkeypatch.setenv("TCW_STRICT", "1")
-    monkeypatch.setattr(stages, "run_as_it_is", refused)
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("name", CASES)

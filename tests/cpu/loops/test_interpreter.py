@@ -27,6 +27,7 @@ from compiler.loops.operators import OPERATORS
 from compiler.loops.program import Program
 from compiler.loops.sizes import symbol
 from compiler.loops.verifier import verify_graph, verify_program
+from compiler.loops.verifier.expressions import WHOLE
 from tests.no_torch.loops.samples import memory, op, softmax_graph, softmax_program, source, tensor
 
 
@@ -249,8 +250,8 @@ def test_of_several_positions_the_last_in_row_major_order_stays() -> None:
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_operator_has_a_meaning(name: str) -> None:
     operator = OPERATORS[name]
-    bits = name.startswith(("bitwise", "shift"))
-    dtype = "int64" if bits else "float32"
+    whole = name in WHOLE or name.startswith("bitwise")
+    dtype = "int64" if whole else "float32"
     args = [torch.ones(3, dtype=getattr(torch, dtype)) for _ in range(operator.arity)]
     if name == "where":
         args[0] = args[0] != 0

@@ -158,3 +158,7 @@ def test_integer_division_by_zero_raises(name: str) -> None:
 
 def test_logic_of_bool() -> None:
     lowered(lambda x, y: (x + y, x * y, x & y, x | y, x ^ y, ~x), *pairs(torch.bool))
+
+
+def test_mantissas_and_exponents() -> None:
+    check_each(torch.frexp, ((corners(dtype),) for dtype in FLOATS))

@@ -62,8 +62,9 @@ def test_float_power_is_double() -> None:
     lowered(lambda x: torch.float_power(x, 3), torch.arange(5))
 
 
-def test_integers_to_the_power_of_a_tensor_are_left_to_aten() -> None:
-    lowered(torch.pow, torch.arange(5), torch.arange(5), calls=["pow"])
+def test_integers_to_the_power_of_a_tensor() -> None:
+    check_each(torch.pow, (pairs(dtype) for dtype in INTEGERS))
+    check_each(lambda x: 3**x, ((torch.arange(9),),))
 
 
 def test_products_with_logarithms() -> None:

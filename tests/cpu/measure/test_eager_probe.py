@@ -379,3 +379,18 @@ def test_a_backward_in_another_thread_finds_the_forward() -> None:
     assert found == {
         (module, "aten.cos.default", "aten.sin.default") for module in ("first", "second")
     }
+
+
+def test_names_of_spans_are_no_operations() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        with torch.profiler.record_function("doubled"):
+            return x * 2
+
+    x = torch.ones(3)
+    probe = EagerProbe(model, 1)
+    with probe.describing():
+        model(x)
+    assert [one.operation for one in probe.operations] == ["aten.mul.Tensor"]
+    with probe.timing(HostClock()):
+        model(x)
+    assert probe.differs == ""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.measure.alignment import aligned, may_run, plain_word
 from compiler.measure.origins import Call, Computes, Origins, word
 from compiler.measure.regions import Grouped, Placed, label, locations, regions
-from compiler.measure.same_calls import shared_calls
-from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode
+from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode, TensorMeta
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
 FILE = "/model.py"
@@ -183,21 +182,6 @@ def test_a_module_of_a_library_by_itself() -> None:
     program.kernel("var_mean")
     program.eager("aten.native_layer_norm.default", None)
     assert program.sets() == [(["s0"], ["e0"])]
-
-
-def test_calls_that_both_sides_make() -> None:
-    def group(*names: str, kind: Literal["kernel", "aten"] = "aten") -> Grouped:
-        return Grouped(
-            [Placed(CompiledStep(id="", call=1, kind=kind, name=one), Computes()) for one in names],
-            [
-                EagerOperation(id="", call=1, operation=one)
-                for one in ("aten.topk.default", "aten.addmm.default", "aten.topk.default")
-            ],
-        )
-
-    assert shared_calls(group("aten.topk.default", "extern_kernels.addmm")) == 2
-    assert shared_calls(group("torch.ops.aten.sort.stable")) == 0
-    assert shared_calls(group("topk", kind="kernel")) == 0
 
 
 def test_an_attention_that_capture_took_apart_stands_against_one_call() -> None:
@@ -404,4 +388,75 @@ def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
     step = CompiledStep(id="s0", call=1, kind="eager", name="aten.t", part="model", launches=0)
     (group,) = regions(origins, [Placed(step, Computes())], [view], [])
     assert [one.id for one in group.operations] == ["e0"]
+    assert [one.step.id for one in group.steps] == ["s0"]
+
+
+def sized(*sizes: int) -> TensorMeta:
+    return TensorMeta(shape=sizes, dtype="float32")
+
+
+def test_equal_operations_are_paired_by_the_sizes_of_their_results() -> None:
+    """Under autocast a linear layer's backward converts the gradients of weight and bias; which of
+    them a scheduler runs first is its own choice."""
+    bias, weight = (
+        msgspec.structs.replace(
+            node(name, "aten._to_copy.default", 3, "linear"), value=sized(*sizes)
+        )
+        for name, sizes in (("of_bias", (64,)), ("of_weight", (64, 4096)))
+    )
+    program = Program(
+        [node("linear", "torch.nn.functional.linear", 3)], [bias, weight], backward=True
+    )
+    program.kernel("of_bias")
+    program.kernel("of_weight")
+    forward = program.eager("aten.addmm.default", 3, phase="forward")
+    program.eager("aten._to_copy.default", 3, of=forward, outputs=(sized(64, 4096),))
+    program.eager("aten._to_copy.default", 3, of=forward, outputs=(sized(64),))
+    found = program.sets()
+    assert (["s1"], ["e1"]) in found
+    assert (["s0"], ["e2"]) in found
+
+
+def test_equal_operations_of_unknown_sizes_are_paired_in_the_order_of_the_graph() -> None:
+    program = Program(
+        [node("linear", "torch.nn.functional.linear", 3)],
+        [node(name, "aten.mm.default", 3, "linear") for name in ("mm", "mm_1")],
+        backward=True,
+    )
+    program.kernel("mm_1")
+    program.kernel("mm")
+    forward = program.eager("aten.addmm.default", 3, phase="forward")
+    program.eager("aten.mm.default", 3, of=forward)
+    program.eager("aten.mm.default", 3, of=forward)
+    found = program.sets()
+    assert (["s1"], ["e1"]) in found
+    assert (["s0"], ["e2"]) in found
+
+
+def test_the_backward_of_a_custom_function_is_that_of_its_forward() -> None:
+    """Its lines are in no captured graph, and no operation of the forward runs on them."""
+    for origins in ((), ("linear",)):  # torch may say what was captured last
+        program = Program(
+            [
+                node("apply", "torch.ops.higher_order.autograd_function_apply", 9),
+                node("linear", "torch.nn.functional.linear", 10),
+            ],
+            [node("clamp", "aten.clamp.default", 23, *origins, module="a")],
+            backward=True,
+        )
+        program.kernel("clamp")
+        forward = program.eager("aten.sign.default", 19, "a", phase="forward")
+        program.eager("aten.clamp.default", 23, "a", of=forward)
+        assert (["s0"], ["e1"]) in program.sets()
+
+
+def test_what_python_runs_of_a_line_that_a_graph_holds_in_part() -> None:
+    """`print(float(x.norm()))`: the norm is captured, and a break leaves the rest to Python."""
+    program = Program([node("norm", "operator.norm", 10)], [])
+    program.eager("aten.norm.default", 10)
+    program.eager("aten._local_scalar_dense.default", 10)
+    origins = Origins(program.records)
+    step = CompiledStep(id="s0", call=1, kind="eager", name="aten._local_scalar_dense")
+    (group,) = regions(origins, [Placed(step, Computes())], program.operations, ["0/0"])
+    assert [one.id for one in group.operations] == ["e0", "e1"]
     assert [one.step.id for one in group.steps] == ["s0"]

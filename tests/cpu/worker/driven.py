@@ -106,7 +106,7 @@ class Person:
     def leaves(self) -> End:
         """Stop, and see that nothing is left behind."""
         self.driver.stop()
-        assert self.driver.join(30)
+        assert self.driver.join(SECONDS)
         assert self.driver.error is None
         assert self.driver.end is not None
         return self.driver.end

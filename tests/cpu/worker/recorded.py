@@ -49,7 +49,7 @@ def recorded(folder: Path, text: str | bytes | None, **settings: Any) -> Recorde
     if text is not None:
         file.write_bytes(text.encode() if isinstance(text, str) else text)
     settings.setdefault("until", "capture")
-    settings.setdefault("timeout", 120.0)
+    settings.setdefault("timeout", 480.0)
     trace = folder / "run.tcw"
     streamed: list[AnyRecord] = []
     mark = uuid.uuid4().hex

@@ -14,6 +14,7 @@ from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
 from compiler.measure.origins import Origins
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import Account
+from tests.cpu.chances import by_chance
 from workbench.worker.inputs import InputSet
 from workbench.worker.profiling import pieces
 from workbench.worker.profiling_probes import CompiledSide, EagerSide
@@ -149,26 +150,34 @@ def only(lines: dict[str, float], name: str) -> None:
 
 def test_in_an_operation(planted: Planted) -> None:
     planted.in_operation = wait
-    found = planted.accounts()
-    only(found["eager"], "operations")
-    only(found["compiled"], "aten")
+
+    def measured(_: int) -> None:
+        found = planted.accounts()
+        only(found["eager"], "operations")
+        only(found["compiled"], "aten")
+
+    by_chance(measured)
 
 
 def test_around_the_call(planted: Planted) -> None:
     planted.in_python = wait
-    found = planted.accounts()
-    only(found["eager"], "dispatch")
-    only(found["compiled"], "dispatch")
+
+    def measured(_: int) -> None:
+        found = planted.accounts()
+        only(found["eager"], "dispatch")
+        only(found["compiled"], "dispatch")
+
+    by_chance(measured)
 
 
 def test_in_the_wrapper_of_a_graph(planted: Planted) -> None:
     planted.in_wrapper = wait
-    only(planted.accounts()["compiled"], "wrapper")
+    by_chance(lambda _: only(planted.accounts()["compiled"], "wrapper"))
 
 
 def test_what_guards_take_is_none_of_dispatch(planted: Planted) -> None:
     planted.in_python = wait
-    only(planted.accounts(guards=PLANTED)["compiled"], "guards")
+    by_chance(lambda _: only(planted.accounts(guards=PLANTED)["compiled"], "guards"))
 
 
 def test_what_no_probed_call_takes_is_not_explained(planted: Planted) -> None:
@@ -179,10 +188,13 @@ def test_what_no_probed_call_takes_is_not_explained(planted: Planted) -> None:
         if graph.call == graph.generated:
             wait()
 
+    def measured(_: int) -> None:
+        found = planted.accounts()["compiled"]
+        assert found.pop("remainder") == pytest.approx(PLANTED, abs=NEAR)
+        assert all(seconds < NEAR for seconds in found.values())
+
     planted.in_wrapper = where_nothing_looks
-    found = planted.accounts()["compiled"]
-    assert found.pop("remainder") == pytest.approx(PLANTED, abs=NEAR)
-    assert all(seconds < NEAR for seconds in found.values())
+    by_chance(measured)
 
 
 def test_what_only_a_probed_call_takes_is_too_much(planted: Planted) -> None:
@@ -192,6 +204,9 @@ def test_what_only_a_probed_call_takes_is_too_much(planted: Planted) -> None:
         if graph.call != graph.generated:
             wait()
 
+    def measured(_: int) -> None:
+        found = planted.accounts()["compiled"]
+        assert found["remainder"] == pytest.approx(-PLANTED, abs=NEAR)
+
     planted.in_wrapper = where_a_probe_looks
-    found = planted.accounts()["compiled"]
-    assert found["remainder"] == pytest.approx(-PLANTED, abs=NEAR)
+    by_chance(measured)

@@ -384,7 +384,7 @@ def test_a_first_run_that_does_not_wait(file: Path) -> None:
         elif isinstance(record, Run):
             runs.append(record)
     driver.stop()
-    assert driver.join(30)
+    assert driver.join(240)
     assert kinds == ["end"]
     assert [(run.number, run.because, run.compared_with) for run in runs] == [(1, "dynamic on", 0)]
 

@@ -71,7 +71,7 @@ def kill_worker_at(file: Path, moment: float, *, guardian: bool = False) -> None
         started.set()
 
     def kill() -> None:
-        if not started.wait(60):
+        if not started.wait(240):
             return
         time.sleep(moment)
         worker = next(one.pid for one in found if isinstance(one, Start))
@@ -131,7 +131,7 @@ def assert_gone(mark: str) -> None:
     assert left_behind(mark) == []
 
 
-def wait_for(condition, seconds: float = 30) -> None:
+def wait_for(condition, seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -152,22 +152,39 @@ def test_guardian_killed(file: Path, moment: float) -> None:
     kill_worker_at(file, moment, guardian=True)
 
 
-def test_guardian_killed_beside_a_process_of_the_users(tmp_path: Path) -> None:
-    """It holds the worker's output open, and would be waited for."""
+def guardian_killed_beside(tmp_path: Path, started: str) -> End:
+    """How a recording ends whose file starts a process in a session of its own, and then kills
+    the guardian."""
     file = tmp_path / "model.py"
     file.write_text(
         "import os, signal, subprocess, time\n"
-        "subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        f"one = subprocess.Popen({started}, start_new_session=True)\n"
+        f"open({str(tmp_path / 'started')!r}, 'w').write(str(one.pid))\n"
         "os.kill(os.getppid(), signal.SIGKILL)\n"
         "time.sleep(1000)\n"
     )
+    return record(Settings(file=str(file), until="capture"), trace=None, on_record=print)
+
+
+def test_guardian_killed_beside_a_process_of_the_users(tmp_path: Path) -> None:
+    """It holds the worker's output open, and would be waited for."""
     os.environ[MARK] = mark = uuid.uuid4().hex
     try:
-        end = record(Settings(file=str(file), until="capture"), trace=None, on_record=print)
+        end = guardian_killed_beside(tmp_path, "['sleep', '1000']")
     finally:
         del os.environ[MARK]
     assert end.status == "crashed"
     assert_gone(mark)
+
+
+@pytest.mark.timeout(120)
+def test_guardian_killed_beside_a_process_that_cannot_be_told(tmp_path: Path) -> None:
+    """Its environment does not name the recording, but it holds the output open."""
+    try:
+        end = guardian_killed_beside(tmp_path, "['sleep', '1000'], env={}")
+    finally:
+        os.kill(int((tmp_path / "started").read_text()), signal.SIGKILL)
+    assert end.status == "crashed"
 
 
 @pytest.mark.parametrize("moment", moments(3, seed=3))

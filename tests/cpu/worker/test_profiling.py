@@ -16,6 +16,7 @@ from compiler.trace.records.profile import (
     EagerOperation,
     Region,
 )
+from tests.cpu.chances import by_chance
 from tests.cpu.worker.recorded import Recorded, recorded
 
 MODEL = """
@@ -242,18 +243,19 @@ example_inputs = (torch.ones(4),)
 
 
 def test_an_injected_slow_down_of_a_tenth_is_found(tmp_path: Path) -> None:
-    """The compiled call waits a millisecond of ten in one step; all else takes as long as before.
+    """The compiled call waits a millisecond of ten in one step, with all else as long as before."""
+    made: list[Recorded] = []
 
-    Others who use the machine may hide it once, and not each time.
-    """
-    for chance in range(3):
-        folder = tmp_path / str(chance)
+    def worst(before: int) -> Region:
+        folder = tmp_path / str(before)
         folder.mkdir()
-        found = profiled(folder, SLOW, rounds=10 * (chance + 1))
-        check(found)
-        lost = [one for one in found.all(Region) if one.difference > one.noise]
-        worst = max(lost, key=lambda one: one.difference, default=None)
-        if worst is not None and [place.line for place in worst.locations] == [SLOW_LINE]:
-            assert worst.difference == pytest.approx(1e-3, rel=0.5)
-            return
-    pytest.fail(f"not found: {found.all(Region)}")
+        made.append(profiled(folder, SLOW, rounds=10 * (before + 1)))
+        lost = [one for one in made[-1].all(Region) if one.difference > one.noise]
+        found = max(lost, key=lambda one: one.difference, default=None)
+        assert found is not None, made[-1].all(Region)
+        assert [place.line for place in found.locations] == [SLOW_LINE], lost
+        return found
+
+    assert by_chance(worst).difference == pytest.approx(1e-3, rel=0.5)
+    for one in made:
+        check(one)

@@ -9,6 +9,7 @@ import pytest
 
 from compiler.measure.guard_cost import GuardCosts
 from compiler.measure.origins import Origins
+from compiler.measure.probes.between import EagerRun
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphStep
 from compiler.trace.records import Timed
@@ -21,7 +22,7 @@ from compiler.trace.records.profile import (
 )
 from workbench.worker.profiling_records import Numbers, records
 from workbench.worker.profiling_rounds import Lap, quiet_laps, quiet_rounds
-from workbench.worker.profiling_sides import Measured
+from workbench.worker.profiling_sides import Measured, SideRounds
 
 MS = 1_000_000
 
@@ -119,3 +120,14 @@ def test_where_all_are_disturbed_the_least_are_kept() -> None:
     laps = [lap(0.01 * count, preempted=count) for count in range(1, 11)]
     assert [one.preempted for one in quiet_laps({"plain": laps})["plain"]] == [1, 2, 3]
     assert len(quiet_rounds({"eager": {"plain": laps}})["eager"]["plain"]) == 7
+
+
+def test_what_runs_where_there_is_no_graph_at_all() -> None:
+    """A frame that Dynamo leaves to Python, as one that calls an `nn.LSTM`: keys count from 0."""
+    run = EagerRun("aten.add", "model", "", start=0, ns=2 * MS, launches=1)
+    one = lap(0.005)
+    one.eager = [run]
+    side = SideRounds({"plain": [lap(0.005)], "probed": [lap(0.005)], "between": [one]}, end=0)
+    assert [found.run.name for found in side.between] == ["aten.add"]
+    assert side.seconds == {0: [0.002]}
+    assert SideRounds({"plain": [one], "probed": [one]}).between == []

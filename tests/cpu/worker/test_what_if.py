@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from compiler.trace.records import Decided, Kernel, Progress, WhatIf
+from tests.cpu.chances import by_chance
 from tests.cpu.worker.finished import Trace, finished
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, difference
@@ -135,11 +136,16 @@ def test_its_runs_stay_what_they_were(softmax: Pair) -> None:
 
 def test_twice_the_traffic_is_slower() -> None:
     """A chain that is kept apart in the middle writes and reads its values once more."""
-    pair = vetoed("tcw", Chain(), torch.randn(4096, 4096), "tcw/0/0/inference/fuse/mul+relu")
-    (found,) = pair.timed("kernel")
+    pair = vetoed("tcw", Chain(), torch.randn(2048, 2048), "tcw/0/0/inference/fuse/mul+relu")
+
+    def slower(_: int) -> WhatIf:
+        (found,) = pair.timed("kernel")
+        assert found.difference > 0, found.reason
+        return found
+
+    found = by_chance(slower)
     assert found.reason == ""
     assert len(found.run_kernels) == 2
-    assert found.difference > 0
     assert found.equal
 
 

@@ -23,7 +23,7 @@ from compiler.trace.records import (
     WhatIf,
 )
 from workbench.cli import trials as module
-from workbench.cli.trials import TOGETHER, OnRecord, changed_by, command_line, trials
+from workbench.cli.trials import TOGETHER, OnRecord, asks_for, changed_by, trials
 
 BASE = Settings(file="model.py", grad="train", profile=True)
 
@@ -243,7 +243,7 @@ def test_settings_and_edits_are_options_like_all(tmp_path: Path) -> None:
     changed = changed_by(base, options).settings
     assert changed.torch_settings == ("torch._dynamo.config.allow_rnn = True",)
     assert (changed.as_tensors, changed.edits) == (("t",), ("drop:2", "later:2"))
-    assert command_line(base, options).endswith(
+    assert asks_for(base, options).endswith(
         "--as-tensor t --set 'allow_rnn = True' --edit drop:2 --edit later:2"
     )
     for wrong in (("--set", "x"), ("--edit", "drop"), ("--edit", "vanish:1")):
@@ -269,13 +269,13 @@ def test_nothing_is_started_for_what_cannot_be_tried() -> None:
     assert reasons[3] == "--no-grad changes what is run, not how"
 
 
-def test_options_are_read_as_on_the_command_line() -> None:
+def test_options_are_read_as_on_the_asks_for() -> None:
     settings = changed_by(
         BASE, ("--mark-dynamic", "x:0", "--mark-dynamic", "y:1", "--dynamic", "--fullgraph")
     ).settings
     assert settings.mark_dynamic == ("x:0", "y:1")
     assert settings.dynamic is True
     assert settings.fullgraph is True
-    assert command_line(Settings(file="a b.py", model="Net(4)", inputs=("f32[2]",))) == (
+    assert asks_for(Settings(file="a b.py", model="Net(4)", inputs=("f32[2]",))) == (
         "tcw profile 'a b.py' --model 'Net(4)' --inputs 'f32[2]'"
     )

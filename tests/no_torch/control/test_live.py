@@ -45,7 +45,7 @@ from compiler.trace.writer import TraceWriter
 
 R = TypeVar("R", bound=Record)
 SETTINGS = Settings(file="/model.py", record="steps")
-SECONDS = 20
+SECONDS = 120
 
 
 class Bench:

@@ -241,6 +241,25 @@ def test_a_loop_over_a_cat_is_split_at_the_borders_of_its_pieces() -> None:
     assert len(whole.groups) == 2
 
 
+def test_the_index_of_a_gather_beside_a_cat_is_split_once() -> None:
+    """Rows of an embedding plus a cat: the row numbers are seen through each piece one time."""
+    b = Builder()
+    b.input("table", 99, 32)
+    b.input("x", 64, 16)
+    b.input("ids", 64, dtype="int64")
+    b.buffer("cat", 64, 32)
+    for name, start in (("first", 0), ("second", 16)):
+        b.store(name, "cat", (64, 16), load("x"), (Layout((64, 16), (32, 1), start),))
+    each = (Layout((64, 32), (1, 0)),)
+    rows_of = (Layout((64, 32), (0, 1)),)
+    row = Gather("table", rows_of, (IndexTerm(load("ids", *each, dtype="int64"), 99, 32),), F)
+    b.map("add", (64, 32), op("add", row, load("cat")))
+    b.output("add", 64, 32)
+    fusion = fuse(b.graph)
+    assert [(s.node, s.buffer, s.split) for s in fusion.split] == [("add", "cat", True)]
+    verify_program(fusion.program)
+
+
 def test_a_veto_also_stops_splitting() -> None:
     fusion = fuse(rotary().graph, Gate({"tcw/0/0/forward/fuse/first+add": "apart"}))
     assert all(not {"first", "add"} <= group for group in nests(fusion))

@@ -34,7 +34,8 @@ from compiler.trace.records import (
     WhatIf,
 )
 from compiler.trace.writer import text_hash
-from tests.block_trace import FILE, LINES, block_trace, location
+from tests.block_capture import FILE, LINES, location
+from tests.block_trace import block_trace
 
 Respond = Callable[["FakeDriver", AnyCommand], Iterable[AnyRecord]]
 

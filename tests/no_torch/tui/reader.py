@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.trace import refs
-from tests.block_trace import FILE
+from tests.block_capture import FILE
 from tests.no_torch.tui.conftest import Reader
 from workbench.tui.canvas import CanvasView
 

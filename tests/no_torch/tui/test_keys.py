@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compiler.trace import refs
 from compiler.trace.records import GraphBreak, Guards, MemoryPlan
-from tests.block_trace import FILE
+from tests.block_capture import FILE
 from tests.no_torch.tui.conftest import Open
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from workbench.tui.bench import Bench

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.trace import refs
-from tests.block_trace import FILE
+from tests.block_capture import FILE
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.reader import select_line
 

@@ -10,7 +10,7 @@ from compiler.control.commands import Rerun
 from compiler.trace import refs
 from compiler.trace.records import AnyRecord
 from tests.no_torch import profiles
-from tests.no_torch.profile_building import FILE
+from tests.no_torch.profile_building import FILE, Call
 from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
 from tests.no_torch.viewers.panes.test_profile import many
 
@@ -211,3 +211,41 @@ async def test_a_driven_compile_is_profiled_on_request(drive: Drive) -> None:
         await driver.go("settings")
         await driver.press("w")
         assert driver.sent[-1] is again, "nothing is overruled: a profile is no setting"
+
+
+@pytest.mark.parametrize("size", [(140, 42), (120, 40)])
+async def test_the_source_opens_at_the_hottest_line(
+    open_trace: Open, profile_file: Path, size: tuple[int, int]
+) -> None:
+    """Well inside of the pane, not at its edge; and at the next region, when that is chosen."""
+    async with open_trace(profile_file, size) as reader:
+        source = reader.pane("source")
+        view = reader.bench.view
+        assert view.region
+        place = source.row.ref
+        assert view.facts.profile is not None
+        lit = {ref for ref in view.lit if refs.kind(ref) == "src"}
+        assert place in lit
+        costs = view.facts.profile.costs
+        assert costs[place].compiled == max(costs[ref].compiled for ref in lit if ref in costs)
+        assert 1 < source.cursor - source.top < source.page - 1
+        await reader.press("j", "j", "enter")
+        source = reader.pane("source")
+        assert source.row.ref in view.lit
+        assert source.visible_row(source.cursor)
+
+
+@pytest.mark.parametrize("height", range(36, 46, 3))
+async def test_the_hottest_line_is_in_sight_though_another_of_its_region_is(
+    open_trace: Open, tmp_path: Path, height: int
+) -> None:
+    """The pane is laid out taller than it is when the lines below it have appeared."""
+    call = Call()
+    made = [call.operation("aten.relu.default", line, 100.0) for line in (20, 29)]
+    both = call.kernel("cpp_fused_0", "relu", [20, 29], 300.0)
+    alone = call.kernel("cpp_fused_1", "relu", [29], 300.0)
+    call.region("relu", [both, alone], made)
+    async with open_trace(written(tmp_path, call.done()), (140, height)) as reader:
+        source = reader.pane("source")
+        assert refs.split_source(source.row.ref)[1] == 29
+        assert source.visible_row(source.cursor)

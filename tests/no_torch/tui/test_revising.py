@@ -9,7 +9,8 @@ from msgspec import structs
 
 from compiler.control.commands import Breakpoint, Rerun
 from compiler.trace.records import AnyRecord, Decided, End, FusionPair, Run, Start, Waiting, WhatIf
-from tests.block_trace import LINES, block_trace
+from tests.block_capture import LINES
+from tests.block_trace import block_trace
 from tests.no_torch import profiles
 from tests.no_torch.tui.conftest import Drive, Driver, Open, encoded
 from tests.no_torch.tui.driven import FUSE, FakeDriver, compiler, head, settings_of

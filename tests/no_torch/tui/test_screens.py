@@ -296,6 +296,12 @@ def _open(
     return open_trace(path, size, theme)
 
 
+@pytest.fixture(autouse=True)
+def in_the_folder_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Command lines name the trace from there: no path of this machine is in a golden."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", RECORDED)
 async def test_recorded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -192,9 +193,14 @@ def guard_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:
     return _changes(*(_guards(recording) for recording in (base, run)))
 
 
+_OBJECT_ID = re.compile(r"0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d)")
+"""In a name that torch made of where an object lies in memory, as `__optimizer_139837612_c0`."""
+
+
 def _guards(recording: Recording) -> list[tuple[str, int]]:
+    """With `…` for where an object lies in memory: that differs in every process."""
     return [
-        (f"{guard.kind}  {guard.name}".rstrip(), 1)
+        (f"{guard.kind}  {_OBJECT_ID.sub('…', guard.name)}".rstrip(), 1)
         for record in recording.all(Guards)
         for guard in record.guards
     ]

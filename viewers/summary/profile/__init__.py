@@ -101,6 +101,11 @@ class Profile:
         every = (*self.rows, *self.step_rows)
         return {region.id: row for row in every for region in row.regions}
 
+    def row_of_thing(self, thing: str) -> RegionRow | None:
+        """The row of a step or an operation, by its id."""
+        region = self.region_of(thing)
+        return self.row_of(region.id) if region is not None else None
+
     def region_of(self, thing: str) -> Region | None:
         """The region of a step or an operation, by its id."""
         return self.index.region_of.get(thing) or self.step.region_of.get(thing)

@@ -76,13 +76,24 @@ class Index:
         without steps says nothing."""
         if not self.recording.kernels:
             return True
-        return not self.head.unmeasured and any(step.graph for step in self.steps.values())
+        return not self._is_unmeasured("compiled") and any(s.graph for s in self.steps.values())
+
+    @cached_property
+    def some_steps_are_known(self) -> bool:
+        """Whether steps of compiled graphs were timed, if not all of them."""
+        return any(step.graph and step.time is not None for step in self.steps.values())
 
     @cached_property
     def eager_is_known(self) -> bool:
         """Whether the eager operations were measured."""
+        if self._is_unmeasured("eager") and self.head.unmeasured_sides:
+            return False
         working = [one for one in self.operations.values() if one.launches]
         return not working or any(one.time is not None for one in working)
+
+    def _is_unmeasured(self, side: str) -> bool:
+        sides = self.head.unmeasured_sides
+        return bool(self.head.unmeasured) and (side in sides or not sides)
 
     @cached_property
     def between_is_known(self) -> bool:

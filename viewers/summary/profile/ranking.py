@@ -11,10 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import hypot
 
+from compiler.trace.records import CallProfile
+
 CLOSE = 0.2
 """Share of the larger difference by which two have to differ …"""
 APART = 0.6
 """… and share of the noise of both: 3 of the 5 standard errors that noise is (9 MAD/√rounds)."""
+
+SMALL = 0.01
+"""Share of a call below which a difference is small."""
+
+
+def small_below(head: CallProfile) -> float:
+    """Seconds below which a difference is small in this call."""
+    return SMALL * max(head.eager.median, head.compiled.median)
 
 
 def ranks(found: Sequence[tuple[float, float]]) -> list[int]:

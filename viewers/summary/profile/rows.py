@@ -16,7 +16,8 @@ from compiler.trace import refs
 from compiler.trace.records import CompiledStep, EagerOperation, Location, Region, Timed
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.index import Index
-from viewers.summary.profile.ranking import ranks
+from viewers.summary.profile.labels import region_label
+from viewers.summary.profile.ranking import ranks, small_below
 from viewers.summary.profile.work import Work, sum_of, work_of
 
 Standing = Literal["lost", "won", "noise"]
@@ -55,12 +56,16 @@ class RegionRow:
     """1 for the largest difference; what cannot be told apart shares a number. 0 in the noise."""
     tied: bool = False
     """Others have the same rank."""
+    small: bool = False
+    """Less than a hundredth of the call."""
 
     @property
     def standing(self) -> Standing:
-        """What only one side runs is lost or won for certain, however little its time is known."""
+        """What only one side runs is lost or won for certain, however little its time is known.
+        Small differences of what runs the same calls come from its surroundings."""
         both = self.eager is not None and self.compiled is not None
-        if not self.known or abs(self.difference) <= (self.noise if both else 0):
+        same = self.same_calls and self.small
+        if not self.known or same or abs(self.difference) <= (self.noise if both else 0):
             return "noise"
         return "lost" if self.difference > 0 else "won"
 
@@ -90,10 +95,12 @@ def region_rows(index: Index) -> tuple[RegionRow, ...]:
     """All rows, the largest difference first."""
     grouped: dict[object, list[Region]] = {}
     for region in index.regions:
-        grouped.setdefault(_same(region), []).append(region)
-    rows = [
-        replace(_row(index, regions), order=order) for order, regions in enumerate(grouped.values())
-    ]
+        grouped.setdefault(_same(region, region_label(index, region)), []).append(region)
+    limit = small_below(index.head)
+    rows = []
+    for order, regions in enumerate(grouped.values()):
+        row = _row(index, regions)
+        rows.append(replace(row, order=order, small=abs(row.difference) < limit))
     return ordered(_ranked(rows), "difference")
 
 
@@ -123,12 +130,12 @@ def _line(row: RegionRow) -> tuple[str, int, str]:
     return (row.locations[0].file, row.locations[0].line, row.phase)
 
 
-def _same(region: Region) -> object:
+def _same(region: Region, label: str) -> object:
     """What regions of repeated layers have in common; a region without a line is its own."""
     lines = tuple((one.file, one.line) for one in region.locations)
     modules = tuple(re.sub(r"\d+", "*", one) for one in region.modules)
     numbered = any(re.search(r"\d", one) for one in region.modules)
-    return (region.label, region.phase, lines, modules) if lines and numbered else region.id
+    return (label, region.phase, lines, modules) if lines and numbered else region.id
 
 
 def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
@@ -137,7 +144,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
     operations = tuple(one for region in regions for one in index.operations_in(region))
     return RegionRow(
         regions=tuple(regions),
-        label=first.label,
+        label=region_label(index, first),
         phase=first.phase,
         locations=first.locations,
         place=place_of(index.recording, first.locations[0]) if first.locations else None,
@@ -157,7 +164,12 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
 def _known(
     index: Index, steps: Sequence[CompiledStep], operations: Sequence[EagerOperation]
 ) -> bool:
-    """Whether it can be told what a region stands against, and what that takes."""
+    """Whether it can be told what a region stands against, and what that takes: not by a call
+    that went another way from round to round."""
+    if index.head.compiled_again or not index.eager_is_known:
+        return False
+    if not (index.compiled_is_known or index.some_steps_are_known):
+        return False
     if any(one.launches and one.time is None for one in operations):
         return False
     if steps and operations:

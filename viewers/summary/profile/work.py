@@ -50,11 +50,13 @@ class Work:
 
 
 def work_of(index: Index, side: Side) -> Work:
-    """The sum over steps or operations; what one of them lacks, the sum lacks."""
-    times = [one.time for one in side]
+    """The sum over steps or operations; what one of them lacks, the sum lacks. One that launches
+    nothing (a view) lacks no time."""
+    working = [one for one in side if one.launches or one.time is not None]
+    times = [one.time for one in working]
     hosts = [one.host.median for one in side if one.host]
     total = sum_of(times)
-    least = [least_seconds(index, one) for one in side]
+    least = [least_seconds(index, one) for one in working]
     share = limit = None
     if total and total.median > 0 and least and all(one is not None for one in least):
         sums = [one for one in least if one is not None]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from compiler.trace.records import ModeRow
 from viewers.places import FileNames
-from viewers.plain import plain
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.profile import Profile, Sort, profiles_of
+from viewers.summary.profile.doubts import doubts
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.failure import failure_lines
-from viewers.text.header import file_name, names_of, title
+from viewers.text.header import names_of, title
 from viewers.text.lines import BLANK, Line, Role, line
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.causes import causes_lines
@@ -23,7 +23,6 @@ from viewers.text.profile.results import (
     precision_lines,
     trials_lines,
 )
-from viewers.words import plural
 
 _TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
 _MOST_LINES = 10_000
@@ -61,7 +60,7 @@ def profile(
     for one in found:
         if several:
             lines += [BLANK, line((one.engine, "strong"))]
-        lines += _one(one, names, width, height, sort, top, file_name(summary), several)
+        lines += _one(one, names, width, height, sort, top, several)
     lines += modes_lines(found[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
@@ -91,35 +90,20 @@ def _one(
     height: int,
     sort: Sort,
     top: int | None,
-    file: str,
     several: bool,
 ) -> list[Line]:
     head = one.head
     unit = unit_for(max(head.eager.median, head.compiled.median))
     call = f"call {head.call}, {head.what}, by the {head.clock}'s clock, {unit.name}"
     lines = [line(one.verdict.detail, (f" · {call}", "dim"), hang=2)]
-    if head.compiled_again:
-        again = f"{head.compiled_again} graphs compiled while the clock ran: the times say nothing"
-        lines.append(line((again, "lost"), hang=2))
-    if head.unmeasured:
-        lines.append(line(("not measured: ", "recompile"), head.unmeasured, hang=2))
-    if not one.index.compiled_is_known:
-        why = "the steps of the compiled graphs were not measured: no region was lost or won"
-        lines.append(line((why, "recompile"), hang=2))
-    if not one.index.eager_is_known:
-        why = "the eager operations were not measured: no region was lost or won"
-        lines.append(line((why, "recompile"), hang=2))
-    if one.index.unplaced:
-        what = plural(one.index.unplaced, "compiled step")
-        why = f"what {what} compute is not recorded, so that regions without a counterpart say "
-        why += "nothing"
-        start = one.index.recording.start
-        why += ": profile without --cached" if start and start.settings.cached else ""
-        lines.append(line((why, "recompile"), hang=2))
+    for doubt in doubts(one.index):
+        lines.append(line((doubt, "recompile"), hang=2))
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
     room = max(_LEAST_CAUSES, height - len(table) - 8) if top is None else _MOST_LINES
-    lines += causes_lines(one.causes[:top], names, width, room, plain(file), several)
+    start = one.index.recording.start
+    settings = start.settings if start else None
+    lines += causes_lines(one.causes[:top], names, width, room, settings, several)
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)
     lines += ceilings_lines(one.ceilings)

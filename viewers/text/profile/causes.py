@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from compiler.trace.records import Settings
+from viewers.command_line import command_line
 from viewers.places import FileNames
+from viewers.plain import plain
 from viewers.summary.profile import Cause
 from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.text.code import place_lines
@@ -18,15 +20,21 @@ from viewers.words import seconds_text
 
 
 def causes_lines(
-    causes: Sequence[Cause], names: FileNames, width: int, room: int, file: str, both: bool
+    causes: Sequence[Cause],
+    names: FileNames,
+    width: int,
+    room: int,
+    settings: Settings | None,
+    both: bool,
 ) -> list[Line]:
-    """As many in full as fit `room` lines, the first always; the others on a line each. `both`: the
-    other engine was profiled, too, so that it is not suggested."""
+    """As many in full as fit `room` lines, the first always; the others on a line each. `settings`
+    of the recording, for command lines that change one thing of it; `both`: the other engine was
+    profiled, too, so that it is not suggested."""
     if not causes:
         quiet = "no region differs by more than its noise, and no other cause was found"
         return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]
     column = 3 + max(cell_len(_cost(cause)) for cause in causes) + 2
-    full = [_cause(cause, names, width, column, file, both) for cause in causes]
+    full = [_cause(cause, names, width, column, settings, both) for cause in causes]
     sizes = [len(fitted(lines, width)) for lines in full]
     whole = len(full)
     while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
@@ -43,7 +51,7 @@ def causes_lines(
 
 
 def _cause(
-    cause: Cause, names: FileNames, width: int, column: int, file: str, both: bool
+    cause: Cause, names: FileNames, width: int, column: int, settings: Settings | None, both: bool
 ) -> list[Line]:
     head, role = _head(cause, column)
     lines = [line((head, role), (cause.title, "strong"), hang=column)]
@@ -52,8 +60,8 @@ def _cause(
     lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
     lines += advice_lines(cause.fixes[:2], column, width)
     for one in first_of_groups(cause.suggestions):
-        if one.options and not (both and "--engine" in one.options):
-            command = f"tcw profile {file} {shlex.join(one.options)}"
+        if settings is not None and one.options and not (both and "--engine" in one.options):
+            command = plain(command_line("profile", settings, one.options))
             lines.append(line(" " * column, ("try  ", "dim"), (command, "won"), hang=column + 5))
     return lines
 

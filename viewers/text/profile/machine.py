@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from compiler.trace.records import Bandwidth, Ceilings, CompiledStep
 from viewers.labels import kernel_label
 from viewers.places import FileNames
+from viewers.plain import plain
 from viewers.summary.profile import Profile, Work, work_of
 from viewers.summary.profile.causes.words import bare
+from viewers.summary.profile.where import where
 from viewers.text.lines import BLANK, Line, line
 from viewers.text.profile.numbers import Unit, rate_text, share_text
 from viewers.text.table import Cell, heading, table
@@ -39,11 +41,11 @@ def kernels_lines(
             for word in ("kernel", "line", unit.name, "launches", "bytes", "", "", "roof")
         ]
     ]
-    for (name, where), steps, work in shown:
+    for (name, place), steps, work in shown:
         rows.append(
             [
                 name if len(steps) == 1 else f"{name} ×{len(steps)}",
-                (where, "dim"),
+                (place, "dim"),
                 unit.text(work.seconds),
                 f"{work.launches:,}",
                 "–" if work.bytes is None else bytes_text(work.bytes),
@@ -66,15 +68,15 @@ def _stem(profile: Profile, step: CompiledStep) -> tuple[str, str]:
     """What kernels of repeated layers have in common: words and lines."""
     kernel = profile.index.kernel_of(step)
     places = kernel.locations if kernel else ()
-    where = numbers_text(one.line for one in places if one.file == places[0].file)
     if kernel is None:
         region = profile.region_of(step.id)
         places = region.locations if region else ()
-        where = numbers_text(one.line for one in places if one.file == places[0].file)
-        return (bare(step.name), where)
-    if kernel.language == "aten":
-        return (bare(step.name), where)
-    return (re.sub(r"_\d+$", "", kernel_label(kernel)), where)
+    at = numbers_text(one.line for one in places if one.file == places[0].file)
+    row = None if at else profile.row_of_thing(step.id)
+    at = at or (plain(where(row)) if row is not None else "")
+    if kernel is None or kernel.language == "aten":
+        return (bare(step.name), at)
+    return (re.sub(r"_\d+$", "", kernel_label(kernel)), at)
 
 
 def _some(curve: Sequence[Bandwidth]) -> list[Bandwidth]:

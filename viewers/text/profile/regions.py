@@ -10,6 +10,7 @@ from viewers.drawing.bars import Bars
 from viewers.places import FileNames, cut, keep_end
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
+from viewers.summary.profile.where import where
 from viewers.text.lines import Line, Role, line
 from viewers.text.profile.numbers import Unit, share_text
 from viewers.words import numbers_text
@@ -48,7 +49,8 @@ def regions_table(
     sizes = [
         max(cell_len(one[at]) for one in (head, *cells, *tails, whole)) for at in range(len(head))
     ]
-    sizes[1] = min(sizes[1], 24 if wide else 16 if len(files) > 1 else 10)
+    longer = len(files) > 1 or any(where(row) for row in (*shown, *fall.quiet[:1]))
+    sizes[1] = min(sizes[1], 24 if wide else 16 if longer else 10)
     room = width - sum(sizes) - 2 * len(sizes) - 2
     least = 2 * _LEAST_BAR + 1
     if room < least:
@@ -145,9 +147,10 @@ def rank_text(row: RegionRow) -> str:
 
 
 def lines_of(row: RegionRow, names: FileNames, file: bool) -> str:
-    """`17–20`, or `block.py:17–20`; the first file's, where there are several."""
+    """`17–20`, or `block.py:17–20`; the first file's, where there are several. Where no line is
+    known, the module, or what is known."""
     if not row.locations:
-        return ""
+        return plain(where(row))
     first = row.locations[0].file
     numbers = numbers_text(one.line for one in row.locations if one.file == first)
     runs = numbers.split(", ")

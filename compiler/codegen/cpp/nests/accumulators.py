@@ -1,16 +1,13 @@
-"""Where reductions and scans add up: in registers, or in arrays as long as what is left over.
+"""Where reductions add up: in registers, or in arrays as long as what is left over.
 
 A reduction whose result is one number for a row adds up in some vectors (independent chains) and
 ends across their lanes. One with a result for each lane, or for each step of an inner loop, adds up
-in an array. A rider adds up in an array for each block of units and then, block after block, in one
-of a few totals in the workspace, which a later phase adds up; where they are small each block has a
-total of its own. Blocks and totals are fixed by the sizes alone, so that any number of threads
-gives the same bits.
+in an array, and so does a rider (`riders`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from compiler.codegen.cpp.nests.code import Code, Scope
@@ -19,40 +16,20 @@ from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.online import has_online_sum
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.quick import quick_max
+from compiler.codegen.cpp.nests.riders import Rider
+from compiler.codegen.cpp.nests.row_arrays import ARG, RowArrays
 from compiler.codegen.cpp.nests.schedule import Schedule
-from compiler.codegen.cpp.nests.scratch import Array, Scratch
+from compiler.codegen.cpp.nests.scratch import Array
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Local
-from compiler.loops.nest import Reduction, ScanAlong
+from compiler.loops.nest import Reduction
 from compiler.loops.sizes import Size, c_expression, multiply
 
 LARGEST = {"float32": 3.4028234663852886e38}
 ROOM = 2.0
 """The top of an `exp_sum` is raised to so much above what is there, so that it is raised rarely,
 also by a row that ascends. With more, the difference to the top would lose bits."""
-
-TURN_WORDS = 8
-"""Numbers from one turn to the next: a cache line."""
-
-ARG = {"argmax": "max", "argmin": "min"}
-
-
-@dataclass(frozen=True, slots=True)
-class Rider:
-    """A reduction that is complete only after the nest: an array in the workspace."""
-
-    statement: Reduction
-    array: Array
-    offset: Size
-    """Bytes into the workspace."""
-    buffer: str
-    """Its name in the workspace."""
-    totals: int
-    """So many arrays lie there; block b adds to number b % totals."""
-    width: Size
-    """Elements from one to the next."""
 
 
 @dataclass(slots=True)
@@ -97,69 +74,23 @@ class Accumulators:
         facts: Facts,
         schedule: Schedule,
         values: Values,
-        scratch: Scratch,
+        arrays: RowArrays,
         riders: Mapping[str, Rider],
-        chunk: Size | None,
     ) -> None:
         self.facts = facts
         self.schedule = schedule
         self.values = values
-        self.scratch = scratch
+        self.arrays = arrays
         self.riders = riders
-        self.chunk = chunk
-        self.kept: dict[str, Array] = {}
-        self.vector = scratch.vocabulary.lanes(schedule.lanes)
-        self.scalar = scratch.vocabulary.lanes(1)
+        self.vector = arrays.vector
+        self.scalar = arrays.scalar
         self.maxima = {
             s.expression: s.name
             for s in facts.nest.statements
             if isinstance(s, Reduction) and s.op == "max"
         }
-        self._carries: dict[str, Array | str] = {}
         self._block: list[Accumulator] = []
         self._block_scope: Scope | None = None
-
-    # Arrays
-
-    def _array(self, wanted: str, dtype: str, axes: frozenset[int]) -> Array:
-        nest = self.facts.nest
-        sizes: list[tuple[int, Size]] = []
-        for axis in self.schedule.row():
-            if axis in axes:
-                size = nest.axes[axis].size
-                if axis == self.schedule.lane and self.chunk is not None:
-                    size = self.chunk
-                sizes.append((axis, size))
-        return self.scratch.array(wanted, dtype, sizes, len(nest.axes), self.schedule.lanes)
-
-    def keep(self, name: str) -> Array:
-        """The row buffer of a value."""
-        if name not in self.kept:
-            statement = self.facts.named[name]
-            axes = self.facts.axes(Local(name, statement.dtype))
-            self.kept[name] = self._array(f"{base_name(name)}_row", statement.dtype, axes)
-        return self.kept[name]
-
-    def _fill(self, array: Array, start: Callable[[Lanes], str], scope: Scope) -> None:
-        """Fill an array, vector by vector where it has a result for each lane."""
-        lane, stored = self.schedule.lane, array.base.dtype
-        along = lane is not None and array.address.strides[lane] != 0
-        lanes = self.vector if along else self.scalar
-        identity = start(lanes)
-        size, loop = c_expression(array.size), Code()
-        pointer = f"{array.base.name} + i"
-        if isinstance(array.size, int) and array.size % lanes.count == 0:
-            loop.add(lanes.store(stored, pointer, identity))
-        else:
-            left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
-            loop.add(lanes.store_partial(stored, pointer, identity, left))
-        scope.code.enclose(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
-
-    def _fill_identity(self, array: Array, op: str, scope: Scope) -> None:
-        dtype = array.base.dtype
-        self._fill(array, lambda lanes: lanes.identity(ARG.get(op, op), dtype), scope)
-
-    # Reductions
 
     def begin(self, walk: Pass, scope: Scope) -> list[Accumulator]:
         """The accumulators of a pass; arrays are filled here."""
@@ -176,18 +107,20 @@ class Accumulators:
             if rider:
                 accumulator.array = rider.array
             elif accumulator.row_axes:
-                array = self._array(
+                array = self.arrays.array(
                     f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes
                 )
                 accumulator.array = array
-                self._fill_identity(array, statement.op, scope)
+                self.arrays.fill_identity(array, statement.op, scope)
                 if statement.op in ARG:
                     index = self._index_dtype(accumulator)
-                    indices = self._array(
+                    indices = self.arrays.array(
                         f"{base_name(statement.name)}_at", index, accumulator.row_axes
                     )
                     accumulator.index_array = indices
-                    self._fill(indices, lambda lanes: lanes.constant(0, lanes.index_dtype), scope)
+                    self.arrays.fill(
+                        indices, lambda lanes: lanes.constant(0, lanes.index_dtype), scope
+                    )
             found.append(accumulator)
         return found
 
@@ -416,129 +349,16 @@ class Accumulators:
             else:
                 self.values.keep(statement.name, scope, array.base, array.address)
 
-    # Scans
-
-    def begin_scans(self, walk: Pass, scope: Scope) -> None:
-        """What is carried along the lanes starts anew before their loop."""
-        for statement in walk.effects:
-            if isinstance(statement, ScanAlong) and statement.axis == self.schedule.lane:
-                dtype = compute_dtype(statement.expression.dtype)
-                name = self.values.name(
-                    ("carry", statement.name), f"{base_name(statement.name)}_carry"
-                )
-                start = self.scalar.identity(statement.op, dtype)
-                scope.code.add(f"{self.scalar.type(dtype)} {name} = {start};")
-
-    def fill_scans(self, walk: Pass, scope: Scope) -> None:
-        """Rows of carries, for scans along another axis than the lanes."""
-        for statement in walk.effects:
-            if isinstance(statement, ScanAlong) and statement.axis != self.schedule.lane:
-                dtype = compute_dtype(statement.expression.dtype)
-                axes = frozenset(statement.axes) - {statement.axis}
-                array = self._array(f"{base_name(statement.name)}_carry", dtype, axes)
-                self._carries[statement.name] = array
-                self._fill_identity(array, statement.op, scope)
-
-    def scan(self, statement: ScanAlong, scope: Scope) -> None:
-        """The scan's value for one element or vector, and what it carries on."""
-        dtype, lanes = compute_dtype(statement.expression.dtype), scope.lanes
-        value = self.values.of(statement.expression, scope)
-        name = self.values.name(("total", statement.name), statement.name)
-        kind = lanes.type(dtype)
-        array = self._carries.get(statement.name)
-        if isinstance(array, Array):
-            old = self.values.load(array.base, array.address, scope)
-            text = lanes.combine(statement.op, old, value, dtype)
-            scope.code.add(f"const {kind} {name} = {text};", statement.origins)
-            scope.code.add(self.values.store(array.base, array.address, name, scope))
-        else:
-            carry = self.values.name(
-                ("carry", statement.name), f"{base_name(statement.name)}_carry"
-            )
-            text = lanes.scan(statement.op, value, carry, dtype)
-            scope.code.add(f"const {kind} {name} = {text};", statement.origins)
-            scope.code.add(f"{carry} = {lanes.last(name, dtype)};")
-        if compute_dtype(statement.dtype) != dtype:
-            other = self.values.name(("converted", statement.name), statement.name)
-            text = lanes.apply("convert", (name,), (dtype,), statement.dtype)
-            scope.code.add(f"const {lanes.type(statement.dtype)} {other} = {text};")
-            name = other
-        self.values.define(statement.name, scope, name)
-
     # Blocks of riders
 
     def open_block(self, scope: Scope) -> None:
+        """Full sums among the riders have registers that start anew here."""
         self._block_scope = scope
 
-    def prepare_block(self, scope: Scope, turn: str | None) -> None:
-        """Clear each rider's array. It is the total itself where each block has one: no `turn`."""
-        head = Code()
-        for rider in self.riders.values():
-            base = rider.array.base
-            element = self.scalar.storage(base.dtype)
-            if turn is None:
-                head.add(f"{element}* {base.name} = {_total_of_block(rider, element, 'block')};")
-            else:
-                self.scratch.declare(base.name, base.dtype, rider.array.size)
-            saved, scope.code = scope.code, head
-            self._fill_identity(rider.array, rider.statement.op, scope)
-            scope.code = saved
-        head.extend(scope.code)
-        scope.code = head
-
-    def close_block(self, scope: Scope, turn: str | None) -> None:
-        """Add each rider's array to its total when it is the block's turn."""
+    def close_block(self, scope: Scope) -> None:
+        """End those registers."""
         for accumulator in self._block:
             self.flush(accumulator, scope)
-        if turn is None:
-            return
-        totals = next(iter(self.riders.values())).totals
-        mine = turn if totals == 1 else f"{turn} + block % {totals} * {TURN_WORDS}"
-        scope.code.add(f"wait_for_turn({mine}, block);")
-        for rider in self.riders.values():
-            self._add_block(rider, scope)
-        scope.code.add(f"end_turn({mine}, block + {totals});")
-
-    def _add_block(self, rider: Rider, scope: Scope) -> None:
-        """`total = part` in the first block of a total, `total op= part` in the others."""
-        part, dtype = rider.array.base, rider.array.base.dtype
-        lane, size = self.schedule.lane, c_expression(rider.array.size)
-        along = lane is not None and rider.array.address.strides[lane] != 0
-        lanes = self.vector if along else self.scalar
-        whole = isinstance(rider.array.size, int) and rider.array.size % lanes.count == 0
-        of = f"block % {rider.totals}"
-        total = self.values.names.new(f"{base_name(rider.statement.name)}_total")
-        element = self.scalar.storage(dtype)
-        scope.code.add(f"{element}* {total} = {_total_of_block(rider, element, of)};")
-        mine, at = f"{part.name} + i", f"{total} + i"
-        left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
-
-        def loaded(pointer: str) -> str:
-            if whole:
-                return lanes.load(dtype, pointer)
-            return lanes.load_partial(dtype, pointer, left)
-
-        def stored(value: str) -> Code:
-            code = Code()
-            if whole:
-                code.add(lanes.store(dtype, at, value))
-            else:
-                code.add(lanes.store_partial(dtype, at, value, left))
-            return code
-
-        loop = f"for (long i = 0; i < {size}; i += {lanes.count})"
-        first = "block == 0" if rider.totals == 1 else f"block < {rider.totals}"
-        scope.code.enclose(f"if ({first}) {loop}", stored(loaded(mine)))
-        both = lanes.combine(rider.statement.op, loaded(at), loaded(mine), dtype)
-        scope.code.enclose(f"else {loop}", stored(both))
-
-
-def _total_of_block(rider: Rider, element: str, number: str) -> str:
-    """A pointer to one of the totals."""
-    start = f"({element}*)(workspace + {c_expression(rider.offset)})"
-    if rider.totals == 1:
-        return start
-    return f"{start} + {number} * {c_expression(rider.width)}"
 
 
 def _guarded(guard: str, text: str) -> str:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from compiler.codegen.cpp.nests.accumulators import TURN_WORDS
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases
+from compiler.codegen.cpp.nests.riders import TURN_WORDS
 from compiler.codegen.cpp.nests.rounding import without_round_trips
 from compiler.codegen.cpp.nests.rows import Loops
 from compiler.codegen.cpp.nests.simplify import addresses

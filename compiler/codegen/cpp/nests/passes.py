@@ -130,9 +130,12 @@ class Passes:
         self._needed.clear()
         walk.effects.remove(write)
         place = self.walks.index(behind)
+        nest_order = {id(s): place for place, s in enumerate(self.facts.nest.statements)}
         for other in self.walks[place:]:
             if other.axes == walk.axes:
                 other.effects.append(write)
+                # memory that a write gets is read for the last time before it, in the nest's order
+                other.effects.sort(key=lambda effect: nest_order[id(effect)])
                 return
         self.walks.insert(place + 1, Pass(behind.stage, walk.axes, [write]))
 

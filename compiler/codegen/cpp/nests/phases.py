@@ -13,12 +13,13 @@ from math import gcd
 
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.accumulators import ARG, TURN_WORDS, Rider
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.online import online
 from compiler.codegen.cpp.nests.passes import overwrites
+from compiler.codegen.cpp.nests.riders import TURN_WORDS, Rider
+from compiler.codegen.cpp.nests.row_arrays import ARG
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify

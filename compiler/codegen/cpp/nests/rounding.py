@@ -18,6 +18,7 @@ from compiler.loops.operators import OPERATORS
 
 TURNS_OVER = frozenset(
     {"floor", "ceil", "trunc", "round", "sign", "floor_divide", "trunc_divide", "remainder", "fmod"}
+    | {"frexp_mantissa", "frexp_exponent"}
 ) | frozenset(name for name, operator in OPERATORS.items() if operator.boolean)
 
 

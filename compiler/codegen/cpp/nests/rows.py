@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators, Rider
+from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.passes import Pass, Passes
+from compiler.codegen.cpp.nests.riders import Blocks, Rider
+from compiler.codegen.cpp.nests.row_arrays import RowArrays
+from compiler.codegen.cpp.nests.scans import Scans
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
 from compiler.codegen.cpp.nests.transpose import fill_blocks, tiles
@@ -53,8 +56,10 @@ class Loops:
         self.values = Values(self.facts, self.names, self.bases, self.schedule.lane)
         self.scratch = Scratch(self.names, self.vocabulary)
         self.units = units
+        self.arrays = RowArrays(self.facts, self.schedule, self.scratch, units.chunk)
+        self.scans = Scans(self.schedule, self.values, self.arrays)
         self.accumulators = Accumulators(
-            self.facts, self.schedule, self.values, self.scratch, self.riders, units.chunk
+            self.facts, self.schedule, self.values, self.arrays, self.riders
         )
         root = Scope(None, self.scalar)
         inner = Code()
@@ -74,17 +79,25 @@ class Loops:
             child = Scope(body, self.scalar, {axis: (name, 1)})
             opened.append((child, f"for (long {name} = 0; {name} < {size}; {name}++)"))
             body = child
+        if self.schedule.blocks:
+            opened += self._blocks(body)
+            body = opened[-1][0]
         for walk in self.passes.walks:
             self._pass(walk, body)
         for child, header in reversed(opened):
             assert child.parent is not None
-            child.parent.code.enclose(header, child.code)
+            if header:
+                child.parent.code.enclose(header, child.code)
+            else:
+                child.parent.code.extend(child.code)
         if self.riders:
             turn = None if self.turn is None else "turn"
-            self.accumulators.prepare_block(holder, turn)
+            blocks = Blocks(self.schedule, self.values, self.arrays, self.riders)
+            blocks.prepare(holder, turn)
             units.block_head(holder.code)
             holder.code.enclose(units.loop("unit_begin", "unit_end"), unit.code)
-            self.accumulators.close_block(holder, turn)
+            self.accumulators.close_block(holder)
+            blocks.close(holder, turn)
             if self.turn is not None:
                 inner.add(f"long* turn = (long*)(workspace + {c_expression(self.turn)});")
             inner.enclose(units.block_loop(begin, end, dealt=self.turn is not None), holder.code)
@@ -105,11 +118,11 @@ class Loops:
 
     def _pass(self, walk: Pass, scope: Scope) -> None:
         self.comments.above(scope.code, walk, self.passes.needs(walk))
-        if self.schedule.tile is not None and self.schedule.chunk is not None:
-            self._blocks(walk, scope, self.schedule.tile)
-            return
-        if self.schedule.tile is not None:
-            tiles(self.values, self.units, self.schedule, scope, self.vector, walk, self._body)
+        if self.schedule.tile is not None and not self.schedule.blocks:
+            band = Scope(scope, self.scalar)
+            arguments = self.values, self.units, self.schedule, self.scratch, band, self.vector
+            tiles(*arguments, walk, self._body)
+            scope.code.extend(band.code)
             return
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
@@ -117,7 +130,7 @@ class Loops:
         for one in found:
             if one.statement.name in self.riders:
                 one.guard = self.units.guard(self.facts.domain(one.statement))
-        self.accumulators.fill_scans(walk, scope)
+        self.scans.fill(walk, scope)
         loops = [axis for axis in self.schedule.inner if axis in walk.axes]
         current, opened = inside, []
         for axis in loops:
@@ -145,22 +158,22 @@ class Loops:
         self._close(found, scope)
         self.accumulators.finish(walk, found, scope)
         for name in walk.keeps:
-            array = self.accumulators.kept[name]
+            array = self.arrays.kept[name]
             self.values.keep(name, scope, array.base, array.address)
         for name, read in self.passes.reload.items():
             if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
                 self.values.reload(name, read)
 
-    def _blocks(self, walk: Pass, scope: Scope, axis: int) -> None:
-        """The rows of a band and chunk, once its tiles lie transposed in blocks."""
+    def _blocks(self, scope: Scope) -> list[tuple[Scope, str]]:
+        """Transpose a band's tiles into blocks; the scopes of the band and of a row of it."""
+        axis = self.schedule.tile
+        assert axis is not None
         name = self.units.axis_names[axis]
         band = Scope(scope, self.scalar, {axis: (self.units.band, 1)}, partial=axis)
         fill_blocks(self.values, self.units, self.schedule, self.scratch, band, self.vector)
         row = Scope(band, self.scalar, {axis: (name, 1)})
-        self._lane_loop(walk, row, [], self._steps(walk))
         rows = self.units.band_rows()
-        band.code.enclose(f"for (long {name} = 0; {name} < {rows}; {name}++)", row.code)
-        scope.code.extend(band.code)
+        return [(band, ""), (row, f"for (long {name} = 0; {name} < {rows}; {name}++)")]
 
     def _open(
         self,
@@ -217,7 +230,7 @@ class Loops:
         lanes = self.schedule.lanes
         size = self.units.lane_size()
         bound, name = self.units.lane_bound(), self.units.lane_name
-        self.accumulators.begin_scans(walk, scope)
+        self.scans.begin(walk, scope)
         if self.schedule.lane in walk.backwards:
             scope = self._from_the_end(scope)
         if lanes == 1:
@@ -313,9 +326,9 @@ class Loops:
         """What a pass does for one element, or for the elements of one vector."""
         for effect in walk.effects:
             if isinstance(effect, ScanAlong):
-                self.accumulators.scan(effect, scope)
+                self.scans.scan(effect, scope)
         for name in walk.keeps:
-            array = self.accumulators.keep(name)
+            array = self.arrays.keep(name)
             statement = self.facts.named[name]
             value = self.values.of(Local(name, statement.dtype), scope)
             scope.code.add(self.values.store(array.base, array.address, value, scope))

@@ -19,6 +19,7 @@ from math import gcd
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
 from compiler.codegen.question import NestChooser
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Read, ReadIndexed
@@ -35,8 +36,12 @@ UNITS = 64
 """As many units as keep threads busy."""
 MOST_TILES = 2
 """So many reads of a nest are transposed in registers; with more they do not fit."""
-LINE, PAGE, WAYS = 64, 4096, 8
-"""Bytes of a cache line; how far apart lines share a set of L1; how many lines a set holds."""
+PAGE, WAYS = 4096, 8
+"""How far apart lines share a set of L1, in bytes; how many lines a set holds."""
+LARGE = 1 << 21
+"""Elements of a nest that do not stay in the caches: its tiles are walked in squares."""
+SQUARE = 128
+"""Rows and columns of such a square."""
 BLOCK_BYTES = 1 << 15
 """Of the blocks of a nest into which tiles are transposed: they stay in L1 while they are used."""
 BLOCK_COLUMNS = 128
@@ -64,8 +69,10 @@ class Schedule:
     """A kept axis along which some reads have unit stride: square tiles of it and the lane axis
     are loaded along it and transposed in registers."""
     band: int = 1
-    """Elements of the `tile` axis in one unit. With a `chunk` the tiles of a whole unit lie in a
-    block before its rows are walked; without, each is used where it is transposed."""
+    """Elements of the `tile` axis in one unit."""
+    blocks: bool = False
+    """The tiles of a whole unit lie in a block before its rows are walked, or those of a band of
+    rows that reduce along the lanes; else each is used where it is transposed."""
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -141,9 +148,18 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
         outer = tuple(axis for axis in outer if axis != tile)
         units = _units(sizes, outer, choose)
         if used_at_once(facts, lane, tile, lanes):
-            return Schedule(lane, lanes, outer, units, None, inner, tile, lanes)
+            band, width = _square(facts, lane, tile, lanes)
+            return Schedule(lane, lanes, outer, units, width, inner, tile, band)
         band, width = _block(facts, lane, tile, lanes)
-        return Schedule(lane, lanes, outer, units, width, inner, tile, band)
+        return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
+    if lane is not None and lane in ordered:
+        tile = turned_axis(facts, lane, lanes, ordered)
+        if choose is not None and tile is not None:
+            tile = questions.tile(choose, tile, [tile], lanes)
+        if tile is not None:
+            outer = tuple(axis for axis in outer if axis != tile)
+            units = _units(sizes, outer, choose)
+            return Schedule(lane, lanes, outer, units, None, inner, tile, lanes, blocks=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner])
@@ -199,7 +215,9 @@ def _lane(
         size = bare[axis]
         if isinstance(size, int) and size < 2:
             continue
-        cost = costs[axis] = _cost(facts, axis, lanes, bare, axis in ordered)
+        band = turned_axis(facts, axis, lanes, ordered)
+        turned = set() if band is None else set(turned_reads(facts, axis, band))
+        cost = costs[axis] = _cost(facts, axis, lanes, bare, axis in ordered, turned)
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
     if best is None:
@@ -236,9 +254,14 @@ def _may_lie_on_lanes(facts: Facts, axis: int) -> bool:
     return True
 
 
-def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> float:
-    """Vector instructions for one vector's worth of useful elements."""
-    total = 0.0
+def _cost(
+    facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool, turned: set[Read]
+) -> float:
+    """Vector instructions for one vector's worth of useful elements.
+
+    `turned`: reads that are transposed before a row is walked.
+    """
+    total = float(COST * len(turned))
     for statement in facts.nest.statements:
         for part in expressions(statement):
             if isinstance(part, (Read, ReadIndexed)) and lane in facts.axes(part):
@@ -246,7 +269,7 @@ def _cost(facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool) -> 
                     lane in facts.axes(term.index) for term in part.terms
                 )
                 unit = part.address.strides[lane] == 1 and not part.address.then and not indexed
-                total += 1 if unit else lanes
+                total += 1 if unit or part in turned else lanes
         if isinstance(statement, Write) and lane in facts.domain(statement):
             unit = statement.address.strides[lane] == 1 and not statement.address.then
             total += 1 if unit and not statement.terms else 1.5 * lanes
@@ -293,16 +316,17 @@ def tile_axis(
 def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
     """Whether each tile is used where it is transposed, or a block of them is transposed first.
 
-    At once, if a tile takes whole lines, and 16 of them, of what it reads, and its rows do not
-    evict one another. Otherwise what is fetched for one tile is gone before the next one wants the
-    rest of it: the other half of a line, the line beside it.
+    At once, but for tiles that take a part of a line where rows evict one another: what is fetched
+    for one tile is gone before the next one wants the rest of the line. Of 16 lanes, and of
+    elements of other sizes than four bytes, blocks are slower even so.
     """
-    whole = all(lanes * BYTES[read.dtype] >= LINE for read in tiled_reads(facts, lane, tile))
-    return whole and lanes >= 16 and not aliased_rows(facts, lane, tile, lanes)
+    reads = tiled_reads(facts, lane, tile)
+    short = lanes < 16 and all(BYTES[read.dtype] == 4 for read in reads)
+    return not (short and aliased_rows(facts, lane, tile))
 
 
-def aliased_rows(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
-    """Whether as many rows as there are lanes, read or written along the lanes, crowd a set of L1.
+def aliased_rows(facts: Facts, lane: int, tile: int) -> bool:
+    """Whether 16 rows, read or written along the lanes, crowd a set of L1.
 
     Those of 1024 float32 do: each begins one page after the one before.
     """
@@ -311,7 +335,7 @@ def aliased_rows(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
         step = address.strides[tile]
         if address.strides[lane] != 1 or address.then or not isinstance(step, int):
             return False
-        return step != 0 and lanes * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
+        return step != 0 and 16 * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
 
     for statement in facts.nest.statements:
         if isinstance(statement, Write) and aliased(statement.address, statement.dtype):
@@ -320,6 +344,34 @@ def aliased_rows(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
         if any(aliased(read.address, read.dtype) for read in reads):
             return True
     return False
+
+
+def short_rows(facts: Facts, lane: int, tile: int) -> bool:
+    """Whether there are many rows of few columns, as of the channels-last form of an image."""
+    rows, columns = facts.nest.axes[tile].size, facts.nest.axes[lane].size
+    return (
+        isinstance(rows, int)
+        and isinstance(columns, int)
+        and columns <= SQUARE
+        and rows >= 4 * SQUARE
+    )
+
+
+def _square(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int | None]:
+    """Rows and columns that a unit of tiles used at once takes: a band of one tile, or a square.
+
+    Along a band each line of what is read lies in another page. Out of the caches that is slow:
+    there a square takes some lines of each page. Short rows are taken by as many, column by
+    column: few long runs of what is read, and what is written stays in L1 meanwhile.
+    """
+    sizes = [axis.size for axis in facts.nest.axes]
+    elements = product(sizes)
+    if short_rows(facts, lane, tile):
+        return SQUARE, None
+    if not isinstance(elements, int) or elements < LARGE:
+        return lanes, None
+    rows, columns = (min(SQUARE, -(-estimate(sizes[a]) // lanes) * lanes) for a in (tile, lane))
+    return rows, columns
 
 
 def _block(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int]:

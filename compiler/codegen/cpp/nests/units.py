@@ -83,11 +83,13 @@ class Units:
         if self.schedule.tile is not None:
             rows, size = self.schedule.band, c_expression(self._size(self.schedule.tile))
             self.head.add(f"const long {self.band} = {self.band}_number * {rows};")
-            if self.chunk is None or not self.band_rows().isdigit():
-                self.head.add(
-                    f"const long {self.band}_end ="
-                    f" {self.band} + {rows} < {size} ? {self.band} + {rows} : {size};"
-                )
+            even = self.band_rows().isdigit()
+            end = f"{self.band} + {rows}"
+            if not even:
+                end = f"{end} < {size} ? {end} : {size}"
+            one = rows == self.schedule.lanes
+            if not (even and (self.schedule.blocks or (one and self.whole_tiles()))):
+                self.head.add(f"const long {self.band}_end = {end};")
         if self.chunk is not None:
             assert self.schedule.lane is not None
             size = c_expression(self._size(self.schedule.lane))
@@ -149,6 +151,12 @@ class Units:
         whole = None if self.schedule.tile is None else self._size(self.schedule.tile)
         even = isinstance(whole, int) and whole % self.schedule.band == 0
         return str(self.schedule.band) if even else f"({self.band}_end - {self.band})"
+
+    def whole_tiles(self) -> bool:
+        """Whether no tile is cut off at the end of the rows or columns."""
+        schedule = self.schedule
+        sizes = [self._size(axis) for axis in (schedule.tile, schedule.lane) if axis is not None]
+        return all(isinstance(size, int) and size % schedule.lanes == 0 for size in sizes)
 
     def guard(self, domain: frozenset[int]) -> str:
         """A condition that is true once for each position of a domain with fewer axes."""

@@ -327,15 +327,7 @@ class Values:
 
     def _read_indexed(self, read: ReadIndexed, scope: Scope) -> str:
         base = self.bases[read.buffer]
-        more, vector = self.indices(read.terms, scope)
-        address = read.address
-        if address.then:
-            at = self._position(address, scope, through=True)
-            if scope.is_lane and self.lane in self.facts.moves(address):
-                vector.append(at)
-            else:
-                more += f" + {at}"
-            address = Address((0,) * len(address.strides))
+        more, vector, address = self._indexed(read.address, read.terms, scope)
         if not vector:
             return self.load(base, address, scope, more)
         index = self._with_lane_step(vector, address, scope)
@@ -368,10 +360,10 @@ class Values:
                 more += f" + {part}"
         return more, vector
 
-    def scatter(
-        self, base: Base, address: Address, terms: tuple[IndexTerm, ...], scope: Scope
-    ) -> tuple[str, str | None, Address]:
-        """(added to the pointer, index register or None, address) of a write with indices."""
+    def _indexed(
+        self, address: Address, terms: tuple[IndexTerm, ...], scope: Scope
+    ) -> tuple[str, list[str], Address]:
+        """(added to the pointer, parts of the index register, what is left of the address)."""
         more, vector = self.indices(terms, scope)
         if address.then:
             at = self._position(address, scope, through=True)
@@ -380,6 +372,13 @@ class Values:
             else:
                 more += f" + {at}"
             address = Address((0,) * len(address.strides))
+        return more, vector, address
+
+    def scatter(
+        self, base: Base, address: Address, terms: tuple[IndexTerm, ...], scope: Scope
+    ) -> tuple[str, str | None, Address]:
+        """(added to the pointer, index register or None, address) of a write with indices."""
+        more, vector, address = self._indexed(address, terms, scope)
         if not vector:
             return more, None, address
         return more, self._with_lane_step(vector, address, scope), address

@@ -24,7 +24,8 @@ divides integers must have an `int*` of that name. No variable of a kernel may b
 
 Files: `types` names and literals · `values` constants, iota · `memory`, `strided` loads, stores ·
 `conversions`, `sixteen` (bf16 and half) · `operators` the text of each · `arithmetic`, `division` ·
-`functions` over `exponentials`, `logarithms`, `circular`, `powers`, `libm` · `reductions`,
+`functions` over `exponentials`, `logarithms`, `circular`, `powers`, `libm`,
+`special_functions` (their C++ is in `special/`) · `reductions`,
 `argmax`, `scans`, `transposes` across lanes · GCC's builtins in `hardware`, `masked`, `resizing`.
 """
 

@@ -14,6 +14,7 @@ from compiler.codegen.cpp.vocabulary import (
     libm,
     logarithms,
     powers,
+    special_functions,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ _BODIES = {
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None where there is no such function."""
-    return _polynomial(lanes, op, held) or libm.function(lanes, op, held)
+    return (
+        _polynomial(lanes, op, held)
+        or libm.function(lanes, op, held)
+        or special_functions.function(lanes, op, held)
+    )
 
 
 def _polynomial(lanes: Lanes, op: str, held: str) -> str | None:

@@ -344,6 +344,12 @@ class Lanes:
         """Statement: transpose `lanes` declared registers of `lanes` lanes in place."""
         return transposes.transpose(self, registers, dtype)
 
+    def load_transposed(
+        self, dtype: str, pointer: str, stride: str, registers: Sequence[str]
+    ) -> str:
+        """Statement: lane k of declared register j = pointer[k*stride + j], for `lanes` of both."""
+        return transposes.load_transposed(self, dtype, pointer, stride, registers)
+
     def transpose_tile(self, dtype: str, pointer: str, stride: str, block: str, width: str) -> str:
         """Statement: block[j*width + k] = pointer[k*stride + j], for `lanes` of both.
 
@@ -361,7 +367,10 @@ class Lanes:
         rows: str,
         columns: str,
     ) -> str:
-        """`transpose_tile` of the first `rows` j and `columns` k, never more than `lanes`."""
+        """`transpose_tile` that reads the first `rows` j and `columns` k, never more than `lanes`.
+
+        The rest of the block's tile is written too, with whatever.
+        """
         left = (rows, columns)
         return transposes.transpose_edge(self, dtype, pointer, stride, block, width, left)
 

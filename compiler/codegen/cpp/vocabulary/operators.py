@@ -34,7 +34,7 @@ NAMES = frozenset(
     {
         *OPERATORS,
         *("absolute", "round_even", "square", "cube", "reciprocal_square"),
-        *("exp_nonpositive", "max_quick", "min_quick"),
+        *("exp_nonpositive", "max_quick", "min_quick", "real", "special"),
         *("load", "store", "store_strided", "scatter", "load_even_odd", "store_even_odd"),
         *("to_mask", "transpose", "bf16", "half", "bf16_to_f32", "half_to_f32"),
         *("f32_to_bf16", "f32_to_half", *(f"to_{code}" for code in CODES.values())),
@@ -153,6 +153,10 @@ def _of_integers(lanes: Lanes, op: str, held: str) -> Form:
         return Form("{0}", infix=True)
     if op in DIVISIONS:
         return Form(division.of_integers(lanes, op, held))
+    if op == "gcd":
+        name = functions.function(lanes, op, held)
+        assert name is not None
+        return Form(name)
     return Form(arithmetic.of_integers(lanes, op, held))
 
 

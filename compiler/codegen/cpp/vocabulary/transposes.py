@@ -1,11 +1,11 @@
-"""Transposes of as many registers as a register has lanes, by halves."""
+"""Transposes of as many registers as a register has lanes, and of tiles of memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compiler.loops.dtypes import compute_dtype
+from compiler.loops.dtypes import BYTES, compute_dtype
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -14,35 +14,74 @@ if TYPE_CHECKING:
 def transpose(lanes: Lanes, registers: Sequence[str], dtype: str) -> str:
     """Lane j of register k and lane k of register j change places.
 
-    Step `half` swaps the off-diagonal blocks of each 2*half square: two shuffles for each pair of
-    registers, so that 16 x 16 takes 64.
+    Each step exchanges one bit of the register's number for one of the lane's, for each pair of
+    registers with two shuffles that every machine has as one instruction: first the elements
+    within 16 bytes (interleaved), then the 16 bytes of a register (every second one). 16 x 16
+    takes 64.
     """
     if lanes.count == 1:
         return ";"
     register, n = lanes.type(dtype), lanes.count
+    near = min(max(16 // BYTES[compute_dtype(dtype)], 1), n)
     names = [f"r{k}" for k in range(n)]
 
     def text() -> str:
-        lines, half = [f"  {register} t;"], n // 2
-        while half:
+        lines = [f"  {register} t;"]
+        for half, (low, high) in _steps(n, near):
             for row in range(n):
                 if row & half:
                     continue
                 a, b = names[row], names[row + half]
-                low = [lane if not lane & half else n + lane - half for lane in range(n)]
-                high = [lane + half if not lane & half else n + lane for lane in range(n)]
                 lines.append(
                     f"  t = __builtin_shufflevector({a}, {b}, {', '.join(map(str, low))});"
                     f" {b} = __builtin_shufflevector({a}, {b}, {', '.join(map(str, high))});"
                     f" {a} = t;"
                 )
-            half //= 2
         parameters = ", ".join(f"{register}& {name}" for name in names)
         body = "\n".join(lines)
         return f"INLINE void transpose({parameters}) {{\n{body}\n}}"
 
     lanes.need(f"transpose({register})", text)
     return f"transpose({', '.join(registers)});"
+
+
+def _steps(n: int, near: int) -> Iterator[tuple[int, tuple[list[int], list[int]]]]:
+    """(bit of the register's number, lanes of both results), of `near` elements in 16 bytes."""
+    half = near // 2
+    while half:
+        low = [
+            lane
+            for start in range(0, n, near)
+            for k in range(near // 2)
+            for lane in (start + k, n + start + k)
+        ]
+        yield half, (low, [lane + near // 2 for lane in low])
+        half //= 2
+    half = near
+    while half < n:
+        low = [start + k for start in range(0, 2 * n, 2 * near) for k in range(near)]
+        yield half, (low, [lane + near for lane in low])
+        half *= 2
+
+
+def load_transposed(
+    lanes: Lanes, dtype: str, pointer: str, stride: str, registers: Sequence[str]
+) -> str:
+    """As many rows in memory as there are lanes, turned: register j has element j of each."""
+    name, wide = "load_transposed", compute_dtype(dtype)
+    element, register = lanes.storage(dtype), lanes.type(wide)
+    names = [f"r{k}" for k in range(lanes.count)]
+    loads = [lanes.load(dtype, f"p + {k} * stride") for k in range(lanes.count)]
+    turned = lanes.transpose(names, wide)
+
+    def text() -> str:
+        lines = [f"{r} = {value};" for r, value in zip(names, loads, strict=True)]
+        body = "\n".join(f"  {line}" for line in (*lines, turned))
+        parameters = ", ".join(f"{register}& {r}" for r in names)
+        return f"INLINE void {name}(const {element}* p, long stride, {parameters}) {{\n{body}\n}}"
+
+    lanes.need(f"{name}({element}, {register})", text)
+    return f"{name}({pointer}, {stride}, {', '.join(registers)});"
 
 
 def transpose_tile(
@@ -52,14 +91,12 @@ def transpose_tile(
     name, wide = f"transpose_tile{lanes.suffix}", compute_dtype(dtype)
     element, stored = lanes.storage(dtype), lanes.storage(wide)
     registers = [f"r{k}" for k in range(lanes.count)]
-    loads = [lanes.load(dtype, f"p + {k} * stride") for k in range(lanes.count)]
-    turned = lanes.transpose(registers, wide)
+    turned = lanes.load_transposed(dtype, "p", "stride", registers)
     stores = [lanes.store(wide, f"block + {k} * width", r) for k, r in enumerate(registers)]
 
     def text() -> str:
-        pairs = zip(registers, loads, strict=True)
-        lines = [f"{lanes.type(wide)} {r} = {value};" for r, value in pairs]
-        body = "\n".join(f"  {line}" for line in (*lines, turned, *stores))
+        declared = f"{lanes.type(wide)} {', '.join(registers)};"
+        body = "\n".join(f"  {line}" for line in (declared, turned, *stores))
         parameters = f"const {element}* p, long stride, {stored}* block, long width"
         return f"INLINE void {name}({parameters}) {{\n{body}\n}}"
 
@@ -76,20 +113,25 @@ def transpose_edge(
     width: str,
     left: tuple[str, str],
 ) -> str:
-    """One element at a time: edges are few."""
+    """`transpose_tile` that reads no more than what is left; the block's tile is written whole."""
     name, wide = f"transpose_edge{lanes.suffix}", compute_dtype(dtype)
-    scalar = lanes.vocabulary.lanes(1)
     element, stored = lanes.storage(dtype), lanes.storage(wide)
-    store = scalar.store(
-        wide, "(block + j * width + k)", scalar.load(dtype, "(p + k * stride + j)")
-    )
+    registers = [f"r{k}" for k in range(lanes.count)]
+    loads = [lanes.load_partial(dtype, f"p + {k} * stride", "rows") for k in range(lanes.count)]
+    turned = lanes.transpose(registers, wide)
+    stores = [lanes.store(wide, f"block + {k} * width", r) for k, r in enumerate(registers)]
 
     def text() -> str:
+        lines = [f"if (rows > {lanes.count}) rows = {lanes.count};"]
+        lines.append(f"{lanes.type(wide)} {', '.join(f'{r} = {{}}' for r in registers)};")
+        lines += [
+            f"if (columns > {k}) {r} = {value};"
+            for k, (r, value) in enumerate(zip(registers, loads, strict=True))
+        ]
+        body = "\n".join(f"  {line}" for line in (*lines, turned, *stores))
         return (
             f"OUTLINE void {name}(const {element}* p, long stride, {stored}* block, long width, "
-            f"long rows, long columns) {{\n"
-            f"  for (long k = 0; k < columns && k < {lanes.count}; k++)\n"
-            f"    for (long j = 0; j < rows && j < {lanes.count}; j++) {store}\n}}"
+            f"long rows, long columns) {{\n{body}\n}}"
         )
 
     lanes.need(f"{name}({element}, {stored})", text)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.trace import refs
-from tests.block_trace import FILE
+from tests.block_capture import FILE
 from viewers.panes import chrome
 from viewers.panes.view import View
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from compiler.trace import refs
 from compiler.trace.records import AnyRecord, Graph, Location, Node, TensorMeta
-from tests.block_trace import FILE
+from tests.block_capture import FILE
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import graph
 from viewers.panes.view import View

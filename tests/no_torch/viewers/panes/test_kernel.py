@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.trace import refs
-from tests.block_trace import DATA, FILE
+from tests.block_capture import FILE
+from tests.block_trace import DATA
 from viewers.panes import kernel
 from viewers.panes.kernel import tidy
 from viewers.panes.view import View

@@ -76,3 +76,22 @@ def test_an_arm_that_both_sides_run_decides_nothing() -> None:
 
 def test_a_source_that_does_not_parse() -> None:
     assert len(_titles(_call("def forward(x:\n  if", 1, 2).done())) == 2
+
+
+def test_an_arm_whose_work_is_in_kernels_of_other_lines() -> None:
+    """Inductor fuses it with what follows: how long it takes there is not known, and what eager ran
+    in the other arm was replaced, not removed."""
+    call = Call(code=ELSE)
+    kernel = call.kernel("cpp_fused_ours_return_0", "ours", [4, 7], 60.0, ("ours",))
+    after = call.operation("aten.mul.Tensor", 7, 58.0)
+    other = call.operation("aten.theirs.default", 6, 20.0)
+    call.region("mul", [kernel], [after], 5.0)
+    call.region("theirs", [], [other], 1.0)
+    (found,) = profiled(call.done()).causes
+    assert found.title == "the `if` goes another way under capture, without theirs"
+    assert found.seconds == pytest.approx(-20e-6)
+    assert found.notes == (
+        "only compiled: line 4, in kernels of other lines, too, and in their time: "
+        "cpp_fused_ours_return_0",
+        "only in eager: line 6, 20.0 µs: aten.theirs.default",
+    )

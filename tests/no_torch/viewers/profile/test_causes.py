@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec import structs
 
@@ -11,12 +13,17 @@ from compiler.trace.records import (
     KernelPrecision,
     Lowered,
     Node,
+    Partition,
     Region,
+    SavedValue,
+    TensorMeta,
     Text,
 )
 from tests.no_torch import profiles
-from tests.no_torch.profile_building import Call, attention_node, captured, mask_nodes
+from tests.no_torch.profile_building import FILE, Call, at, attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled
+from viewers.recording import Recording
+from viewers.summary.profile import profile_of
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.words import bare, counted, named, split_arguments
 
@@ -259,6 +266,77 @@ def test_the_same_call_is_called_so() -> None:
     assert cause(call.done(), "slower").title == "topk is slower compiled: the same call"
 
 
+def test_views_that_both_sides_make_are_the_same_calls() -> None:
+    """Of gradients that autograd adds to parameters."""
+    call = Call(phase="backward")
+    more = {"phase": "backward", "part": "gradients", "launches": 0}
+    ours = [call.between("aten.detach", 3.0, **more) for _ in range(2)]
+    theirs = [call.operation("aten.detach.default", 0, 1.0, **more) for _ in range(2)]
+    call.region("gradients: detach", ours, theirs, 0.1, phase="backward")
+    found = cause(call.done(), "slower")
+    assert (
+        found.title
+        == "gradients: detach is slower compiled: the same 2 calls, outside of all graphs"
+    )
+
+
+def test_what_eager_calls_as_well_is_no_fallback() -> None:
+    call = Call()
+    steps = [
+        call.kernel("torch.ops.aten.cumsum.default", "cumsum", [25], 60.0, ("cumsum",), "aten")
+    ]
+    call.region("cumsum", steps, [call.operation("aten.cumsum.default", 25, 20.0)], 1.0)
+    lowered = Lowered(
+        graph=call.lowered, node="cumsum", target="aten.cumsum", ir="Call", fallback="no lowering"
+    )
+    records = call.done(before=[captured(), lowered])
+    assert [one.kind for one in profiled(records).causes] == ["slower"]
+
+
+def test_the_same_call_on_other_strides_says_which() -> None:
+    call = Call()
+    theirs = TensorMeta(shape=(8, 16, 4, 1), stride=(64, 1, 16, 16), dtype="float32")
+    ours = structs.replace(theirs, stride=(64, 4, 1, 1))
+    pool = Node(name="pool", op="call_function", target="aten.pool.default", inputs=("relu",))
+    relu = Node(name="relu", op="call_function", target="aten.relu.default", value=ours)
+    graph = Graph(id=call.lowered, kind="lowered", compile_id="0/0", nodes=(relu, pool))
+    steps = [call.kernel("aten.pool.default", "pool", [25], 60.0, ("pool",), "aten")]
+    one = call.operation("aten.pool.default", 25, 20.0, inputs=(theirs,))
+    call.region("pool", steps, [one], 1.0)
+    assert (
+        "pool reads [8, 16, 4, 1] with strides (64, 4, 1, 1), in eager with (64, 1, 16, 16)"
+        in cause(call.done(before=[graph]), "slower").notes
+    )
+
+
+def test_the_backward_of_a_line_that_computes_something_again_elsewhere() -> None:
+    """A line of several calls: the pool's backward computes nothing again, the norm's does."""
+    call = Call(phase="backward")
+    more = {"kernel_graph": "0/0/backward/lowered", "graph": "0/0/backward", "phase": "backward"}
+    for name, kernel, us in (("pool", "aten.pool.default", 60.0), ("norm", "nest_norm", 50.0)):
+        language = "aten" if name == "pool" else "cpp"
+        origins = (name,) if name == "pool" else (name, "to_copy_3")
+        step = call.kernel(kernel, name, [13], us, origins, language, **more)
+        one = call.operation(f"aten.{name}.default", 13, 20.0, phase="backward")
+        call.region(f"{name} backward", [step], [one], 1.0, phase="backward")
+    again = SavedValue(
+        node="to_copy_3", choice="recomputed", bytes=8, location=at(13), used_by=("pool", "norm")
+    )
+    a_view = structs.replace(again, node="pool", used_by=())
+    split = Partition(
+        compile_id="0/0", joint="0/0/joint", forward="0/0/forward", backward="0/0/backward",
+        values=(again, a_view),
+    )  # fmt: skip
+    view = Node(name="pool", op="call_function", target="aten.view.default")
+    graph = Graph(id="0/0/backward", kind="backward", compile_id="0/0", nodes=(view,))
+    records = call.done(before=[graph, split])
+    found = {one.title.split(" ")[0]: one for one in profiled(records).causes}
+    assert {name: one.kind for name, one in found.items()} == {
+        "pool": "slower",
+        "the": "recomputed",
+    }
+
+
 def test_words() -> None:
     assert bare("torch.ops.aten.sort.stable") == "sort"
     assert bare("extern_kernels.bmm") == "bmm"
@@ -281,3 +359,14 @@ def test_a_wrong_kernel_says_whose_error_it_may_be() -> None:
         for one in profiles.EVERY["wrong_kernel"]()
     ]
     assert words in cause(records, "precision").notes
+
+
+def test_where_no_trace_is_kept_it_is_said_how_to_keep_one() -> None:
+    records = profiles.EVERY["wrong_kernel"]()
+    (fix,) = profiled(records).causes[0].fixes
+    again, repro = fix.code.splitlines()
+    assert again == f"tcw profile {FILE} --no-grad --verify --trace run.tcw"
+    assert repro == "tcw repro run.tcw --kernel k2"
+    kept = profile_of(Recording(records, file=Path("/tmp/my run.tcw")))
+    assert kept is not None
+    assert kept.causes[0].fixes[0].code == "tcw repro '/tmp/my run.tcw' --kernel k2"

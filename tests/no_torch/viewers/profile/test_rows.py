@@ -12,6 +12,7 @@ from compiler.trace.records import (
     Region,
 )
 from tests.no_torch import profiles
+from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled
 from viewers.json_profile import profile_items
 from viewers.recording import Recording
@@ -75,6 +76,19 @@ def test_what_cannot_be_told_apart_stands_in_the_order_of_the_program() -> None:
     ]  # fmt: skip
     assert [row.order for row in rows[:3]] == sorted(row.order for row in rows[:3])
     assert all(not row.rank for row in one.waterfall().quiet)
+
+
+def test_a_small_difference_of_the_same_calls_is_noise() -> None:
+    def standings(same: bool) -> dict[str, str]:
+        records = [
+            structs.replace(one, same_calls=same) if isinstance(one, Region) else one
+            for one in profiles.masked_attention()
+        ]
+        return {row.label: row.standing for row in profiled(records).rows}
+
+    assert standings(False)["layer norm"] == "won"
+    assert standings(True)["layer norm"] == "noise"
+    assert standings(True)["attention"] == "lost"
 
 
 def test_where_the_eager_operations_were_not_measured_nothing_was_lost() -> None:
@@ -170,3 +184,26 @@ def test_a_loss_is_not_removed_where_only_graphs_were_measured() -> None:
 def test_nothing_was_profiled() -> None:
     records = [one for one in profiles.block_profile() if not isinstance(one, CallProfile)]
     assert profile_of(Recording(records)) is None
+
+
+def test_a_call_that_was_compiled_while_the_clock_ran_lost_and_won_nothing() -> None:
+    """A model that counts its calls goes another way each time: its operations are not the same."""
+    records = [
+        structs.replace(one, compiled_again=1) if isinstance(one, CallProfile) else one
+        for one in profiles.block_profile()
+    ]
+    one = profiled(records)
+    assert {row.standing for row in one.rows} == {"noise"}
+    assert not any(cause.regions for cause in one.causes)
+
+
+def test_a_view_that_was_not_timed_leaves_the_sum_of_its_side() -> None:
+    call = Call()
+    working = call.operation("aten.relu.default", 25, 100.0)
+    view = call.operation("aten.clone.default", 25, 0.0, launches=0)
+    call.operations[-1] = structs.replace(call.operations[-1], time=None)
+    step = call.kernel("cpp_fused_relu_0", "relu", [25], 300.0)
+    call.region("relu", [step], [working, view])
+    (row,) = profiled(call.done()).rows
+    assert row.eager_work.time is not None
+    assert row.eager_work.time.median == pytest.approx(100e-6)

@@ -7,6 +7,7 @@ so that each measured second is told once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from viewers.summary.profile.causes.attention import attention
 from viewers.summary.profile.causes.branches import branches
@@ -16,6 +17,7 @@ from viewers.summary.profile.causes.capture import only_captured, recomputed, re
 from viewers.summary.profile.causes.cause import Cause, Kind, Suggestion
 from viewers.summary.profile.causes.host import host_bound
 from viewers.summary.profile.causes.kernels import spills, threads
+from viewers.summary.profile.causes.padding import padding
 from viewers.summary.profile.causes.precision import wrong_results
 from viewers.summary.profile.causes.recompiles import recompiles
 from viewers.summary.profile.causes.rest import fused, slower
@@ -26,7 +28,7 @@ from viewers.summary.profile.rows import RegionRow
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
 
 LOOKS: tuple[Look, ...] = (
-    wrong_results, recompiles, attention, branches, spills, fallbacks, copies, recomputed,
+    wrong_results, recompiles, attention, branches, padding, spills, fallbacks, copies, recomputed,
     threads, libraries, only_captured, host_bound, slower, removed, fused, breaks,
 )  # fmt: skip
 """The particular ones first. Breaks come last: what they split is also won or lost as a region."""
@@ -47,15 +49,25 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
         if look is not breaks:
             left = [row for row in left if row.regions[0].id not in told]
     places = {region.id: row.order for row in rows for region in row.regions}
+    found = [_placed(cause, rows) for cause in found]
     ranked: list[tuple[tuple[bool, bool, int, int], Cause]] = []
     for lost in (True, False):
         part = [cause for cause in found if cause.lost is lost]
-        for cause, rank in zip(
-            part, ranks([(one.seconds, one.noise) for one in part]), strict=True
-        ):
+        sizes = [(one.seconds, one.noise) for one in part]
+        for cause, rank in zip(part, ranks(sizes), strict=True):
             place = min((places.get(region, len(rows)) for region in cause.regions), default=-1)
             ranked.append(((cause.kind != "precision", not lost, rank, place), cause))
     return tuple(cause for _, cause in sorted(ranked, key=lambda one: one[0]))
+
+
+def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:
+    """With the module where no line is known."""
+    if cause.place is not None or not cause.regions:
+        return cause
+    row = next((row for row in rows if row.regions[0].id == cause.regions[0]), None)
+    if row is None or not row.module:
+        return cause
+    return replace(cause, notes=(f"in {row.module}", *cause.notes))
 
 
 __all__ = ["LOOKS", "Cause", "Kind", "Suggestion", "causes_of"]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from compiler.trace.records import Location
+from compiler.trace.records import CompiledStep, Location
 from viewers.summary.place import place_of
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.words import named
@@ -30,24 +30,25 @@ class _Branch(NamedTuple):
 def branches(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     only_compiled = [one for one in rows if not one.operations and _matters(one, "lost")]
     only_eager = [one for one in rows if not one.steps and _matters(one, "won")]
-    if not only_compiled or not only_eager:
+    if not only_eager:
         return
     captured = _Lines(only_compiled)
     seen = _Lines(only_eager)
-    kernels = (index.kernel_of(step) for step in index.steps.values())
-    runs_compiled = _by_file(at for one in kernels if one is not None for at in one.locations)
+    steps = [(step, index.locations_of(step)) for step in index.steps.values()]
+    runs_compiled = _by_file(at for _, places in steps for at in places)
     runs_eager = _by_file(one.location for one in index.operations.values() if one.location)
-    for file in captured.files & seen.files:
+    for file in runs_compiled.keys() & seen.files:
         for branch in _branches("\n".join(index.recording.source(file))):
             for ours, theirs in (branch.arms, branch.arms[::-1]):
                 made, left = captured.inside(file, ours), seen.inside(file, theirs)
-                if not made or not left:
+                if not left or not _any_in(runs_compiled[file], ours):
                     continue
                 if _any_in(runs_eager.get(file, ()), ours):
                     continue
                 if _any_in(runs_compiled.get(file, ()), theirs):
                     continue
-                yield _cause(index, file, branch.line, made, left)
+                there = [step for step, places in steps if _is_in(places, file, ours)]
+                yield _cause(index, file, branch.line, ours, made, left, there)
                 captured.drop(made)
                 seen.drop(left)
 
@@ -85,27 +86,51 @@ def _by_file(places: Iterable[Location]) -> dict[str, set[int]]:
     return found
 
 
+def _is_in(places: Iterable[Location], file: str, arm: range) -> bool:
+    return any(at.file == file and at.line in arm for at in places)
+
+
 def _any_in(lines: Collection[int], arm: range) -> bool:
     return any(line in arm for line in lines)
 
 
 def _cause(
-    index: Index, file: str, line: int, made: Sequence[RegionRow], left: Sequence[RegionRow]
+    index: Index,
+    file: str,
+    line: int,
+    arm: range,
+    made: Sequence[RegionRow],
+    left: Sequence[RegionRow],
+    there: Sequence[CompiledStep],
 ) -> Cause:
+    """`made`: rows that only the compiled code has; none where other lines' kernels do the work of
+    the arm that it takes, whose steps are `there`."""
     both = (*made, *left)
     steps = named((step.name for row in made for step in row.steps), 3)
     operations = named((one.operation for row in left for one in row.operations if one.launches), 3)
+    compiled = (
+        f"only compiled: {_where(file, made)}, "
+        f"{seconds_text(sum(row.difference for row in made))}: {steps}"
+    )
+    if not made:
+        places = (at for step in there for at in index.locations_of(step))
+        lines = _lines_text({at.line for at in places if at.file == file and at.line in arm})
+        compiled = f"only compiled: {lines}, in kernels of other lines, too, and in their time: "
+        compiled += named((step.name for step in there), 3)
     return Cause(
         kind="capture",
-        title="the `if` goes another way under capture: "
-        f"{_labels(made)} instead of {_labels(left)}",
+        title="the `if` goes another way under capture"
+        + (
+            f": {_labels(made)} instead of {_labels(left)}"
+            if made
+            else f", without {_labels(left)}"
+        ),
         seconds=sum(row.difference for row in both),
         noise=sum(row.noise for row in both),
         regions=tuple(region.id for row in both for region in row.regions),
         place=place_of(index.recording, Location(file=file, line=line)),
         notes=(
-            f"only compiled: {_where(file, made)}, "
-            f"{seconds_text(sum(row.difference for row in made))}: {steps}",
+            compiled,
             f"only in eager: {_where(file, left)}, "
             f"{seconds_text(-sum(row.difference for row in left))}: {operations}",
         ),
@@ -121,8 +146,12 @@ def _labels(rows: Sequence[RegionRow]) -> str:
 
 
 def _where(file: str, rows: Sequence[RegionRow]) -> str:
-    lines = sorted({at.line for row in rows for at in row.locations if at.file == file})
-    return f"line {lines[0]}" if len(lines) == 1 else f"lines {numbers_text(lines)}"
+    return _lines_text({at.line for row in rows for at in row.locations if at.file == file})
+
+
+def _lines_text(lines: Collection[int]) -> str:
+    found = sorted(lines)
+    return f"line {found[0]}" if len(found) == 1 else f"lines {numbers_text(found)}"
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from compiler.trace.records import Advice, CompiledStep, Kernel, Lowered
 from viewers.labels import kernel_label
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.same import runs_the_same
 from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
 from viewers.summary.profile.causes.words import bare, is_aten, is_product, named
 from viewers.summary.profile.index import Index
@@ -20,9 +21,10 @@ _COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous", "copy"})
 
 
 def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """What an operation without loops costs: of a row in which eager does more than call it."""
     reasons = {(one.graph, one.node): one for one in index.recording.all(Lowered) if one.fallback}
     for row in rows:
-        if row.standing != "lost" or not row.operations:
+        if row.standing != "lost" or not row.operations or runs_the_same(row):
             continue
         for step in row.steps:
             kernel = index.kernel_of(step)

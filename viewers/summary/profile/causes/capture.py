@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from compiler.trace.matching import base_graph
 from compiler.trace.records import Partition
+from viewers.panes.names import is_view
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.words import named, operations_text
 from viewers.summary.profile.index import Index
@@ -19,6 +21,7 @@ def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     for row in rows:
         if row.operations or row.standing != "lost":
             continue
+        outside = all(step.kind == "eager" for step in row.steps)
         kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
         converts = any(
             word in k.label or word in k.origins for k in kernels for word in _CONVERSIONS
@@ -28,7 +31,9 @@ def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         notes = (f"{bytes_text(size)} moved",) if size is not None else ()
         yield Cause(
             kind="capture",
-            title=f"{what} exists only under capture",
+            title=f"{what} outside of all graphs, in the compiled call alone"
+            if outside
+            else f"{what} exists only under capture",
             seconds=row.difference,
             noise=row.noise,
             regions=tuple(region.id for region in row.regions),
@@ -39,29 +44,24 @@ def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """A backward that computes part of the forward again."""
-    chosen = [
-        value
+    """Kernels of a backward that compute part of the forward again. What a line merely shares with
+    such a part is none: it may hold several calls."""
+    chosen = {
+        (split.backward, value.node): value
         for split in index.recording.all(Partition)
         for value in split.values
-        if value.choice == "recomputed"
-    ]
+        if value.choice == "recomputed" and not _moves_nothing(index, split.backward, value.node)
+    }
     for row in rows:
         if row.phase != "backward" or row.standing != "lost":
             continue
-        lines = {(one.file, one.line) for one in row.locations}
-        origins = {
-            name
+        computed = {
+            (base_graph(kernel.graph), name)
             for step in row.steps
             if (kernel := index.kernel_of(step)) is not None
             for name in kernel.origins
         }
-        mine = [
-            value
-            for value in chosen
-            if set(value.used_by) & origins
-            or (value.location and (value.location.file, value.location.line) in lines)
-        ]
+        mine = [value for node, value in chosen.items() if node in computed]
         if not mine:
             continue
         known = [value.bytes for value in mine if value.bytes is not None]
@@ -77,6 +77,12 @@ def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             notes=tuple(dict.fromkeys(value.reason for value in mine if value.reason)),
             refs=row.refs,
         )
+
+
+def _moves_nothing(index: Index, graph: str, name: str) -> bool:
+    """Whether a node of a graph is a view, which costs nothing to make again."""
+    node = index.nodes(graph).get(name)
+    return node is not None and is_view(node)
 
 
 def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:

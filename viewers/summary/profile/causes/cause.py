@@ -11,8 +11,8 @@ from compiler.trace.records import Advice
 from viewers.summary.place import Place
 
 Kind = Literal[
-    "precision", "recompile", "break", "attention", "spill", "threads", "copies", "fallback",
-    "library", "capture", "recomputed", "host", "slower", "fused", "removed",
+    "precision", "recompile", "break", "attention", "padding", "spill", "threads", "copies",
+    "fallback", "library", "capture", "recomputed", "host", "slower", "fused", "removed",
 ]  # fmt: skip
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from compiler.trace import refs
 from compiler.trace.records import Advice, KernelPrecision, Location
+from viewers.command_line import command_line, near
 from viewers.labels import kernel_label
 from viewers.summary.place import place_of
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.words import error_text, plural
+
+KEPT = "run.tcw"
+"""The trace that a command line keeps, where none is kept."""
 
 
 def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
@@ -43,13 +48,20 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         seconds=0.0,
         place=place_of(index.recording, places[0]) if places else None,
         notes=tuple(notes),
-        fixes=(
-            Advice(
-                text="writes a file that runs this kernel's graph alone and shows the error",
-                code=f"tcw repro TRACE --kernel {first.kernel}",
-            ),
-        )
-        if first.repro
-        else (),
+        fixes=(_file_of(index, first.kernel),) if first.repro else (),
         refs=(refs.kernel(first.kernel),),
     )
+
+
+def _file_of(index: Index, kernel: str) -> Advice:
+    """The command lines that write the kernel's graph as a file: what was cut out is in the trace,
+    so that one has to be kept."""
+    text = "writes a file that runs this kernel's graph alone, and shows the error"
+    recording = index.recording
+    file = recording.file
+    repro = shlex.join(["tcw", "repro", near(str(file)) if file else KEPT, "--kernel", kernel])
+    if file is not None or recording.start is None:
+        return Advice(text=text, code=repro)
+    options = ("--verify", "--trace", KEPT)
+    again = command_line("profile", recording.start.settings, options)
+    return Advice(text=f"the second {text}", code=f"{again}\n{repro}")

@@ -127,7 +127,7 @@ def _as_tensor(
     return [Suggestion(f"as-tensor {' '.join(options[1:])}", words, options, group)]
 
 
-def _setting(line: str, group: str) -> list[Suggestion]:
+def of_setting(line: str, group: str) -> list[Suggestion]:
     """A line of code that is a setting; none of one that names what only an object has."""
     try:
         setting = read_setting(line)
@@ -140,19 +140,19 @@ def _setting(line: str, group: str) -> list[Suggestion]:
 
 
 def _by_settings(advice: Iterable[Advice], group: str) -> list[Suggestion]:
-    return [made for one in advice if one.code for made in _setting(one.code, group)]
+    return [made for one in advice if one.code for made in of_setting(one.code, group)]
 
 
 def _of_type(type: str, group: str) -> list[Suggestion]:
     line = SETTINGS.get(type)
-    return _setting(line, group) if line else []
+    return of_setting(line, group) if line else []
 
 
 def _printed(recording: Recording, site: BreakSite, group: str) -> Suggestion | None:
     """The setting for `print`, where sizes have to be in a string for it."""
     for one in site.advice:
         first, _, rest = one.code.partition("\n")
-        setting = _setting(first, group)
+        setting = of_setting(first, group)
         if not rest or not setting:
             continue
         for edit in _edit(recording, "text", site.place, "", group):

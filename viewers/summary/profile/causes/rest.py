@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import EagerOperation
 from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.same import other_layout, runs_the_same, working
 from viewers.summary.profile.causes.suggestions import kept_apart, other_engine
 from viewers.summary.profile.causes.words import bare, is_product, named, operations_text
 from viewers.summary.profile.index import Index
@@ -24,7 +24,7 @@ def slower(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             noise=row.noise,
             regions=tuple(region.id for region in row.regions),
             place=row.place,
-            notes=_notes(row),
+            notes=(*_notes(index, row), *_surroundings(index, row)),
             suggestions=(*kept_apart(index, row), *other_engine(index)),
             refs=row.refs,
         )
@@ -37,21 +37,24 @@ def fused(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         saved = _saved(row)
         yield Cause(
             kind="fused",
-            title=f"{row.label}: {_sides(row)}",
+            title=f"{row.label}{',' if ': ' in row.label else ':'} {_sides(row)}",
             seconds=row.difference,
             noise=row.noise,
             regions=tuple(region.id for region in row.regions),
             place=row.place,
-            notes=((saved, *_notes(row)) if saved else _notes(row)),
+            notes=((saved, *_notes(index, row)) if saved else _notes(index, row)),
             refs=row.refs,
         )
 
 
 def _sides(row: RegionRow) -> str:
     """`5 eager operations became one kernel`."""
-    launched = [one for one in row.operations if one.launches]
-    made = sum(step.kind == "kernel" for step in row.steps)
-    calls = len(row.steps) - made
+    operations, steps = working(row)
+    if not operations and row.steps and not _in_graphs(row):
+        more = plural(len(row.steps), "call")
+        return f"{more} outside of all graphs that eager does without"
+    made = sum(step.kind == "kernel" for step in steps)
+    calls = len(steps) - made
     became = " and ".join(
         filter(
             None,
@@ -61,16 +64,25 @@ def _sides(row: RegionRow) -> str:
             ],
         )
     )
-    if launched and all(is_product(one.operation) for one in launched) and not made:
-        theirs, ours = {bare(one.operation) for one in launched}, {bare(s.name) for s in row.steps}
+    if operations and all(is_product(one.operation) for one in operations) and not made:
+        theirs, ours = {bare(one.operation) for one in operations}, {bare(s.name) for s in steps}
         return "the same product" if theirs == ours else "the product of another library"
-    if launched and not made and _names(launched) == sorted(bare(one.name) for one in row.steps):
-        return "the same call" if calls == 1 else f"the same {calls} calls"
-    return f"{plural(len(launched), 'eager operation')} became {became or 'nothing'}"
+    if runs_the_same(row):
+        outside = "" if _in_graphs(row) else ", outside of all graphs"
+        return ("the same call" if calls == 1 else f"the same {calls} calls") + outside
+    return f"{plural(len(operations), 'eager operation')} became {became or 'nothing'}"
 
 
-def _names(operations: Sequence[EagerOperation]) -> list[str]:
-    return sorted(bare(one.operation) for one in operations)
+def _surroundings(index: Index, row: RegionRow) -> tuple[str, ...]:
+    """Why a call that both sides make from Python may take longer after compiled code; a device's
+    clock sees none of that."""
+    if not row.operations or _in_graphs(row) or index.head.clock != "host":
+        return ()
+    return ("after generated code ATen's own code and data may be in no cache",)
+
+
+def _in_graphs(row: RegionRow) -> bool:
+    return any(step.graph for step in row.steps)
 
 
 def _saved(row: RegionRow) -> str:
@@ -80,8 +92,9 @@ def _saved(row: RegionRow) -> str:
     return f"{bytes_text(before - after)} less moved ({bytes_text(before)} → {bytes_text(after)})"
 
 
-def _notes(row: RegionRow) -> tuple[str, ...]:
-    found = [f"{operations_text(row.operations)} → {named(step.name for step in row.steps)}"]
+def _notes(index: Index, row: RegionRow) -> tuple[str, ...]:
+    eager, compiled = operations_text(row.operations), named(step.name for step in row.steps)
+    found = [f"{eager or 'nothing'} → {compiled}"]
     shares = [
         f"{side} {percent(work.share)}"
         for side, work in (("eager", row.eager_work), ("compiled", row.compiled_work))
@@ -89,6 +102,8 @@ def _notes(row: RegionRow) -> tuple[str, ...]:
     ]
     if shares:
         found.append(f"share of the roofline: {', '.join(shares)}")
+    if layout := other_layout(index, row):
+        found.append(layout)
     if row.same_calls:
         found.append("the same calls on both sides: less than 5% is taken for noise")
     return tuple(found)

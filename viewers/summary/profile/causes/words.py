@@ -100,8 +100,9 @@ def named(names: Iterable[str], limit: int = 4) -> str:
 
 
 def operations_text(operations: Sequence[EagerOperation], limit: int = 4) -> str:
-    """`aten.mul.Tensor ×2, aten.add.Tensor`."""
-    return named((one.operation for one in operations if one.launches), limit)
+    """`aten.mul.Tensor ×2, aten.add.Tensor`; views where there is nothing else."""
+    working = [one for one in operations if one.launches] or operations
+    return named((one.operation for one in working), limit)
 
 
 def split_arguments(text: str) -> tuple[list[str], dict[str, str]]:

@@ -1,0 +1,202 @@
+"""What peak memory is compared on: the rows of `engine_speed.py`, the sample models, and models
+that others wrote (`transformers`, timm), each forward and, where it trains, forward and backward.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+SAMPLES = Path(__file__).resolve().parent.parent / "sample_models"
+ENGINES = ("inductor", "tcw")
+MEASURED = 5
+"""Calls after two to warm up."""
+
+Set = tuple[tuple[Any, ...], dict[str, Any]]
+Made = tuple[Callable[..., Any], list[Set]]
+
+
+@dataclass(frozen=True)
+class MemoryCase:
+    """A model, called with each of its sets of inputs in turn."""
+
+    name: str
+    make: Callable[[], Made]
+    train: bool
+
+
+def memory_cases(kernels: bool, models: bool, others: bool, only: str) -> list[MemoryCase]:
+    """Those whose name has `only` in it."""
+    from benchmarks.kernel_cases import KERNELS
+    from benchmarks.models import MODELS
+
+    found: list[MemoryCase] = []
+    if kernels:
+        for name, kernel in KERNELS.items():
+            make = partial(_one_set, lambda c=kernel: (c.function, c.inputs()))
+            found.append(MemoryCase(name, make, False))
+    if models:
+        for name, model in MODELS.items():
+            found.append(MemoryCase(name, partial(_one_set, model.make), model.train))
+    if others:
+        for file in sorted(SAMPLES.glob("[!_]*.py")):
+            found += _both(f"sample {file.stem}", partial(_sample, file.stem))
+        for name, written in OTHERS.items():
+            found += _both(name, written)
+    return [case for case in found if only in case.name]
+
+
+def print_peaks(cases: Iterable[MemoryCase]) -> None:
+    """A line of JSON for each case: its name, and the peak of each engine in bytes."""
+    from benchmarks import allocations
+
+    allocations.forget_environment()
+    for case in cases:
+        try:
+            torch.manual_seed(0)
+            function, sets = case.make()
+        except ImportError as error:
+            print(f"{case.name}: {error}", file=sys.stderr)
+            continue
+        if isinstance(function, nn.Module):
+            function.train(case.train)
+        if case.train and not trains(function):
+            continue
+        peaks = {engine: _peak(engine, function, sets, case.train) for engine in ENGINES}
+        print(json.dumps([case.name, peaks]), flush=True)
+
+
+def _peak(engine: str, function: Callable[..., Any], sets: list[Set], train: bool) -> int:
+    """The least of some calls: one may fall on the moment in which a cache is filled."""
+    from benchmarks import allocations
+    from benchmarks.backend import backend
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend(engine))
+    found: list[int] = []
+    for number in range(2 + MEASURED):
+        clear_gradients(function)
+        if number < 2:
+            call(compiled, sets, train)
+        else:
+            found.append(allocations.peak(partial(call, compiled, sets, train)).bytes)
+    return min(found)
+
+
+def _one_set(make: Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]) -> Made:
+    function, inputs = make()
+    return function, [(inputs, {})]
+
+
+def _both(name: str, make: Callable[[], Made]) -> list[MemoryCase]:
+    return [MemoryCase(name, make, False), MemoryCase(f"{name}, train", make, True)]
+
+
+def trains(function: Callable[..., Any]) -> bool:
+    """Whether it has something to train."""
+    return isinstance(function, nn.Module) and any(p.requires_grad for p in function.parameters())
+
+
+def call(function: Callable[..., Any], sets: list[Set], train: bool) -> Any:
+    """Each set of inputs once, and in training the backward of its loss; the last answer."""
+    from workbench.worker.runs import loss_of
+
+    output = None
+    with contextlib.redirect_stdout(io.StringIO()):
+        for positional, keyword in sets:
+            with contextlib.nullcontext() if train else torch.no_grad():
+                output = function(*positional, **keyword)
+            if train and isinstance(output, Tensor):
+                output.square().mean().backward()
+            elif train:
+                loss_of(output).backward()
+    return output
+
+
+def clear_gradients(function: Callable[..., Any]) -> None:
+    if isinstance(function, nn.Module):
+        function.zero_grad(set_to_none=True)
+
+
+def _sample(name: str) -> Made:
+    from workbench.worker.inputs import input_sets
+
+    module = importlib.import_module(f"sample_models.{name}")
+    sets = input_sets(module.example_inputs, module.__file__ or name)
+    return module.model, [(one.positional, one.keyword) for one in sets]
+
+
+def _tokens(batch: int = 2, time: int = 64) -> Tensor:
+    return torch.randint(0, 500, (batch, time))
+
+
+def _bert() -> Made:
+    import transformers
+
+    model = transformers.BertModel(
+        transformers.BertConfig(
+            vocab_size=500,
+            hidden_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=512,
+        )
+    )
+    return model, [((_tokens(),), {})]
+
+
+def _gpt2() -> Made:
+    import transformers
+
+    config = transformers.GPT2Config(
+        vocab_size=500, n_positions=64, n_embd=128, n_layer=2, n_head=4
+    )
+    tokens = _tokens()
+    return transformers.GPT2LMHeadModel(config), [((tokens,), {"labels": tokens})]
+
+
+def _llama() -> Made:
+    import transformers
+
+    model = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=500,
+            hidden_size=128,
+            intermediate_size=352,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+        )
+    )
+    tokens = _tokens()
+    return model, [((tokens,), {"labels": tokens})]
+
+
+def _timm(name: str, size: int, **options: Any) -> Callable[[], Made]:
+    def make() -> Made:
+        import timm
+
+        return timm.create_model(name, **options), [((torch.randn(2, 3, size, size),), {})]
+
+    return make
+
+
+OTHERS: dict[str, Callable[[], Made]] = {
+    "transformers BERT, tiny": _bert,
+    "transformers GPT-2, tiny": _gpt2,
+    "transformers Llama, tiny": _llama,
+    "timm resnet18": _timm("resnet18", 128),
+    "timm vit_tiny": _timm("vit_tiny_patch16_224", 224),
+    "timm convnext_atto": _timm("convnext_atto", 128),
+}

@@ -1,0 +1,70 @@
+"""Scans: what is carried along the lanes in a register, along another axis in a row of carries."""
+
+from __future__ import annotations
+
+from compiler.codegen.cpp.nests.code import Scope
+from compiler.codegen.cpp.nests.names import base_name
+from compiler.codegen.cpp.nests.passes import Pass
+from compiler.codegen.cpp.nests.row_arrays import RowArrays
+from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.cpp.nests.scratch import Array
+from compiler.codegen.cpp.nests.values import Values
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.nest import ScanAlong
+
+
+class Scans:
+    """Starts and computes them."""
+
+    def __init__(self, schedule: Schedule, values: Values, arrays: RowArrays) -> None:
+        self.schedule = schedule
+        self.values = values
+        self.arrays = arrays
+        self._carries: dict[str, Array] = {}
+
+    def begin(self, walk: Pass, scope: Scope) -> None:
+        """What is carried along the lanes starts anew before their loop."""
+        for statement in walk.effects:
+            if isinstance(statement, ScanAlong) and statement.axis == self.schedule.lane:
+                dtype = compute_dtype(statement.expression.dtype)
+                name = self.values.name(
+                    ("carry", statement.name), f"{base_name(statement.name)}_carry"
+                )
+                start = self.arrays.scalar.identity(statement.op, dtype)
+                scope.code.add(f"{self.arrays.scalar.type(dtype)} {name} = {start};")
+
+    def fill(self, walk: Pass, scope: Scope) -> None:
+        """Rows of carries, for scans along another axis than the lanes."""
+        for statement in walk.effects:
+            if isinstance(statement, ScanAlong) and statement.axis != self.schedule.lane:
+                dtype = compute_dtype(statement.expression.dtype)
+                axes = frozenset(statement.axes) - {statement.axis}
+                array = self.arrays.array(f"{base_name(statement.name)}_carry", dtype, axes)
+                self._carries[statement.name] = array
+                self.arrays.fill_identity(array, statement.op, scope)
+
+    def scan(self, statement: ScanAlong, scope: Scope) -> None:
+        """The scan's value for one element or vector, and what it carries on."""
+        dtype, lanes = compute_dtype(statement.expression.dtype), scope.lanes
+        value = self.values.of(statement.expression, scope)
+        name = self.values.name(("total", statement.name), statement.name)
+        kind = lanes.type(dtype)
+        array = self._carries.get(statement.name)
+        if isinstance(array, Array):
+            old = self.values.load(array.base, array.address, scope)
+            text = lanes.combine(statement.op, old, value, dtype)
+            scope.code.add(f"const {kind} {name} = {text};", statement.origins)
+            scope.code.add(self.values.store(array.base, array.address, name, scope))
+        else:
+            carry = self.values.name(
+                ("carry", statement.name), f"{base_name(statement.name)}_carry"
+            )
+            text = lanes.scan(statement.op, value, carry, dtype)
+            scope.code.add(f"const {kind} {name} = {text};", statement.origins)
+            scope.code.add(f"{carry} = {lanes.last(name, dtype)};")
+        if compute_dtype(statement.dtype) != dtype:
+            other = self.values.name(("converted", statement.name), statement.name)
+            text = lanes.apply("convert", (name,), (dtype,), statement.dtype)
+            scope.code.add(f"const {lanes.type(statement.dtype)} {other} = {text};")
+            name = other
+        self.values.define(statement.name, scope, name)

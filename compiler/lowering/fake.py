@@ -1,0 +1,52 @@
+"""Fake tensors, as loops see them: what one looks like, and whether loops can hold it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from compiler.loops.dtypes import BYTES
+from compiler.lowering.registry import Unsupported
+from compiler.lowering.sizes import Sizes
+from compiler.lowering.tensors import Meta
+
+_STRIDED = torch.strided
+
+
+class FakeTensors:
+    """Those of one graph."""
+
+    def __init__(self, sizes: Sizes, device: torch.device | None) -> None:
+        self.sizes = sizes
+        self.device: Any = device
+        """Where loops run; None until a tensor is met."""
+
+    def meta(self, value: Any) -> Meta:
+        """What a fake tensor looks like."""
+        if value.layout is not _STRIDED:
+            raise Unsupported(f"a tensor of layout {value.layout}")
+        dtype = _names.get(value.dtype) or _name(value.dtype)
+        if dtype not in BYTES and value.is_quantized:
+            raise Unsupported("a quantized tensor")
+        if value._has_symbolic_sizes_strides:
+            sizes = self.sizes
+            return Meta(sizes.shape(value.shape), sizes.shape(value.stride()), dtype)
+        return Meta(tuple(value.shape), value.stride(), dtype)
+
+    def is_plain(self, value: Any, meta: Meta) -> bool:
+        """Whether loops hold such elements, on their device."""
+        if meta.dtype not in BYTES:
+            return False
+        device = value.device
+        return device == self.device or (self.device is None and device.type != "meta")
+
+
+_names: dict[Any, str] = {}
+
+
+def _name(dtype: Any) -> str:
+    found = _names.get(dtype)
+    if found is None:
+        found = _names[dtype] = str(dtype).removeprefix("torch.")
+    return found

@@ -1,0 +1,119 @@
+"""Reads at positions that a tensor holds: gathers inside a map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.loops.expressions import Gather, convert
+from compiler.loops.layouts import compose_views, permute
+from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.dimensions import dimension
+from compiler.lowering.indexing import (
+    GATHER,
+    INDEX,
+    TARGET,
+    Indices,
+    advanced,
+    base,
+    strided,
+    term,
+)
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+
+
+def gathered(
+    builder: Builder,
+    source: Tensor,
+    dims: Mapping[int, int],
+    indices: Mapping[int, Tensor],
+    *,
+    wraps: bool,
+    checked: bool = True,
+    says: str = "",
+) -> Tensor:
+    """A map over the output that reads `source`: its dimensions follow those of the output
+    (`dims`), or an index tensor that broadcasts to the output (`indices`)."""
+    meta = builder.meta
+    if 0 in meta.shape:
+        return builder.buffer()
+    if any(source.shape[dim] == 0 for dim in indices):
+        raise NoLowering("an index into no elements")
+    memory = strided(builder, source)
+    order = storage_order(meta.shape, meta.strides)
+    layout = base(memory, meta.shape, dims)
+    view = compose_views((layout,), (permute(meta.shape, order),))
+    terms = tuple(
+        term(
+            builder,
+            memory,
+            dim,
+            index,
+            meta.shape,
+            order,
+            wraps=wraps,
+            checked=checked,
+            says=says,
+            named=place if says == INDEX else dim,
+        )
+        for place, (dim, index) in enumerate(indices.items())
+    )
+    read = Gather(memory.value, view, terms, source.dtype)
+    return builder.map(convert(read, meta.dtype))
+
+
+@lowers("embedding")
+def embedding(
+    builder: Builder,
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    index = builder.reshape(indices, (*indices.shape, 1))
+    return gathered(builder, weight, {1: len(indices.shape)}, {0: index}, wraps=False)
+
+
+@lowers("gather")
+def gather(
+    builder: Builder, tensor: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False
+) -> Tensor:
+    says = TARGET if str(builder.taken_from).startswith("aten.nll_loss") else GATHER
+    if not tensor.shape or not index.shape:
+        tensor = tensor if tensor.shape else builder.reshape(tensor, (1,))
+        return gathered(builder, tensor, {}, {0: index}, wraps=False, says=says)
+    dim = dimension(dim, len(tensor.shape))
+    dims = {d: d for d in range(len(tensor.shape)) if d != dim}
+    return gathered(builder, tensor, dims, {dim: index}, wraps=False, says=says)
+
+
+@lowers("index_select")
+def index_select(builder: Builder, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
+    if not tensor.shape:
+        return builder.reshape(tensor, builder.meta.shape)
+    dim = dimension(dim, len(tensor.shape))
+    dims = {d: d for d in range(len(tensor.shape)) if d != dim}
+    after = (1,) * (len(tensor.shape) - dim - 1)
+    index = builder.reshape(index, (index.size, *after))
+    return gathered(builder, tensor, dims, {dim: index}, wraps=False)
+
+
+@lowers("take")
+def take(builder: Builder, tensor: Tensor, index: Tensor) -> Tensor:
+    flat = builder.reshape(tensor, (tensor.size,))
+    return gathered(builder, flat, {}, {0: index}, wraps=True)
+
+
+@lowers("index.Tensor")
+def index(builder: Builder, tensor: Tensor, indices: Indices) -> Tensor:
+    found = advanced(builder, tensor, indices)
+    # ATen decomposes its index_select into this one, and complains as of an embedding
+    says = "" if str(builder.taken_from).startswith("aten.index_select") else INDEX
+    return gathered(builder, tensor, found.dims, found.indices, wraps=True, says=says)
+
+
+@lowers("_unsafe_index.Tensor")
+def unsafe_index(builder: Builder, tensor: Tensor, indices: Indices) -> Tensor:
+    found = advanced(builder, tensor, indices)
+    return gathered(builder, tensor, found.dims, found.indices, wraps=True, checked=False)

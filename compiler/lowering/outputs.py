@@ -1,0 +1,93 @@
+"""What a lowered graph hands out: its answers, and where each of its tensors lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from torch import fx
+
+from compiler.loops.graph import Operand
+from compiler.loops.sizes import Size
+from compiler.lowering.answers import as_view_of
+from compiler.lowering.builder import Builder, logical_strides
+from compiler.lowering.ownership import Ownership
+from compiler.lowering.reals import Item, Real
+from compiler.lowering.registry import Unsupported
+from compiler.lowering.sizes import Sizes
+from compiler.lowering.tensors import Meta, Tensor
+
+Answer = Operand | Size | bool | float | None
+
+
+def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
+    """Each node that is a tensor, where its elements lie in a value at steps."""
+    for node, shown in values.items():
+        if isinstance(shown, Tensor):
+            strides = logical_strides(shown)
+            if strides is not None:
+                offset = shown.view[0].offset if shown.view else 0
+                yield (
+                    node.name,
+                    Operand(shown.value, shown.dtype, shown.shape, strides, offset),
+                )
+
+
+class Outputs:
+    """Each answer in memory of its own, unless it is a view of what was given."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        memory: Ownership,
+        metas: Mapping[fx.Node, Meta],
+        sizes: Sizes,
+        value_of: Callable[[fx.Node], Any],
+    ) -> None:
+        self._builder = builder
+        self._memory = memory
+        self._metas = metas
+        self._sizes = sizes
+        self._value_of = value_of
+
+    def of(self, node: fx.Node) -> Iterator[Answer]:
+        """The answers of an output node, in order. Raises `Unsupported`."""
+        handed: dict[str, fx.Node] = {}
+        found = node.args[0]
+        for item in found if isinstance(found, (list, tuple)) else (found,):
+            yield self._answer(item, handed)
+
+    def _answer(self, item: Any, handed: dict[str, fx.Node]) -> Answer:
+        if not isinstance(item, fx.Node):
+            if isinstance(item, (bool, int, float, type(None))):
+                return item
+            raise Unsupported(f"the graph answers a {type(item).__name__}")
+        shown = self._value_of(item)
+        if not isinstance(shown, Tensor):
+            if isinstance(shown, (list, tuple)):
+                raise Unsupported("the graph answers a list")
+            if isinstance(shown, (Real, Item)):
+                raise Unsupported("the graph answers a symbolic number")
+            answer: Answer = shown
+            return answer
+        self._builder.node = item.name
+        meta = self._metas[item]
+        root = self._memory.root(item)
+        owner = self._memory.owner(shown.value, root)
+        given = owner is not root and owner.op in ("placeholder", "get_attr")
+        if given or handed.setdefault(shown.value, root) is not root:
+            shown = self._builder.copy(shown, meta)
+        elif logical_strides(shown) is None and (view := self._view_of(root, item, shown)):
+            return view
+        return self._builder.in_memory(shown, meta.strides)
+
+    def _view_of(self, root: fx.Node, item: fx.Node, shown: Tensor) -> Operand | None:
+        """The answer as a view of the tensor whose memory it shows, if that lies in memory."""
+        if root is item or root not in self._metas:
+            return None
+        whole = self._value_of(root)
+        if not isinstance(whole, Tensor):
+            return None
+        start = item.meta["val"].storage_offset() - root.meta["val"].storage_offset()
+        metas = self._metas
+        return as_view_of(whole, metas[root], start, shown, metas[item], self._sizes)

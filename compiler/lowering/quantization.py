@@ -1,0 +1,104 @@
+"""Fake quantisation: floats rounded to the steps that a quantised tensor would have.
+
+Each answers the rounded value and where it was within the range, which is all that the gradient
+needs. Source: aten/src/ATen/native/quantized/cpu/kernels/QuantizedOpKernels.cpp.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from compiler.lowering.builder import Builder
+from compiler.lowering.elements import Element, formula_map, minimum, nearest, where
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+
+LARGEST_STEP = 2.0**63
+"""With a width for each channel ATen counts steps in int64: what has no place there, NaN too, is
+the least one."""
+
+
+@lowers("fake_quantize_per_tensor_affine_cachemask")
+def per_tensor(
+    builder: Builder, x: Tensor, scale: float, zero: int, least: int, greatest: int
+) -> tuple[Tensor, Tensor | None]:
+    _check(x)
+    width = _float32(scale)
+    if not width:
+        raise NoLowering("steps of no width")
+    inverse = _float32(1.0 / width)
+
+    def steps(value: Element) -> Element:
+        return _steps(value * inverse, zero)
+
+    return _both(
+        builder,
+        (x,),
+        lambda value: (_clamped(steps(value), least, greatest) - zero) * width,
+        lambda value: _within(steps(value), least, greatest),
+    )
+
+
+@lowers("fake_quantize_per_channel_affine_cachemask")
+def per_channel(
+    builder: Builder, x: Tensor, scale: Tensor, zero: Tensor, axis: int, least: int, greatest: int
+) -> tuple[Tensor, Tensor | None]:
+    _check(x)
+    rank = len(x.shape)
+    shape = tuple(size if d == axis % rank else 1 for d, size in enumerate(x.shape))
+    scale, zero = builder.reshape(scale, shape), builder.reshape(zero, shape)
+
+    def steps(value: Element, width: Element, zero: Element) -> Element:
+        found = _steps(value * (1 / width), zero)
+        return where(abs(found) < LARGEST_STEP, found, -LARGEST_STEP)
+
+    return _both(
+        builder,
+        (x, scale, zero),
+        lambda value, width, zero: (
+            (_clamped(steps(value, width, zero), least, greatest) - zero) * width
+        ),
+        lambda value, width, zero: _within(steps(value, width, zero), least, greatest),
+    )
+
+
+def _check(x: Tensor) -> None:
+    if x.dtype != "float32":
+        raise NoLowering("steps of another dtype than float32")
+
+
+def _both(
+    builder: Builder,
+    operands: Sequence[Tensor],
+    value: Callable[..., Element],
+    mask: Callable[..., Element],
+) -> tuple[Tensor, Tensor | None]:
+    """The two answers, each a loop of its own; the mask only where somebody reads it."""
+    rounded, within = builder.metas
+    assert rounded is not None
+    found = formula_map(builder, value, operands, meta=rounded)
+    if within is None or 1 in builder.unread:
+        return found, None
+    name = f"{builder.node}_mask"
+    return found, formula_map(builder, mask, operands, compute="float32", meta=within, name=name)
+
+
+def _steps(quotient: Element, zero: Element | int) -> Element:
+    """The step that a value lies at, as a float."""
+    return nearest(quotient) + zero
+
+
+def _clamped(step: Element, least: int, greatest: int) -> Element:
+    """NaN becomes the least step."""
+    return minimum(where(step >= least, step, least), greatest)
+
+
+def _within(step: Element, least: int, greatest: int) -> Element:
+    return (step >= least) & (step <= greatest)
+
+
+def _float32(number: float) -> float:
+    """The nearest float32; of a quotient of two float32, the quotient in float32."""
+    (found,) = struct.unpack("f", struct.pack("f", number))
+    return float(found)

@@ -1,0 +1,309 @@
+"""Writes at positions that a tensor holds: stores with index terms into a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import Expression, Iota
+from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major
+from compiler.loops.sizes import Size
+from compiler.lowering.builder import Builder, Scalar, storage_order
+from compiler.lowering.dimensions import dimension, with_size
+from compiler.lowering.elements import Element, apply, formula_map, number, where
+from compiler.lowering.indexing import GATHER, INDEX, Indices, advanced, base, strided, term
+from compiler.lowering.registry import Lowered, NoLowering, lowers
+from compiler.lowering.tensors import Meta, Tensor
+
+
+def scattered(
+    builder: Builder,
+    tensor: Tensor,
+    source: Tensor | Scalar,
+    shape: Shape,
+    dims: Mapping[int, int],
+    indices: Mapping[int, Tensor],
+    *,
+    add: bool,
+    wraps: bool,
+    checked: bool = True,
+    says: str = "",
+) -> Tensor:
+    """The tensor, with the source written (or added) at each position of `shape`."""
+    if add and tensor.dtype == "bool":
+        raise NoLowering("adding booleans")
+    if 0 in tensor.shape and 0 not in shape:
+        raise NoLowering("an index into no elements")
+    whole = builder.copied_to_write(tensor)
+    if 0 in shape:
+        return whole
+    memory = strided(builder, whole)
+    order = range(len(shape))
+    terms = [
+        term(
+            builder,
+            memory,
+            dim,
+            index,
+            shape,
+            order,
+            wraps=wraps,
+            checked=checked,
+            says=says,
+            named=place if says == INDEX else dim,
+        )
+        for place, (dim, index) in enumerate(indices.items())
+    ]
+    builder.store(
+        whole,
+        source if isinstance(source, Tensor) else number(source, tensor.dtype).expression,
+        view=(base(memory, shape, dims),),
+        shape=shape,
+        terms=terms,
+        mode="add" if add else "set",
+    )
+    return whole
+
+
+@lowers("index_put", "_unsafe_index_put")
+def index_put(
+    builder: Builder,
+    tensor: Tensor,
+    indices: Indices,
+    values: Tensor,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> Tensor:
+    mask = next((i for i in indices if i is not None), None)
+    if mask is not None and mask.dtype == "bool" and not accumulate:
+        return _put_at_mask(builder, tensor, indices, values)
+    found = advanced(builder, tensor, indices)
+    return scattered(
+        builder,
+        tensor,
+        values,
+        found.shape,
+        found.dims,
+        found.indices,
+        add=accumulate,
+        wraps=True,
+        says=INDEX,
+    )
+
+
+def _put_at_mask(builder: Builder, tensor: Tensor, indices: Indices, values: Tensor) -> Tensor:
+    """One number wherever a mask says so."""
+    places = [d for d, index in enumerate(indices) if index is not None]
+    mask = indices[places[0]]
+    if len(places) != 1 or mask is None or values.size != 1:
+        raise NoLowering("a mask selects as many elements as the data says")
+    before = places[0]
+    shape = (
+        *((1,) * before),
+        *mask.shape,
+        *((1,) * (len(tensor.shape) - before - len(mask.shape))),
+    )
+    mask = builder.reshape(mask, shape)
+    return builder.map(_where(builder, mask, builder.reshape(values, ()), tensor, builder.meta))
+
+
+def _where(builder: Builder, mask: Tensor, chosen: Tensor, other: Tensor, meta: Meta) -> Expression:
+    order = storage_order(meta.shape, meta.strides)
+    condition, yes, no = (
+        Element(builder.load(tensor, meta.shape, order)) for tensor in (mask, chosen, other)
+    )
+    computed = compute_dtype(meta.dtype)
+    return where(condition, yes.to(computed), no.to(computed)).expression
+
+
+@lowers("scatter")
+def scatter(
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | Scalar | None = None,
+    *,
+    value: Scalar | None = None,
+    reduce: str | None = None,
+) -> Tensor:
+    source = src if value is None else value
+    assert source is not None
+    if reduce not in (None, "add"):
+        raise NoLowering(f"scatter with {reduce}")
+    if reduce is None:
+        chosen = _one_hot(builder, tensor, dim, index, source)
+        if chosen is not None:
+            return chosen
+    return scatter_along(builder, tensor, dim, index, source, add=reduce == "add")
+
+
+@lowers("scatter_add")
+def scatter_add(builder: Builder, tensor: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    return scatter_along(builder, tensor, dim, index, src, add=True)
+
+
+@lowers("scatter_reduce.two")
+def scatter_reduce(
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    if reduce != "sum" or not include_self:
+        raise NoLowering(f"scatter with {reduce}")
+    return scatter_along(builder, tensor, dim, index, src, add=True)
+
+
+def scatter_along(
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor | Scalar,
+    *,
+    add: bool,
+) -> Tensor:
+    shape = index.shape
+    if isinstance(source, Tensor) and source.shape != shape:
+        source = corner(builder, source, shape)
+    if not tensor.shape or not shape:
+        if tensor.shape:
+            return scattered(
+                builder, tensor, source, shape, {}, {0: index}, add=add, wraps=False, says=GATHER
+            )
+        raise NoLowering("a scatter into a tensor without dimensions")
+    dim = dimension(dim, len(tensor.shape))
+    dims = {d: d for d in range(len(tensor.shape)) if d != dim}
+    return scattered(
+        builder, tensor, source, shape, dims, {dim: index}, add=add, wraps=False, says=GATHER
+    )
+
+
+def corner(builder: Builder, tensor: Tensor, shape: Shape) -> Tensor:
+    """The first `shape` elements of each dimension."""
+    if not shape or not tensor.shape:
+        return builder.reshape(tensor, shape)
+    return builder.view(tensor, Layout(shape, row_major(tensor.shape).strides), shape)
+
+
+def _one_hot(
+    builder: Builder, tensor: Tensor, dim: int, index: Tensor, source: Tensor | Scalar
+) -> Tensor | None:
+    """One position of each row of a constant: a map that compares positions with the index.
+
+    The gradient of a cross entropy. None where it is anything else.
+    """
+    filled = builder.constant_of(tensor)
+    meta = builder.meta
+    if filled is None or not meta.shape or 0 in meta.shape:
+        return None
+    dim = dimension(dim, len(meta.shape))
+    if index.shape != with_size(meta.shape, dim, 1) or index.dtype != "int64":
+        return None
+    order = storage_order(meta.shape, meta.strides)
+    strides = tuple(1 if d == dim else 0 for d in range(len(meta.shape)))
+    place = Iota(compose_views((Layout(meta.shape, strides),), (permute(meta.shape, order),)))
+    found = apply("eq", Element(place), Element(builder.load(index, meta.shape, order)))
+    computed = compute_dtype(meta.dtype)
+    if isinstance(source, Tensor):
+        source = corner(builder, source, index.shape)
+        value = Element(builder.load(source, meta.shape, order)).to(meta.dtype).to(computed)
+    else:
+        value = number(source, computed)
+    chosen = where(found, value, number(filled, computed))
+    return builder.map(chosen.to(meta.dtype).expression)
+
+
+@lowers("index_add")
+def index_add(
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    *,
+    alpha: Scalar = 1,
+) -> Tensor:
+    if alpha != 1:
+        meta = builder.contiguous(source.shape, source.dtype)
+        source = formula_map(builder, lambda x: x * alpha, [source], meta=meta)
+    return _at_indices(builder, tensor, dim, index, source, add=True, wraps=False)
+
+
+@lowers("index_copy")
+def index_copy(builder: Builder, tensor: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    return _at_indices(builder, tensor, dim, index, source, add=False, wraps=False)
+
+
+@lowers("index_fill")
+def index_fill(
+    builder: Builder, tensor: Tensor, dim: int, index: Tensor, value: Tensor | Scalar
+) -> Tensor:
+    return _at_indices(builder, tensor, dim, index, value, add=False, wraps=True)
+
+
+def _at_indices(
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor | Scalar,
+    *,
+    add: bool,
+    wraps: bool,
+) -> Tensor:
+    if not tensor.shape:
+        raise NoLowering("a tensor without dimensions")
+    dim = dimension(dim, len(tensor.shape))
+    shape = with_size(tensor.shape, dim, index.size)
+    if isinstance(source, Tensor) and source.shape and source.shape != shape:
+        source = builder.reshape(source, shape)
+    spread = builder.reshape(index, (index.size, *((1,) * (len(shape) - dim - 1))))
+    dims = {d: d for d in range(len(shape)) if d != dim}
+    says = GATHER if add else INDEX
+    return scattered(
+        builder, tensor, source, shape, dims, {dim: spread}, add=add, wraps=wraps, says=says
+    )
+
+
+@lowers("embedding_dense_backward")
+def embedding_dense_backward(
+    builder: Builder,
+    gradient: Tensor,
+    indices: Tensor,
+    num_weights: Size,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+) -> Lowered:
+    """Rows of the gradient added up where their index says, none where it is the padding's."""
+    if scale_grad_by_freq:
+        raise NoLowering("gradients scaled by frequency")
+    meta = builder.meta
+    whole = builder.buffer()
+    builder.store(whole, number(0, meta.dtype).expression)
+    shape = (indices.size, meta.shape[1])
+    if 0 in shape or 0 in meta.shape:
+        return whole
+    memory = strided(builder, whole)
+    index = builder.reshape(indices, (indices.size, 1))
+    order = (0, 1)
+    row = term(builder, memory, 0, index, shape, order, wraps=False)
+    source = Element(builder.load(builder.reshape(gradient, shape), shape, order))
+    if isinstance(padding_idx, int) and padding_idx >= 0:
+        padding = apply("eq", Element(row.index), padding_idx)
+        computed = source.to(compute_dtype(source.dtype))
+        source = where(padding, number(0, computed.dtype), computed)
+    builder.store(
+        whole,
+        source.expression,
+        view=(base(memory, shape, {1: 1}),),
+        shape=shape,
+        terms=[row],
+        mode="add",
+    )
+    return whole

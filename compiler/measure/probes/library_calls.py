@@ -1,0 +1,113 @@
+"""What the library calls of a compiled graph take by themselves.
+
+The stamps of a compiled graph are around a call as Python makes it; torch's profiler, which times
+the eager side, begins inside of it, when the arguments are parsed and the operation is found. That
+is some microseconds of each call, of which nothing is a difference between the two sides. So the
+profiler looks at the compiled call, too, and tells what the operations inside of its graphs take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from compiler.measure.probes.between import EagerRun, host_run, is_composite, operations
+from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.probes.profiler_trace import HostEvent, ProfilerTrace
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """One operation that ran inside of a graph."""
+
+    key: int
+    """Of the innermost numbered range around it: a step, or the graph as a whole."""
+    graph_run: int
+    """Which run of a graph it is in, of those of the call."""
+    run: EagerRun
+
+    def without(self, event_ns: float) -> LibraryCall:
+        """See `EagerRun.without`."""
+        return replace(self, run=self.run.without(event_ns))
+
+
+def inside(
+    trace: ProfilerTrace, composite: Callable[[str], bool] | None = None
+) -> list[LibraryCall]:
+    """The operations inside of numbered ranges, in order; see `between.outside`."""
+    asked = composite or is_composite
+    found: list[LibraryCall] = []
+    for number, graph in enumerate(_ranges(trace.top)):
+        for key, event in _within(graph):
+            found += [
+                LibraryCall(key, number, host_run(one, "model", ""))
+                for one in operations(event, asked)
+            ]
+    return found
+
+
+def _ranges(events: Sequence[HostEvent]) -> Iterator[HostEvent]:
+    """Outermost numbered ranges."""
+    for event in events:
+        if event.key is not None:
+            yield event
+        else:
+            yield from _ranges(event.children)
+
+
+def _within(event: HostEvent) -> Iterator[tuple[int, HostEvent]]:
+    """What runs in a numbered range, with the key of the innermost one around it."""
+    assert event.key is not None
+    for child in event.children:
+        if child.key is not None:
+            yield from _within(child)
+        else:
+            yield event.key, child
+
+
+def times(
+    probes: Sequence[GraphProbe], bases: Sequence[int], calls: Sequence[Sequence[LibraryCall]]
+) -> dict[int, list[float]]:
+    """Key of a library call's step -> its seconds in each of the calls; none where a call does not
+    show it. Of a graph whose steps have no ranges, it is the n-th operation of its name."""
+    named: dict[tuple[int, str, int], int] = {}
+    """(key of the graph, name, which of those) -> key of the step."""
+    steps: set[int] = set()
+    for probe, base in zip(probes, bases, strict=True):
+        seen: Counter[str] = Counter()
+        for step in probe.steps:
+            if step.kind == "aten":
+                name = _profiled_name(step.name)
+                named[base, name, seen[name]] = base + 1 + step.index
+                steps.add(base + 1 + step.index)
+                seen[name] += 1
+    found: dict[int, list[float]] = defaultdict(list)
+    for call in calls:
+        taken: Counter[tuple[int, int, str]] = Counter()
+        sums: dict[int, float] = defaultdict(float)
+        for one in call:
+            key: int | None = one.key
+            if one.key not in steps:
+                like = (one.graph_run, one.key, one.run.name)
+                key = named.get((one.key, one.run.name, taken[like]))
+                taken[like] += 1
+            if key is not None:
+                sums[key] += one.run.ns / 1e9
+        for key, seconds in sums.items():
+            found[key].append(seconds)
+    return {key: seconds for key, seconds in found.items() if len(seconds) == len(calls)}
+
+
+def _profiled_name(step: str) -> str:
+    """`extern_kernels.addmm`, `torch.ops.aten.sort.stable` -> what torch's profiler calls it."""
+    name = step.removeprefix("torch.ops.").replace("extern_kernels.", "aten.")
+    return ".".join(name.split(".")[:2])
+
+
+def less_calling(stamped: Sequence[float], own: Sequence[float]) -> list[float]:
+    """Seconds of a step in each round, less what calling it takes: what it usually takes by its
+    stamps beyond what it takes by itself."""
+    calling = max(0.0, median(stamped) - median(own))
+    return [max(0.0, one - calling) for one in stamped]

@@ -1,0 +1,87 @@
+"""Means over windows of images."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.cpu.lowering.harness import lowered
+from tests.cpu.lowering.samples import FLOATS, Dtype, grid
+
+
+def image(dtype: Dtype = torch.float32, *shape: int) -> torch.Tensor:
+    return grid(dtype, *(shape or (2, 4, 8, 9))).to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("rows", ["channels last", "contiguous", "one image"])
+@pytest.mark.parametrize(("kernel", "stride"), [(2, None), (3, 2), ((2, 3), (2, 1)), (5, 1)])
+def test_windows_inside_are_strided_views(
+    dtype: Dtype, rows: str, kernel: object, stride: object
+) -> None:
+    x = image(dtype)
+    x = {"channels last": x, "contiguous": x.contiguous(), "one image": x[0].contiguous()}[rows]
+    result = lowered(lambda x: functional.avg_pool2d(x, kernel, stride), x)
+    assert result.kinds() == ["Map"]
+
+
+@pytest.mark.parametrize("included", [True, False])
+@pytest.mark.parametrize(("kernel", "padding"), [(3, 1), ((3, 2), (1, 0)), (5, (1, 2))])
+def test_windows_at_the_border(kernel: object, padding: object, included: bool) -> None:
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return functional.avg_pool2d(x, kernel, 1, padding, count_include_pad=included)
+
+    for dtype in FLOATS:
+        assert lowered(pooled, image(dtype, 2, 4, 7, 9)).kinds() == ["Map"]
+
+
+def test_pixels_beyond_the_border_count_as_zero_whatever_stands_at_it() -> None:
+    x = image()
+    x[0, 1, 0, 0], x[1, 2, 7, 8] = float("nan"), float("inf")
+    lowered(lambda x: functional.avg_pool2d(x, 3, 1, 1), x)
+
+
+def test_a_divisor_of_the_user() -> None:
+    for padding in (0, 1):
+        lowered(lambda x, p=padding: functional.avg_pool2d(x, 3, 1, p, divisor_override=5), image())
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_sizes_that_change(padding: int) -> None:
+    lowered(lambda x: functional.avg_pool2d(x, 3, 1, padding), image(), dynamic=True)
+
+
+@pytest.mark.parametrize("rows", ["channels last", "contiguous"])
+def test_the_gradient_of_windows_side_by_side(rows: str) -> None:
+    x = image(torch.float32, 2, 4, 6, 8)
+    x = (x if rows == "channels last" else x.contiguous()).requires_grad_()
+    lowered(lambda x: functional.avg_pool2d(x, (3, 2)) * 2, x)
+
+
+@pytest.mark.parametrize(
+    ("options", "x"),
+    [
+        ({"kernel_size": 6}, image()),
+        ({"kernel_size": 3, "stride": 1, "padding": 1}, image().contiguous()),
+        ({"kernel_size": 3, "stride": 2, "padding": 1}, image()),
+        ({"kernel_size": 2, "ceil_mode": True}, image()),
+    ],
+)
+def test_what_stays_a_call(options: dict[str, object], x: torch.Tensor) -> None:
+    result = lowered(lambda x: functional.avg_pool2d(x, **options), x, calls=None)
+    assert result.calls() == ["aten.avg_pool2d.default"]
+
+
+@pytest.mark.parametrize("size", [(4, 3), (8, 9), (2, 9), (1, 3)])
+def test_adaptive_windows_of_one_size(size: tuple[int, int]) -> None:
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return functional.adaptive_avg_pool2d(x, size) * 2
+
+    lowered(pooled, image())
+    lowered(pooled, image().requires_grad_())
+
+
+def test_adaptive_windows_of_several_sizes_stay_a_call() -> None:
+    result = lowered(lambda x: functional.adaptive_avg_pool2d(x, 3), image(), calls=None)
+    assert result.calls() == ["aten._adaptive_avg_pool2d.default"]

@@ -1,0 +1,137 @@
+"""A product that Inductor computes on padded matrices (torch/_inductor/fx_passes/pad_mm.py): each
+size is rounded up to what the GPU's units for products take, which costs copies of the matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from compiler.trace.records import Advice, Graph, Node
+from viewers.summary.place import place_of
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.remedies import of_setting
+from viewers.summary.profile.causes.words import bare, is_product, named
+from viewers.summary.profile.index import Index
+from viewers.summary.profile.rows import RegionRow
+from viewers.words import bytes_text, seconds_text
+
+_SETTING = "torch._inductor.config.shape_padding = False"
+
+Sizes = tuple[int, int, int]
+"""Rows of the first matrix, its columns, columns of the second."""
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A padded product of a lowered graph."""
+
+    node: Node
+    before: Sizes
+    after: Sizes
+    pads: frozenset[str]
+    """Nodes that make the larger matrices."""
+
+
+def padding(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """One cause for all products of a line that were padded alike: what padding them costs, and
+    what the products win or lose by it."""
+    known = {
+        (graph.id, name): padded
+        for graph in index.recording.graphs.values()
+        for padded in padded_products(graph)
+        for name in (padded.node.name, *padded.pads)
+    }
+    alike: dict[object, list[RegionRow]] = {}
+    products: dict[object, dict[tuple[str, str], Padded]] = {}
+    for row in rows if known else ():
+        found = {
+            (kernel.graph, padded.node.name): padded
+            for step in row.steps
+            if (kernel := index.kernel_of(step)) is not None
+            for name in kernel.origins
+            if (padded := known.get((kernel.graph, name))) is not None
+        }
+        if found and row.standing != "noise":
+            one = next(iter(found.values()))
+            key = (one.node.location, one.before, one.after, row.phase)
+            alike.setdefault(key, []).append(row)
+            products.setdefault(key, {}).update(found)
+    for same, together in alike.items():
+        yield _cause(index, together, list(products[same].values()))
+
+
+def padded_products(graph: Graph) -> Iterator[Padded]:
+    """Products whose matrices were made larger for them alone."""
+    nodes = {node.name: node for node in graph.nodes}
+    for node in graph.nodes:
+        if not (node.op.startswith("call") and is_product(node.target) and node.origins):
+            continue
+        matrices = [nodes[name] for name in _matrices(node) if name in nodes]
+        if len(matrices) != 2:
+            continue
+        pads = [one for one in matrices if _is_pad_for(one, node)]
+        after = _sizes(matrices)
+        before = _sizes([nodes.get(o.inputs[0], o) if o in pads else o for o in matrices])
+        if pads and before is not None and after is not None and before != after:
+            yield Padded(node, before, after, frozenset(_made_for(nodes, node)))
+
+
+def _matrices(node: Node) -> tuple[str, ...]:
+    """`a, b` of `mm(a, b)`, of `addmm(bias, a, b)`; `a, a` where it is squared."""
+    given = node.inputs[1:] if bare(node.target) in ("addmm", "baddbmm") else node.inputs
+    return given * 2 if len(given) == 1 else given
+
+
+def _is_pad_for(one: Node, product: Node) -> bool:
+    """Not a pad of the user's: that has an origin of its own."""
+    return bare(one.target) == "constant_pad_nd" and one.origins == product.origins
+
+
+def _made_for(nodes: dict[str, Node], product: Node) -> Iterator[str]:
+    """What was put before a product by the same replacement: pads, and zeros for its bias."""
+    waiting, seen = list(product.inputs), set()
+    while waiting:
+        node = nodes.get(waiting.pop())
+        if node is None or node.name in seen or node.origins != product.origins:
+            continue
+        seen.add(node.name)
+        waiting += node.inputs
+        yield node.name
+
+
+def _sizes(matrices: Sequence[Node]) -> Sizes | None:
+    shapes = [one.value.shape for one in matrices if one.value is not None]
+    if len(shapes) != 2 or any(len(shape) < 2 for shape in shapes):
+        return None
+    (*_, rows, inner), (*_, columns) = shapes
+    sizes = (rows, inner, columns)
+    return sizes if all(isinstance(one, int) for one in sizes) else None  # type: ignore[return-value]
+
+
+def _cause(index: Index, rows: Sequence[RegionRow], products: Sequence[Padded]) -> Cause:
+    padded = products[0]
+    what = "padded product" if len(products) < 2 else f"{len(products)} padded products"
+    before, after = (" × ".join(map(str, one)) for one in (padded.before, padded.after))
+    alone = [row for row in rows if not row.operations]
+    notes = []
+    if alone:
+        took = seconds_text(sum(row.difference for row in alone))
+        size = [row.compiled_work.bytes for row in alone]
+        moved = f", {bytes_text(sum(filter(None, size)))} moved" if all(size) else ""
+        notes.append(f"making the larger matrices takes {took}{moved}; eager does without")
+    steps = named(step.name for row in rows for step in row.steps)
+    notes.append(f"rows × inner × columns, rounded up by Inductor for a GPU: {steps}")
+    place = place_of(index.recording, padded.node.location)
+    seconds = sum(row.difference for row in rows)
+    return Cause(
+        kind="padding",
+        title=f"{what}: {before} computed as {after}",
+        seconds=seconds,
+        noise=sum(row.noise for row in rows),
+        regions=tuple(region.id for row in rows for region in row.regions),
+        place=place or next((row.place for row in rows if row.place), None),
+        notes=tuple(notes),
+        fixes=(Advice(text="products keep their own sizes", code=_SETTING),) if seconds > 0 else (),
+        suggestions=tuple(of_setting(_SETTING, "padding")) if seconds > 0 else (),
+        refs=tuple(dict.fromkeys(ref for row in rows for ref in row.refs)),
+    )

@@ -1,0 +1,22 @@
+"""Where a region is whose operations have no line of the user's."""
+
+from __future__ import annotations
+
+from viewers.summary.profile.rows import RegionRow
+
+OUTSIDE = "outside graphs"
+_PARTS = {"loss": "tcw's loss", "gradients": "autograd", "optimizer": "optimizer"}
+
+
+def where(row: RegionRow) -> str:
+    """`layers.0.attention`, `layers.*.attention` of several; else the part of a training step, the
+    graph, or that it runs outside of all graphs. "" where a line or nothing is known."""
+    if row.locations:
+        return ""
+    if row.module:
+        return row.module
+    parts = {*(one.part for one in row.operations), *(one.part for one in row.steps)} - {"model"}
+    if len(parts) == 1:
+        return _PARTS[parts.pop()]
+    graphs = [step.graph for step in row.steps if step.graph]
+    return graphs[0] if graphs else OUTSIDE if row.steps else ""
