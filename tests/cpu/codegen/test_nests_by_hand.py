@@ -261,3 +261,31 @@ def test_a_write_that_waits_comes_before_those_that_overwrite_what_it_reads() ->
     assert kernel({"x": memory, "z": memory, "v": v.reshape(-1), "m": m}, {}) == 0
     torch.testing.assert_close(m, (x * 6).reshape(-1))
     torch.testing.assert_close(memory, (v + (x * 2).sum(-1, keepdim=True)).reshape(-1))
+
+
+def test_a_result_in_the_place_of_an_argument_beside_sums_of_columns() -> None:
+    """What the sums need lies in the workspace: `y` is stored in the loop that adds up, and its
+    values are not computed twice. A value that needs the sums, and `x` once more, makes it wait."""
+    y, columns = Local("y", F32), Local("columns", F32)
+    rows, width = 13, 32
+    flat = Address((width, 1))
+    statements: tuple[Statement, ...] = (
+        Let("y", F32, op("erf", read("x", flat)), (0, 1)),
+        Write("y", F32, flat, y, (0, 1)),
+        Reduction("columns", F32, "sum", y, (0,), (1,)),
+        Write("sums", F32, Address((0, 1)), columns, (1,)),
+    )
+    more = Write("z", F32, flat, op("add", read("x", flat), columns), (0, 1))
+    x = torch.randn(rows, width)
+    for again in (False, True):
+        nest = Nest("nest", (Axis(rows), Axis(width)), (*statements, more) if again else statements)
+        dtypes = dict.fromkeys(["x", "y", "sums", *("z" for _ in range(again))], F32)
+        kernel = compiled(nest, dtypes, shared=("x", "y"))
+        assert kernel.function.body.count("erf(") == (2 if again else 1)
+        memory, sums = x.clone().reshape(-1), torch.zeros(width)
+        z = torch.zeros(rows * width)
+        assert kernel({"x": memory, "y": memory, "sums": sums, "z": z}, {}) == 0
+        torch.testing.assert_close(memory, x.erf().reshape(-1))
+        torch.testing.assert_close(sums, x.erf().sum(0))
+        if again:
+            torch.testing.assert_close(z, (x + x.erf().sum(0)).reshape(-1))

@@ -7,7 +7,7 @@ third one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from math import gcd
 
@@ -125,7 +125,7 @@ class Phases:
         nest = facts.nest
         after = _depending(facts, {rider.name for rider in riders})
         riders = [rider for rider in riders if id(rider) not in after]
-        after |= self._overwriting(facts, after)
+        after |= self._overwriting(facts, after, {rider.name for rider in riders})
         before = [s for s in nest.statements if s not in riders and id(s) not in after]
         later = [s for s in nest.statements if id(s) in after]
         apart = [r for r in riders if r.op in ARG or _inner_only(facts, r, choose)]
@@ -166,10 +166,12 @@ class Phases:
         if rest:
             self.add(_reading(facts, rest, reads))
 
-    def _overwriting(self, facts: Facts, after: set[int]) -> set[int]:
-        """Ids of the writes that must wait, because what comes after the riders reads there."""
+    def _overwriting(self, facts: Facts, after: set[int], riders: set[str]) -> set[int]:
+        """Ids of the writes that must wait, because what comes after the riders reads there. The
+        riders' own results it reads from the workspace."""
         later = [s for s in facts.nest.statements if id(s) in after]
-        read = set(replace(facts.nest, statements=tuple(_needed(facts, later))).reads())
+        needed = _needed(facts, later, without=riders)
+        read = set(replace(facts.nest, statements=tuple(needed)).reads())
         return {
             id(s)
             for s in facts.nest.statements
@@ -355,13 +357,18 @@ def _depending(facts: Facts, names: set[str]) -> set[int]:
     return found
 
 
-def _needed(facts: Facts, roots: Iterable[Statement]) -> list[Statement]:
-    """The statements and all that they read, in order."""
+def _needed(
+    facts: Facts, roots: Iterable[Statement], without: Collection[str] = ()
+) -> list[Statement]:
+    """The statements and all that they read, in order; not what only values of the names
+    `without` read."""
     pending = list(roots)
     wanted = {id(s) for s in pending if not isinstance(s, Let)}
     while pending:
         statement = pending.pop()
         for name in facts.locals_in(statement):
+            if name in without:
+                continue
             other = facts.named[name]
             if id(other) not in wanted:
                 wanted.add(id(other))
