@@ -41,7 +41,8 @@ def environment(folder: Path) -> dict[str, str]:
     """For a process that counts; builds the log into `folder`. Needs `g++` and glibc.
 
     MKL's buffers are given back as they are in no use, our pool keeps nothing, and Python's objects
-    come one by one: nothing of an earlier call serves a later one unseen.
+    come one by one: nothing of an earlier call serves a later one unseen. MKL takes the threads
+    that it is given: by itself it takes fewer, and fewer buffers, where others use the machine.
     """
     library = folder / "allocation_log.so"
     subprocess.run(
@@ -50,6 +51,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "LD_PRELOAD": str(library),
         "MKL_DISABLE_FAST_MM": "1",
+        "MKL_DYNAMIC": "FALSE",
         "PYTHONMALLOC": "malloc",
         "TCW_POOL_BYTES": "0",
     }

@@ -111,6 +111,10 @@ def show(model: str, engine: str, runs: Sequence[Sequence[Row]]) -> None:
             for row in first(rows)
         )
         print(f"  run {number}: {'; '.join(words)}")
+        for row in rows:
+            if row.standing == "lost":
+                noise = f"{row.difference * 1e6:+.1f} ±{row.noise * 1e6:.1f} µs"
+                print(f"    called slower: {row.name[0]}:{','.join(row.name[2:4])} {noise}")
     pairs = list(combinations(runs, 2))
     same = sum([r.name for r in first(a)] == [r.name for r in first(b)] for a, b in pairs)
     rows = sum({r.name for r in first(a)} == {r.name for r in first(b)} for a, b in pairs)

@@ -21,6 +21,7 @@ import pytest
 from compiler.trace.reader import Trace, read_trace
 from compiler.trace.records import AnyRecord, End, Failure, Settings, Start
 from tests.cpu.worker.recorded import MARK, left_behind
+from workbench.worker import child
 from workbench.worker.client import record
 
 MODEL = """
@@ -178,8 +179,11 @@ def test_guardian_killed_beside_a_process_of_the_users(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_guardian_killed_beside_a_process_that_cannot_be_told(tmp_path: Path) -> None:
+def test_guardian_killed_beside_a_process_that_cannot_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its environment does not name the recording, but it holds the output open."""
+    monkeypatch.setattr(child, "_DRAIN_SECONDS", 1.0)
     try:
         end = guardian_killed_beside(tmp_path, "['sleep', '1000'], env={}")
     finally:
