@@ -46,7 +46,17 @@ def sample_calls(name: str) -> list[Callable[[], object]]:
     return [lambda given=given: call(given) for given in sets]
 
 
-@pytest.fixture(scope="module", params=[*MODELS, *SAMPLES])
+SLOW = ("longformer", "reformer")
+"""Half a minute of capture."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.long if name in SLOW else ())
+        for name in (*MODELS, *SAMPLES)
+    ],
+)
 def told(request: pytest.FixtureRequest) -> Told:
     torch.manual_seed(0)
     name = request.param

@@ -13,7 +13,7 @@ from viewers.panes.arrangement import ARRANGEMENTS
 from workbench.tui.app import Workbench
 
 SIZES: dict[How, list[tuple[int, int]]] = {
-    "added": [(80, 24), (120, 40)],
+    "added": [(80, 24)],
     "replaced": [(120, 40)],
     "long": [(80, 24)],
 }
