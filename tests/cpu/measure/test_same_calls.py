@@ -74,5 +74,5 @@ def test_a_call_whose_node_is_not_known_is_not_the_same() -> None:
 
 
 def test_a_contended_machine_leaves_more_in_the_noise() -> None:
-    """An attention of 2.7 ms that took 243 µs longer compiled, in one process of three."""
+    """What differs by 9% is one thing on a quiet machine and another on a contended one."""
     assert least_noise(2.7e-3, contended=False) < 243e-6 < least_noise(2.7e-3, contended=True)
