@@ -123,7 +123,18 @@ def _noise(found: tuple[float, float]) -> float:
 
 def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
     """A line of an account."""
-    return AccountLine(name=name, time=timed(rounds), what=what)
+    return AccountLine(name=name, time=usual(rounds), what=what)
+
+
+def line_of_parts(name: str, parts: Sequence[Rounds], what: str = "") -> AccountLine:
+    """A line that sums up what each part usually takes by itself."""
+    times = [usual(part) for part in parts]
+    time = Timed(
+        median=sum(one.median for one in times),
+        spread=hypot(*(one.spread for one in times)),
+        runs=max((one.runs for one in times), default=0),
+    )
+    return AccountLine(name=name, time=time, what=what)
 
 
 def noise_of_medians(first: Rounds, second: Rounds, independent: int) -> float:
@@ -163,7 +174,7 @@ def account(
     """The account of one side; lines that are 0 throughout are left out. `noise`: of what is left,
     in seconds."""
     kept = tuple(one for one in lines if one.time.median or one.time.spread)
-    whole = timed(measured)
+    whole = usual(measured)
     return Account(
         side=side,  # type: ignore[arg-type]
         call=call,

@@ -15,18 +15,10 @@ from compiler.measure.origins import Origins, word
 from compiler.measure.regions import Grouped, Placed, is_view
 from compiler.trace.records import TensorMeta
 
-LEAST, LEAST_CONTENDED = 0.05, 0.15
-"""Share of its time that such a region's noise is at least; where others use the processors all the
-time, and the caches: on two that a test suite shared, attention of a GPT took 243 µs longer
-compiled in one process of three, beyond a noise of 136 µs."""
+LEAST = 0.05
+"""Share of its time that such a region's noise is at least."""
 
 _Call = tuple[str, tuple[object, ...]]
-
-
-def least_noise(eager: float, *, contended: bool) -> float:
-    """Seconds that such a region's noise is at least, of a region that takes `eager` seconds;
-    `contended`: as the profile of the call says (`CallProfile.contended`)."""
-    return (LEAST_CONTENDED if contended else LEAST) * eager
 
 
 def same_calls(origins: Origins, group: Grouped) -> bool:

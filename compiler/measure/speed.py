@@ -17,6 +17,7 @@ from statistics import median
 
 import torch
 
+from compiler.measure.team import Team
 from compiler.trace.records import EngineSpeed, SetSpeed, Speed
 
 SECONDS = 3.0
@@ -115,23 +116,25 @@ def in_rounds(
 
     Each side of each contender runs twice to warm up, then once in each round, the order turned
     round from round to round. It ends after `rounds`, or when `seconds` are over and `least` are
-    done. Garbage collection is off while the clock runs.
+    done. Garbage collection is off while the clock runs. What the calling thread waits for a
+    processor is none of a run's time, where no GPU goes on meanwhile.
     """
     times: list[list[list[float]]] = [[[] for _ in sides] for sides in contenders]
-    for sides in contenders:
-        for _ in range(2):
-            for side in sides:
-                _timed(side)
-    with no_collection():
-        began = time.perf_counter()
-        for done in range(rounds):
-            spent = time.perf_counter() - began
-            if (done >= least and spent > seconds) or (done >= 3 and spent > PATIENCE):
-                break
-            for sides, kept in zip(contenders, times, strict=True):
-                order = list(zip(sides, kept, strict=True))
-                for side, seconds_of in reversed(order) if done % 2 else order:
-                    seconds_of.append(_timed(side))
+    with Team(torch.get_num_threads()) as team:
+        for sides in contenders:
+            for _ in range(2):
+                for side in sides:
+                    _timed(side, team)
+        with no_collection():
+            began = time.perf_counter()
+            for done in range(rounds):
+                spent = time.perf_counter() - began
+                if (done >= least and spent > seconds) or (done >= 3 and spent > PATIENCE):
+                    break
+                for sides, kept in zip(contenders, times, strict=True):
+                    order = list(zip(sides, kept, strict=True))
+                    for side, seconds_of in reversed(order) if done % 2 else order:
+                        seconds_of.append(_timed(side, team))
     return times
 
 
@@ -148,17 +151,20 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _timed(prepare: Side) -> float:
+def _timed(prepare: Side, team: Team) -> float:
     run = prepare()
     if isinstance(run, DeviceRun):
         return run.seconds()
     _synchronize()
+    before, waited = team.waited(), team.caller_waited()
     start = time.perf_counter()
     result = run()
     _synchronize()
     seconds = time.perf_counter() - start
+    waited = team.caller_waited() - waited
+    team.tell(seconds, max(b - a for a, b in zip(before, team.waited(), strict=True)))
     del result
-    return seconds
+    return seconds if _gpu_is_used() else seconds - waited
 
 
 def cpu_of(prepare: Callable[[], Prepared]) -> float:
@@ -170,8 +176,12 @@ def cpu_of(prepare: Callable[[], Prepared]) -> float:
 
 
 def _synchronize() -> None:
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if _gpu_is_used():
         torch.cuda.synchronize()
+
+
+def _gpu_is_used() -> bool:
+    return bool(torch.cuda.is_available() and torch.cuda.is_initialized())
 
 
 def spread(values: Sequence[float]) -> float:

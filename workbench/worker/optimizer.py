@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,8 +27,8 @@ from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import engine_probe
-from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
+from compiler.measure.team import Team
 from compiler.trace.records import Engine, Progress, Record, Settings, Warned
 from compiler.trace.records.profile import AccountLine, EagerOperation
 from workbench.worker.backends import compiled
@@ -147,8 +147,10 @@ def step_records_of(
         with unrecorded(recorder):
             models = call.eager.model, original_of(call.model)
             sides = [Trained(one, optimizer_of(given, original, one)) for one in models]
-            with short_waits() if contended else nullcontext():
-                return list(_measured(sides, recorder.settings, call.engine, inputs, numbers))
+            with Team(torch.get_num_threads()) as team:
+                if contended:
+                    team.keep_apart()
+                return list(_measured(sides, recorder.settings, call.engine, inputs, numbers, team))
     except Exception as error:  # whatever the user's optimizer raises
         recorder.emit(
             Warned(
@@ -168,6 +170,7 @@ def _measured(
     engine: Engine,
     inputs: InputSet,
     numbers: Numbers,
+    team: Team,
 ) -> Iterator[Record]:
     call = settings.profiled_call
     for side in sides:
@@ -210,7 +213,7 @@ def _measured(
         (probe.timing, call_cost()),
         (in_graphs, own_cost()),
     )
-    plain, probed = _rounds(runs, probings, on_device)
+    plain, probed = _rounds(runs, probings, on_device, team)
     if counters["stats"]["unique_graphs"] != known:
         raise RuntimeError("it was compiled again while it was timed")
     if probe.differs:
@@ -224,12 +227,12 @@ def _measured(
     )
     sides_laps = zip(("eager", "compiled"), plain, probed, lines, strict=True)
     for name, laps, beside, found in sides_laps:
-        whole = [lap.seconds for lap in laps]
+        whole = [lap.running() for lap in laps]
         if on_device:
             busy = sum(one.time.median for one in found)
             found.append(line("idle", less(whole, [busy] * len(whole)), IDLE))
         noise = noise_of_medians(
-            whole, [lap.seconds for lap in beside], min(len(whole), len(beside))
+            whole, [lap.running() for lap in beside], min(len(whole), len(beside))
         )
         yield account(name, call, "step", whole, found, noise)
 
@@ -238,6 +241,7 @@ def _rounds(
     runs: Sequence[tuple[Trained, Callable[[], object]]],
     probings: Sequence[tuple[Probing, int]],
     on_device: bool,
+    team: Team,
 ) -> tuple[list[list[Lap]], list[list[Lap]]]:
     """Each side's plain laps, and probed ones, of the rounds that were disturbed least; the order
     turns from round to round."""
@@ -249,13 +253,13 @@ def _rounds(
         side.rewind()
         pieces = [Piece("step", "optimizer", action)]
         if not probing:
-            return timed(pieces, on_device)
+            return timed(pieces, on_device, team=team)
         enter, cost = probings[place]
         clock: Clock
         with ExitStack() as stack:
             clock = stack.enter_context(device_clock()) if on_device else HostClock(cost)
             stack.enter_context(enter(clock))
-            lap = timed(pieces, on_device)
+            lap = timed(pieces, on_device, team=team)
         lap.readings = clock.readings()
         return lap
 

@@ -48,6 +48,6 @@ def event_cost(plain: Sequence[Lap], watched: Sequence[Lap], odd: int) -> float:
     if not all(apart):
         apart = [list(plain), list(watched)]
     quiet = quiet_laps({"plain": apart[0], "probed": apart[1]})
-    added = usual([lap.seconds for lap in quiet["probed"]]).median
-    added -= usual([lap.seconds for lap in quiet["plain"]]).median
+    added = usual([lap.running() for lap in quiet["probed"]]).median
+    added -= usual([lap.running() for lap in quiet["plain"]]).median
     return min(MOST, max(0.0, added / median(lap.events for lap in quiet["probed"])))

@@ -30,6 +30,7 @@ from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.saved import saved_bytes
+from compiler.measure.team import Team
 from compiler.trace.records import Engine, Progress, Record, Speed, Warned
 from compiler.trace.records.profile import Unmeasured
 from compiler.trace.records.session import GradMode
@@ -120,7 +121,7 @@ def speed_of(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode
         "eager": lambda: prepare(one.eager.model, inputs, mode),
         "compiled": lambda: prepare(one.model, inputs, mode),
     }
-    plain = {side: [lap.seconds for lap in measured.laps[side]["plain"]] for side in sides}
+    plain = {side: [lap.running() for lap in measured.laps[side]["plain"]] for side in sides}
     running = speed.cpu_of(sides["compiled"])
     return speed.summarise(
         [speed.Contender(measured.call, sides["eager"], sides["compiled"])],
@@ -154,6 +155,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
                 "eager": Contender(prepared(one.eager.model), pieces, {"probed": eager.looked}),
                 "compiled": Contender(prepared(one.model), pieces, compiled.probes()),
             },
+            kept.enter_context(Team(1 if on_device else torch.get_num_threads())),
             on_device,
         )
         told = _teller(recorder, f"profiling call {call}", settings.rounds)
@@ -183,7 +185,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
-            contended=rounds.contended,
+            contended=rounds.team.contended,
             guards=one.collected.guards,
             compiled_again=counters["stats"]["unique_graphs"] - before,
             unmeasured=_unmeasured(

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from statistics import median
 
-from compiler.measure.account import account, less, line, noise_of_medians, summed
+from compiler.measure.account import (
+    Rounds,
+    account,
+    less,
+    line,
+    line_of_parts,
+    noise_of_medians,
+    summed,
+)
 from compiler.measure.regions import Placed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 from workbench.worker.profiling_rounds import SHORT, Lap
@@ -20,16 +29,18 @@ def eager_account(
 ) -> Account:
     """Operations, and what is around them."""
     wanted = {key: one for key, one in operations.items() if phase in ("", one.phase)}
-    running = summed((side.seconds.get(key, []) for key in wanted), side.rounds)
+    parts = [side.seconds[key] for key in wanted if key in side.seconds]
+    running = summed(parts, side.rounds)
     launches = sum(one.launches > 0 for one in wanted.values())
-    lines = [line("operations", running, f"{launches} operations, {len(wanted) - launches} views")]
+    what = f"{launches} operations, {len(wanted) - launches} views"
+    lines = [_working(measured, "operations", parts, side.rounds, what)]
     if side.host:
         lines.append(_left(side, phase))
     else:
         own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
-        around = less(side.phase(phase, "probed"), running, own)
+        around = less(side.probed(phase), running, own)
         lines.append(line("dispatch", around, "Python, modules, autograd"))
-    plain = side.phase(phase, "plain")
+    plain = side.plain(phase)
     # once for these rounds, and once for those that what the profiler takes was told by
     noise = sqrt(2) * _noise(side, phase)
     return account("eager", measured.call, phase, plain, lines, noise)
@@ -46,11 +57,12 @@ def compiled_account(
     for name, kind, noun in _KINDS:
         keys = [key for key, step in wanted.items() if step.kind == kind]
         rounds = len(side.seconds[keys[0]]) if keys else side.rounds
-        sums[name] = summed((side.seconds[key] for key in keys), rounds)
-        lines.append(line(name, sums[name], counted(len(keys), noun)))
+        parts = [side.seconds[key] for key in keys]
+        sums[name] = summed(parts, rounds)
+        lines.append(_working(measured, name, parts, rounds, counted(len(keys), noun)))
     if side.host:
         lines.append(_left(side, phase))
-        plain = side.phase(phase, "plain")
+        plain = side.plain(phase)
         return account("compiled", measured.call, phase, plain, lines, _noise(side, phase))
     graphs = [
         base
@@ -73,19 +85,31 @@ def compiled_account(
         line("guards", guards, checked),
         line(
             "dispatch",
-            less(side.phase(phase, "probed"), whole, guards, between, own),
+            less(side.probed(phase), whole, guards, between, own),
             "Dynamo's and AOTAutograd's wrappers, autograd",
         ),
     ]
-    plain = side.phase(phase, "plain")
+    plain = side.plain(phase)
     return account("compiled", measured.call, phase, plain, lines, _noise(side, phase))
+
+
+def _working(
+    measured: Measured, name: str, parts: Sequence[Rounds], rounds: int, what: str
+) -> AccountLine:
+    """What operations, or steps, take together. Where others use the processors, something waits
+    for one in nearly every round, and each part by itself rarely."""
+    return (
+        line_of_parts(name, parts, what)
+        if measured.contended
+        else line(name, summed(parts, rounds), what)
+    )
 
 
 def _noise(side: SideRounds, phase: CallPhase) -> float:
     """Of the remainder: the lines come from the probed call, and are compared with the plain one.
     Calls of one round are made in a row, and share what disturbs it."""
     rounds = min(len({lap.round for lap in side.laps[way]}) for way in ("plain", "probed"))
-    return noise_of_medians(side.phase(phase, "plain"), side.phase(phase, "probed"), rounds)
+    return noise_of_medians(side.plain(phase), side.probed_running(phase), rounds)
 
 
 def _share(lap: Lap, phase: CallPhase) -> float:
@@ -96,7 +120,7 @@ def _share(lap: Lap, phase: CallPhase) -> float:
 def _left(side: SideRounds, phase: CallPhase) -> AccountLine:
     """What the device's work leaves of the plain call. Under a probe the host is so much slower
     that how long the device waits there says nothing."""
-    measured = median(side.phase(phase, "plain"))
+    measured = median(side.plain(phase))
     idle = [max(0.0, measured - busy) for busy in side.busy(phase)]
     return line("idle", idle, "what the device's work leaves of the call")
 
@@ -106,7 +130,7 @@ def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[flo
     as it ran."""
     if phase not in ("", "forward"):
         return 0.0, ""
-    short = median(lap.seconds for lap in side.laps["plain"]) < SHORT
+    short = median(lap.running() for lap in side.laps["plain"]) < SHORT
     costs = measured.guards.warm if short else measured.guards.found
     seconds, frames = 0.0, 0
     for probe, base in zip(measured.probes, measured.bases, strict=True):

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from resource import RUSAGE_SELF, getrusage
-from statistics import median
 from typing import Any, Literal
 
 import torch
@@ -17,8 +16,8 @@ from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock
 from compiler.measure.probes.library_calls import LibraryCall, inside
-from compiler.measure.short_waits import short_waits
 from compiler.measure.speed import no_collection
+from compiler.measure.team import Team
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
@@ -44,12 +43,6 @@ FEW = 3
 """So many undisturbed runs of one kind say more than any number of others …"""
 ENOUGH = 12
 """… and so many undisturbed rounds; of fewer, the less disturbed half is added."""
-_TRIED = 3
-"""Runs by which it is told whether short waits help …"""
-_LONG, _TOO_LONG = 0.5, 2.0
-"""… of a call of less seconds than this; one of a longer call, and none of one longer still …"""
-_HELPS = 0.7
-"""… where they take less than this share of the others' time."""
 
 Side = Literal["eager", "compiled"]
 Way = Literal["plain", "probed", "between"]
@@ -72,6 +65,10 @@ class Lap:
     """Seconds that a probe spent in it on its own account, outside of all readings."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
+    waits: dict[CallPhase, float] = field(default_factory=dict)
+    """Seconds of each phase in which the calling thread was ready, and had no processor."""
+    kept_waiting: float = 0.0
+    """The longest that any thread of the team was so."""
     faults: int = 0
     """Pages of memory that the system had to give, as the allocator had none of that size."""
     events: int = 0
@@ -95,6 +92,13 @@ class Lap:
     @property
     def seconds(self) -> float:
         return sum(self.phases.values())
+
+    def running(self, phase: CallPhase = "") -> float:
+        """Seconds of a phase, or of the whole call, less those in which the calling thread waited
+        for a processor. (What it waited for other threads without one is still in them.)"""
+        if phase in self.phases:
+            return self.phases[phase] - self.waits.get(phase, 0.0)
+        return self.seconds - sum(self.waits.values())
 
 
 Laps = dict[Way, list[Lap]]
@@ -138,13 +142,11 @@ class Contender:
 class Rounds:
     """Runs both sides, plain and probed, as often as there is time for."""
 
-    def __init__(self, sides: dict[Side, Contender], on_device: bool = False) -> None:
+    def __init__(self, sides: dict[Side, Contender], team: Team, on_device: bool = False) -> None:
         self.sides = sides
         self.on_device = on_device
         self.generators = RandomState.now()
-        self.contended = False
-        """Others use the processors so much that threads are made to wait only briefly for one
-        another: calls take a fraction of the time then."""
+        self.team = team
         self.laps: dict[Side, Laps] = {
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
@@ -152,31 +154,11 @@ class Rounds:
     def warm_up(self, runs: int = 2) -> dict[tuple[Side, Way], Lap]:
         """Plain runs, then one under each probe, which may build what it needs. Answers the last
         of each."""
-        self.contended = not self.on_device and torch.get_num_threads() > 1 and self._waits()
-        with self._waiting():
-            return {
-                (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][
-                    -1
-                ]
-                for side, laps in self.laps.items()
-                for way in laps
-            }
-
-    def _waits(self) -> bool:
-        """Whether a plain call mostly waits for threads that have no processor."""
-        side = next(iter(self.laps))
-        once = self._run(side, "plain").seconds
-        if once > _TOO_LONG:
-            return False
-        usual, brief = [], []
-        for _ in range(_TRIED if once < _LONG else 1):
-            usual.append(self._run(side, "plain").seconds)
-            with short_waits():
-                brief.append(self._run(side, "plain").seconds)
-        return median(brief) < _HELPS * median(usual)
-
-    def _waiting(self) -> AbstractContextManager[None]:
-        return short_waits() if self.contended else nullcontext()
+        return {
+            (side, way): [self._run(side, way) for _ in range(runs if way == "plain" else 1)][-1]
+            for side, laps in self.laps.items()
+            for way in laps
+        }
 
     def leave_out(self, side: Side, way: Way) -> None:
         """Make no more runs of this kind."""
@@ -214,13 +196,13 @@ class Rounds:
         seconds: float,
         told: Callable[[int], None],
     ) -> None:
-        with no_collection(), self._waiting():
-            seconds = max(seconds, BUSY_SECONDS) if self.contended else seconds
+        with no_collection():
             began = time.perf_counter()
             done = turns = 0
             while done < DISTURBED * rounds:
                 spent = time.perf_counter() - began
-                if (done >= LEAST and spent > seconds) or (done >= 3 and spent > PATIENCE):
+                budget = max(seconds, BUSY_SECONDS) if self.team.contended else seconds
+                if (done >= LEAST and spent > budget) or (done >= 3 and spent > PATIENCE):
                     break
                 if done >= rounds and self._undisturbed(order) >= rounds:
                     break
@@ -267,6 +249,9 @@ class Rounds:
             for _ in range(count):
                 found.append(self._timed(side, looked))
         self._read(found, looked)
+        if not self.on_device:
+            waited = sum(lap.kept_waiting for lap in found)
+            self.team.tell(sum(lap.seconds for lap in found), waited)
         return found
 
     def _short(self, side: Side) -> bool:
@@ -280,7 +265,7 @@ class Rounds:
             for clock in clocks:
                 clock.begin()
             with looked.around():
-                lap = timed(pieces, self.on_device, looked.during)
+                lap = timed(pieces, self.on_device, looked.during, self.team)
             for clock in clocks:
                 clock.end()
         return lap
@@ -358,21 +343,31 @@ def _lowest(disturbed: Sequence[int], least: int) -> list[int]:
     return [number for number, count in enumerate(disturbed) if count <= limit]
 
 
-def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | None = None) -> Lap:
+def timed(
+    pieces: Sequence[Piece],
+    on_device: bool = False,
+    during: During | None = None,
+    team: Team | None = None,
+) -> Lap:
     """Run the pieces and time each phase: by CUDA's events where the work is on a GPU.
 
-    `during` is entered around each piece; then the times say little.
+    `during` is entered around each piece; then the times say little. `team`: the threads that may
+    have to wait for a processor.
     """
     marks: list[Any] = []
-    phases: list[CallPhase] = []
+    lap = Lap({})
+    begun: list[int] = []
+    ended = 0
     if on_device:
         torch.cuda.synchronize()
+    every = team.waited() if team is not None else ()
     before = getrusage(RUSAGE_SELF)
-    start = time.perf_counter_ns()
-    bounds = [start]
+    waited = team.caller_waited() if team is not None else 0.0
+    lap.start = time.perf_counter_ns()
     if on_device:
         marks.append(_event())
     for phase, group in groupby(pieces, key=_phase):
+        begun.append(time.perf_counter_ns())
         for piece in group:
             if during is None:
                 piece.action()
@@ -381,21 +376,24 @@ def timed(pieces: Sequence[Piece], on_device: bool = False, during: During | Non
                     piece.action()
         if on_device:
             marks.append(_event())
-        bounds.append(time.perf_counter_ns())
-        phases.append(phase)
+        ended = time.perf_counter_ns()
+        lap.phases[phase] = (ended - begun[-1]) / 1e9
+        if team is not None:
+            had, waited = waited, team.caller_waited()
+            lap.waits[phase] = waited - had
+    lap.bounds = (*begun, ended)
     if on_device:
         torch.cuda.synchronize()
         seconds = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
-    else:
-        seconds = [(b - a) / 1e9 for a, b in pairwise(bounds)]
+        lap.phases, lap.waits = dict(zip(lap.phases, seconds, strict=True)), {}
     after = getrusage(RUSAGE_SELF)
-    return Lap(
-        dict(zip(phases, seconds, strict=True)),
-        start,
-        preempted=after.ru_nivcsw - before.ru_nivcsw,
-        faults=after.ru_minflt - before.ru_minflt,
-        bounds=tuple(bounds),
-    )
+    lap.preempted = after.ru_nivcsw - before.ru_nivcsw
+    lap.faults = after.ru_minflt - before.ru_minflt
+    if team is not None:
+        lap.kept_waiting = max(
+            (b - a for a, b in zip(every, team.waited(), strict=False)), default=0.0
+        )
+    return lap
 
 
 def _phase(piece: Piece) -> CallPhase:

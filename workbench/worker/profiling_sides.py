@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from compiler.measure.account import usual
 from compiler.measure.guard_cost import GuardCosts
 from compiler.measure.origins import Origins
 from compiler.measure.probes.between import in_rounds
@@ -14,7 +15,7 @@ from compiler.measure.probes.library_calls import less_calling, times
 from compiler.measure.same_sites import Canonical
 from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
-from workbench.worker.profiling_rounds import Laps, Side, Way
+from workbench.worker.profiling_rounds import Laps, Side
 
 BACKWARD = "/backward"
 """In the id of a backward graph."""
@@ -93,18 +94,28 @@ class SideRounds:
         """In order; one ("") outside of training."""
         return list(self.laps["plain"][0].phases)
 
-    def phase(self, phase: CallPhase, way: Way) -> list[float]:
-        """Seconds of a phase, or of the whole call ("")."""
-        return [lap.phases.get(phase, lap.seconds) for lap in self.laps[way]]
+    def plain(self, phase: CallPhase) -> list[float]:
+        """Seconds of a phase, or of the whole call (""), with nothing of ours in it, less what the
+        calling thread waited for a processor."""
+        return [lap.running(phase) for lap in self.laps["plain"]]
+
+    def probed(self, phase: CallPhase) -> list[float]:
+        """The same under probes, with all that its readings have in them."""
+        return [lap.phases.get(phase, lap.seconds) for lap in self.laps["probed"]]
+
+    def probed_running(self, phase: CallPhase) -> list[float]:
+        """Less those waits, to be compared with the plain call."""
+        return [lap.running(phase) for lap in self.laps["probed"]]
 
     def busy(self, phase: CallPhase) -> list[float]:
         """Seconds in which the device worked, of each round."""
         return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
 
     def typical(self) -> int:
-        """The round whose time is the median."""
-        order = sorted(range(self.rounds), key=lambda i: self.laps["probed"][i].seconds)
-        return order[len(order) // 2]
+        """The round that takes what is usual, or is the nearest to it."""
+        seconds = self.probed("")
+        middle = usual(seconds).median
+        return min(range(self.rounds), key=lambda i: abs(seconds[i] - middle))
 
 
 def by_key(rounds: Iterable[Sequence[Reading]]) -> dict[int, list[float]]:

@@ -159,7 +159,7 @@ class Account(Record):
     side: Literal["eager", "compiled"]
     call: int
     measured: Timed
-    """The plain call, with nothing of ours in it."""
+    """The plain call, with nothing of ours in it, less what its thread waited for a processor."""
     lines: tuple[AccountLine, ...]
     remainder: float
     """measured - sum of the lines: what they do not explain; below 0 they say too much."""
@@ -186,8 +186,8 @@ class CallProfile(Record):
     rounds: int
     """Of the plain calls; those under probes that count may be more, or fewer."""
     contended: bool = False
-    """Others used the processors so much that calls mostly waited for threads without one: threads
-    were made to wait for one another only briefly, on both sides."""
+    """Others used the processors as well: for more than a tenth of the calls' time a thread had to
+    wait for one. Each was kept on a processor of its own then."""
     clock: Literal["host", "device"] = "host"
     compiled_again: int = 0
     """Graphs that were compiled while the clock ran: then the times say nothing."""

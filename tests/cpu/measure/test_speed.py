@@ -10,6 +10,7 @@ import pytest
 
 from compiler.measure import speed
 from compiler.measure.speed import Contender, Times
+from compiler.measure.team import Team
 
 
 def contender(call: int = 1, log: list[str] | None = None) -> Contender:
@@ -132,7 +133,7 @@ def test_a_gpu_times_its_kernels_itself_and_does_not_wait_for_the_host(
 ) -> None:
     stream = Stream(monkeypatch, ready=[False])
     run = speed.DeviceRun(lambda: stream.log.append("run"), launches=3)
-    assert speed._timed(lambda: run) == 2e-3
+    assert speed._timed(lambda: run, Team(1)) == 2e-3
     assert stream.log == ["sleep", "event", "run", "event", "wait"]
     assert stream.slept == [3 * speed.CYCLES]
 

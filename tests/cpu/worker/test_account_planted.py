@@ -12,6 +12,7 @@ import torch
 from compiler.measure.guard_cost import GuardCosts
 from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
 from compiler.measure.origins import Origins
+from compiler.measure.team import Team
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import Account
 from tests.cpu.chances import by_chance
@@ -19,7 +20,7 @@ from workbench.worker.inputs import InputSet
 from workbench.worker.profiling import pieces
 from workbench.worker.profiling_probes import CompiledSide, EagerSide
 from workbench.worker.profiling_records import Numbers, records
-from workbench.worker.profiling_rounds import Contender, Rounds
+from workbench.worker.profiling_rounds import Contender, Rounds, Side
 from workbench.worker.profiling_sides import Measured
 from workbench.worker.runs import PreparedRun, prepare
 
@@ -96,15 +97,15 @@ class Planted:
         self.in_operation = in_operation
         compiled = CompiledSide([self.graph.probe("0/0/inference")], False, [])
         probe = compiled.probes()["probed"]
-        rounds = Rounds(
-            {
-                "eager": Contender(prepared(self.eager), pieces, {"probed": eager.looked}),
-                "compiled": Contender(prepared(self.compiled), pieces, {"probed": probe}),
-            }
-        )
-        last = rounds.warm_up()
-        eager.check(last["eager", "probed"])
-        rounds.run(3)
+        sides: dict[Side, Contender] = {
+            "eager": Contender(prepared(self.eager), pieces, {"probed": eager.looked}),
+            "compiled": Contender(prepared(self.compiled), pieces, {"probed": probe}),
+        }
+        with Team(torch.get_num_threads()) as team:
+            rounds = Rounds(sides, team)
+            last = rounds.warm_up()
+            eager.check(last["eager", "probed"])
+            rounds.run(3)
         eager.read(rounds.laps["eager"]["probed"])
         cost = {"0/0": Timed(median=guards, spread=0.0, runs=3)}
         measured = Measured(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from compiler.measure.team import Team
 from workbench.worker.inputs import InputSet
 from workbench.worker.profiling import pieces
 from workbench.worker.profiling_probes import EagerSide
@@ -22,7 +23,7 @@ def test_a_dispatch_mode_times_the_call_and_not_what_prepares_it() -> None:
 
     eager.describe(prepared())
     contender = Contender(prepared, pieces, {"probed": eager.looked})
-    rounds = Rounds({"eager": contender})
+    rounds = Rounds({"eager": contender}, Team(1))
     rounds.warm_up()
     rounds.run(3)
     assert not eager.probe.differs
