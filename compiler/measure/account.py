@@ -81,13 +81,14 @@ def _lowest(rounds: Rounds) -> float:
     return sorted(rounds)[len(rounds) // 10]
 
 
-def usual(rounds: Rounds) -> Timed:
-    """As `timed`; where most rounds were disturbed, their lower quartile."""
-    middle, deviation = _usual(rounds)
+def usual(rounds: Rounds, contended: bool = False) -> Timed:
+    """As `timed`; where most rounds were disturbed, their lower quartile. `contended`: they were,
+    as others used the processors."""
+    middle, deviation = _usual(rounds, contended)
     return Timed(median=middle, spread=max(3 * deviation, 0.01 * abs(middle)), runs=len(rounds))
 
 
-def _usual(rounds: Rounds) -> tuple[float, float]:
+def _usual(rounds: Rounds, contended: bool = False) -> tuple[float, float]:
     """(median, MAD), or the same of the rounds that are not above the median.
 
     What others do to a run only makes it longer. Where that happens to one run in two, the median
@@ -100,13 +101,15 @@ def _usual(rounds: Rounds) -> tuple[float, float]:
         return middle, deviation
     half = sorted(rounds)[: (len(rounds) + 1) // 2]
     lower = 1.7 * spread(half)
-    return (median(half), lower) if lower < SURELY * deviation else (middle, deviation)
+    if contended or lower < SURELY * deviation:
+        return median(half), lower
+    return middle, deviation
 
 
-def ratio(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
+def ratio(eager: Rounds, compiled: Rounds, contended: bool = False) -> tuple[float, float]:
     """(eager/compiled, what is noise as a share of it), as `difference` takes them."""
     ratios = [a / b for a, b in zip(eager, compiled, strict=True)]
-    (before, below), (after, above) = _usual(eager), _usual(compiled)
+    (before, below), (after, above) = _usual(eager, contended), _usual(compiled, contended)
     found, noise = min(
         (
             (median(ratios), spread(ratios) / median(ratios)),
@@ -127,8 +130,8 @@ def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
 
 
 def line_of_parts(name: str, parts: Sequence[Rounds], what: str = "") -> AccountLine:
-    """A line that sums up what each part usually takes by itself."""
-    times = [usual(part) for part in parts]
+    """A line that sums up what each part usually takes by itself, on a contended machine."""
+    times = [usual(part, contended=True) for part in parts]
     time = Timed(
         median=sum(one.median for one in times),
         spread=hypot(*(one.spread for one in times)),
@@ -170,11 +173,12 @@ def account(
     measured: Rounds,
     lines: Sequence[AccountLine],
     noise: float = 0.0,
+    contended: bool = False,
 ) -> Account:
     """The account of one side; lines that are 0 throughout are left out. `noise`: of what is left,
     in seconds."""
     kept = tuple(one for one in lines if one.time.median or one.time.spread)
-    whole = usual(measured)
+    whole = usual(measured, contended)
     return Account(
         side=side,  # type: ignore[arg-type]
         call=call,

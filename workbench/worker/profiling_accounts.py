@@ -43,7 +43,7 @@ def eager_account(
     plain = side.plain(phase)
     # once for these rounds, and once for those that what the profiler takes was told by
     noise = sqrt(2) * _noise(side, phase)
-    return account("eager", measured.call, phase, plain, lines, noise)
+    return account("eager", measured.call, phase, plain, lines, noise, measured.contended)
 
 
 def compiled_account(
@@ -63,7 +63,9 @@ def compiled_account(
     if side.host:
         lines.append(_left(side, phase))
         plain = side.plain(phase)
-        return account("compiled", measured.call, phase, plain, lines, _noise(side, phase))
+        return account(
+            "compiled", measured.call, phase, plain, lines, _noise(side, phase), measured.contended
+        )
     graphs = [
         base
         for probe, base in zip(measured.probes, measured.bases, strict=True)
@@ -90,7 +92,9 @@ def compiled_account(
         ),
     ]
     plain = side.plain(phase)
-    return account("compiled", measured.call, phase, plain, lines, _noise(side, phase))
+    return account(
+        "compiled", measured.call, phase, plain, lines, _noise(side, phase), measured.contended
+    )
 
 
 def _working(

@@ -230,18 +230,19 @@ def _timeline(call: int, side: Side, found: SideRounds, names: dict[int, str]) -
 
 def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallProfile:
     before, after = eager.plain(""), compiled.plain("")
-    speedup, noise = ratio(before, after)
+    busy = measured.contended
+    speedup, noise = ratio(before, after, busy)
     phases: Sequence[str] = eager.phases
     return CallProfile(
         call=measured.call,
         what=" + ".join(phases) if any(phases) else "forward",
         device=measured.device,
-        eager=usual(before),
-        compiled=usual(after),
+        eager=usual(before, busy),
+        compiled=usual(after, busy),
         speedup=speedup,
         noise=noise,
         rounds=len(before),
-        contended=measured.contended,
+        contended=busy,
         clock="device" if measured.device.startswith("cuda") else "host",
         compiled_again=measured.compiled_again,
         eager_peak_bytes=measured.peaks.get("eager"),
