@@ -15,10 +15,18 @@ from compiler.measure.origins import Origins, word
 from compiler.measure.regions import Grouped, Placed, is_view
 from compiler.trace.records import TensorMeta
 
-LEAST = 0.05
-"""Share of its time that such a region's noise is at least."""
+LEAST, LEAST_CONTENDED = 0.05, 0.5
+"""Share of its time that such a region's noise is at least; where others use the processors, and
+the caches: the attentions of a GPT took 10 to 35% longer compiled beside two busy processes, in
+each process otherwise, and 10 to 12% by themselves."""
 
 _Call = tuple[str, tuple[object, ...]]
+
+
+def least_noise(eager: float, *, contended: bool) -> float:
+    """Seconds that such a region's noise is at least, of a region that takes `eager` seconds;
+    `contended`: as the profile of the call says (`CallProfile.contended`)."""
+    return (LEAST_CONTENDED if contended else LEAST) * eager
 
 
 def same_calls(origins: Origins, group: Grouped) -> bool:

@@ -12,7 +12,7 @@ from compiler.measure import regions
 from compiler.measure.account import difference, ratio, summed, usual
 from compiler.measure.origins import Call, Computes, Origins
 from compiler.measure.regions import Grouped, Placed
-from compiler.measure.same_calls import LEAST, same_calls
+from compiler.measure.same_calls import least_noise, same_calls
 from compiler.measure.work import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -183,7 +183,8 @@ def _regions(
         gained, noise = difference(before, after)
         same = same_calls(measured.origins, group)
         if same:
-            noise = max(noise, LEAST * usual(before).median)
+            least = least_noise(usual(before).median, contended=measured.contended)
+            noise = max(noise, least)
         yield Region(
             id=f"r{numbers.regions}",
             call=measured.call,

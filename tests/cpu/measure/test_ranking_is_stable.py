@@ -78,7 +78,7 @@ def measured(call: tuple[Line, ...], chance: random.Random) -> list[tuple[str, f
             after = rounds(one.compiled / 1e6, one.deviates, chance)
             gained, noise = difference(before, after)
             if one.same:
-                noise = max(noise, same_calls.LEAST * usual(before).median)
+                noise = max(noise, same_calls.least_noise(usual(before).median, contended=False))
             regions.append(
                 Region(id=f"r{number}", call=1, label="", difference=gained, noise=noise)
             )
