@@ -8,7 +8,7 @@ computed again belongs to the step that came first.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,7 +97,7 @@ class Computes:
     sites: frozenset[Site] = frozenset()
     """Of lowered nodes that are known to come from no captured node, but from a line."""
     locations: tuple[Location, ...] = ()
-    """Lines of the kernel, where no node of it is known."""
+    """Lines of the kernel, or of what uses its results, where no node of it is known."""
 
 
 @dataclass
@@ -191,7 +191,34 @@ class Origins:
             if not self.captured(ref)
             and (site := site_of(self.nodes[ref].module, self.nodes[ref].location))
         }
-        return Computes(kernel, tuple(chosen), captured, frozenset(sites), kernel.locations)
+        lines = kernel.locations or (() if captured or sites else self._users_lines(refs))
+        return Computes(kernel, tuple(chosen), captured, frozenset(sites), lines)
+
+    def _users_lines(self, refs: Iterable[NodeRef]) -> tuple[Location, ...]:
+        """The lines that what has none itself is made for: a copy in another layout is written by
+        nobody, and belongs to the library call that asks for it."""
+        users = [user for ref in refs for user in self._users.get(ref, ())]
+        asking = [user for user in users if user in self._library_calls] or users
+        found = (self.nodes[user].location for user in asking)
+        return tuple(dict.fromkeys(one for one in found if one is not None))
+
+    @cached_property
+    def _library_calls(self) -> set[NodeRef]:
+        """Lowered nodes that a call of a library computes."""
+        return {
+            (one.graph, origin)
+            for one in self.records
+            if isinstance(one, Kernel) and one.language == "aten"
+            for origin in one.origins
+        }
+
+    @cached_property
+    def _users(self) -> dict[NodeRef, list[NodeRef]]:
+        found: dict[NodeRef, list[NodeRef]] = defaultdict(list)
+        for (graph, name), node in self.nodes.items():
+            for given in node.inputs:
+                found[graph, given].append((graph, name))
+        return found
 
     def _lowered_names(self, kernel: Kernel, number: int, count: int) -> tuple[str, ...]:
         """Lowered nodes of one call of a kernel. A function that is called several times does

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 from hypothesis import given
@@ -60,7 +61,9 @@ class Program:
         self.kernels: list[Kernel] = []
         self.operations: list[EagerOperation] = []
 
-    def kernel(self, *origins: str, name: str = "") -> None:
+    def kernel(
+        self, *origins: str, name: str = "", language: Literal["cpp", "aten"] = "cpp"
+    ) -> None:
         id = f"k{len(self.kernels)}"
         self.kernels.append(
             Kernel(
@@ -68,7 +71,7 @@ class Program:
                 graph=f"{self.graph}/lowered",
                 name=name or f"cpp_fused_{id}",
                 label=", ".join(origins),
-                language="cpp",
+                language=language,
                 origins=origins,
             )
         )
@@ -233,6 +236,28 @@ def test_a_line_that_cannot_be_lined_up_is_one() -> None:
     program.eager("aten.sub.Tensor", 5)
     program.eager("aten.add.Tensor", 5)
     assert program.sets() == [(["s0", "s1"], ["e0", "e1", "e2"])]
+
+
+def test_a_copy_that_nobody_wrote_has_the_line_of_the_library_call_it_is_made_for() -> None:
+    program = Program(
+        [node("conv2d", "torch.conv2d", 3), node("add", "operator.add", 4)],
+        [
+            node("x", "x", None),
+            node("clone_default", "aten.clone.default", None, inputs=["x"]),
+            node("convolution", "aten.convolution.default", 3, "conv2d", inputs=["clone_default"]),
+            node("add", "aten.add.Tensor", 4, "add", inputs=["convolution", "clone_default"]),
+            node("relu", "aten.relu.default", 5, "add", inputs=["x"]),
+        ],
+    )
+    program.kernel("clone_default")
+    program.kernel("convolution", language="aten")
+    program.kernel("add")
+    program.kernel("x")
+    lines = {
+        group.steps[0].step.id: [place.line for place in locations(group)]
+        for group in program.regions()
+    }
+    assert (lines["s0"], lines["s3"]) == ([3], [5])
 
 
 def test_what_is_computed_again_glues_no_layers_together() -> None:
