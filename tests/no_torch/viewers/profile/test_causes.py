@@ -309,8 +309,10 @@ def test_the_same_call_on_other_strides_says_which() -> None:
     )
 
 
-def test_the_backward_of_a_line_that_computes_something_again_elsewhere() -> None:
-    """A line of several calls: the pool's backward computes nothing again, the norm's does."""
+@pytest.mark.parametrize("target", ["aten.view.default", "aten.full.default"])
+def test_the_backward_of_a_line_that_computes_something_again_elsewhere(target: str) -> None:
+    """A line of several calls: the pool's backward computes nothing again (a view of it, or a
+    constant, is nothing), the norm's does."""
     call = Call(phase="backward")
     more = {"kernel_graph": "0/0/backward/lowered", "graph": "0/0/backward", "phase": "backward"}
     for name, kernel, us in (("pool", "aten.pool.default", 60.0), ("norm", "nest_norm", 50.0)):
@@ -327,8 +329,9 @@ def test_the_backward_of_a_line_that_computes_something_again_elsewhere() -> Non
         compile_id="0/0", joint="0/0/joint", forward="0/0/forward", backward="0/0/backward",
         values=(again, a_view),
     )  # fmt: skip
-    view = Node(name="pool", op="call_function", target="aten.view.default")
-    graph = Graph(id="0/0/backward", kind="backward", compile_id="0/0", nodes=(view,))
+    cheap = Node(name="pool", op="call_function", target=target)
+    norm = Node(name="to_copy_3", op="call_function", target="aten.copy", inputs=("x",))
+    graph = Graph(id="0/0/backward", kind="backward", compile_id="0/0", nodes=(cheap, norm))
     records = call.done(before=[graph, split])
     found = {one.title.split(" ")[0]: one for one in profiled(records).causes}
     assert {name: one.kind for name, one in found.items()} == {

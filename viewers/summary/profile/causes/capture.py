@@ -80,9 +80,11 @@ def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def _moves_nothing(index: Index, graph: str, name: str) -> bool:
-    """Whether a node of a graph is a view, which costs nothing to make again."""
+    """Whether a node of a graph is a view, or a constant, which cost nothing to make again."""
     node = index.nodes(graph).get(name)
-    return node is not None and is_view(node)
+    if node is None:
+        return False
+    return is_view(node) or (node.op == "call_function" and not node.inputs)
 
 
 def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
