@@ -33,7 +33,7 @@ def eager_account(
     running = summed(parts, side.rounds)
     launches = sum(one.launches > 0 for one in wanted.values())
     what = f"{launches} operations, {len(wanted) - launches} views"
-    lines = [_working(measured, "operations", parts, side.rounds, what)]
+    lines = [_working(measured, "operations", parts, running, what)]
     if side.host:
         lines.append(_left(side, phase))
     else:
@@ -59,7 +59,7 @@ def compiled_account(
         rounds = len(side.seconds[keys[0]]) if keys else side.rounds
         parts = [side.seconds[key] for key in keys]
         sums[name] = summed(parts, rounds)
-        lines.append(_working(measured, name, parts, rounds, counted(len(keys), noun)))
+        lines.append(_working(measured, name, parts, sums[name], counted(len(keys), noun)))
     if side.host:
         lines.append(_left(side, phase))
         plain = side.plain(phase)
@@ -98,15 +98,11 @@ def compiled_account(
 
 
 def _working(
-    measured: Measured, name: str, parts: Sequence[Rounds], rounds: int, what: str
+    measured: Measured, name: str, parts: Sequence[Rounds], together: Rounds, what: str
 ) -> AccountLine:
     """What operations, or steps, take together. Where others use the processors, something waits
     for one in nearly every round, and each part by itself rarely."""
-    return (
-        line_of_parts(name, parts, what)
-        if measured.contended
-        else line(name, summed(parts, rounds), what)
-    )
+    return line_of_parts(name, parts, what) if measured.contended else line(name, together, what)
 
 
 def _noise(side: SideRounds, phase: CallPhase) -> float:
