@@ -1,6 +1,6 @@
 """Whether two runs of `tcw profile` rank the same: what lost and won most, and false regressions.
 
-    python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [--load N]
+    python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [--load N] [FILE …]
 
 Each run is a process of its own that compiles the model anew. Runs are compared pair by pair:
 
@@ -12,7 +12,8 @@ Each run is a process of its own that compiles the model anew. Runs are compared
     false         of those, rows that another run calls won, or whose difference is another there,
                   by more than the noise of both: a regression that is none
 
-`--load N` keeps N processes busy meanwhile. Nothing is written but the table.
+`--load N` keeps N processes busy meanwhile. `FILE`: models, in
+place of the four. Nothing is written but the table.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--engine", choices=("inductor", "tcw", "both"), default="both")
     parser.add_argument("--only", default="")
@@ -60,19 +62,19 @@ def main() -> None:
             range(arguments.load)]  # fmt: skip
     sys.path.insert(0, str(ROOT))
     try:
-        for model in MODELS:
-            if arguments.only not in model:
+        for file in arguments.files or [ROOT / "sample_models" / f"{model}.py" for model in MODELS]:
+            if arguments.only not in file.stem:
                 continue
-            every = [run(model, arguments.engine, arguments.rounds) for _ in range(arguments.runs)]
+            every = [run(file, arguments.engine, arguments.rounds) for _ in range(arguments.runs)]
             for engine in engines:
-                show(model, engine, [one[engine] for one in every if engine in one])
+                show(file.stem, engine, [one[engine] for one in every if engine in one])
     finally:
         for one in busy:
             one.kill()
             one.wait()
 
 
-def run(model: str, engine: str, rounds: int) -> dict[str, list[Row]]:
+def run(file: Path, engine: str, rounds: int) -> dict[str, list[Row]]:
     """Engine -> all rows of one run, in the order in which they are printed."""
     from viewers.recording import Recording
     from viewers.summary.profile import profiles_of
@@ -80,16 +82,15 @@ def run(model: str, engine: str, rounds: int) -> dict[str, list[Row]]:
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "run.tcw"
-        command = [sys.executable, str(ROOT / "tcw.py"), "profile"]
-        command += [str(ROOT / "sample_models" / f"{model}.py"), "--engine", engine]
+        command = [sys.executable, str(ROOT / "tcw.py"), "profile", str(file), "--engine", engine]
         command += ["--rounds", str(rounds), "--trace", str(trace)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not trace.exists():
-            print(f"{model}: {done.stderr[-300:]}")
+            print(f"{file.stem}: {done.stderr[-300:]}")
             return {}
         found = {}
         for profile in profiles_of(Recording.open(trace)):
-            print(f"  {model} {profile.engine}: load {load:.1f}, {profile.verdict.detail}")
+            print(f"  {file.stem} {profile.engine}: load {load:.1f}, {profile.verdict.detail}")
             found[profile.engine] = [
                 Row(
                     (row.label, row.phase, *(str(one.line) for one in row.locations)),

@@ -16,6 +16,7 @@ from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, tex
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
+from viewers.summary.profile.rows import same_calls_least
 from viewers.text.profile.numbers import Unit, change_text
 from viewers.words import plural, seconds_text
 
@@ -43,7 +44,7 @@ def content(view: View, width: int) -> Content:
     for number, cause in mine:
         rows += _cause(view, profile, number, cause, width)
     if row is not None and not mine:
-        rows += _unexplained(row, width)
+        rows += _unexplained(profile, row, width)
     if others and row is not None:
         words = "the other causes" if mine else "what was found elsewhere"
         rows.append(Row(body=((f" {words}", "faint"),)))
@@ -190,13 +191,14 @@ def trial_words(trial: Trial, unit: Unit) -> tuple[str, Role]:
     return f"{words}, not kept{reason}", "dim"
 
 
-def _unexplained(row: RegionRow, width: int) -> list[Row]:
+def _unexplained(profile: Profile, row: RegionRow, width: int) -> list[Row]:
     """A region that no cause speaks of."""
     if row.standing == "noise":
         mark: Span = (" · ", "dim")
         words = "no difference that the rounds can show"
         if row.same_calls:
-            words = f"both sides run the same calls: {words}, or less than 5%"
+            least = same_calls_least(profile.head)
+            words = f"both sides run the same calls: {words}, or less than {least}"
     elif row.standing == "won":
         mark = (" ✓ ", "good")
         words = (

@@ -12,7 +12,7 @@ from compiler.measure import regions
 from compiler.measure.account import difference, ratio, summed, usual
 from compiler.measure.origins import Call, Computes, Origins
 from compiler.measure.regions import Grouped, Placed
-from compiler.measure.same_calls import least_noise, same_calls
+from compiler.measure.same_work import least_noise, sameness
 from compiler.measure.work import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -181,9 +181,9 @@ def _regions(
         before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
         gained, noise = difference(before, after)
-        same = same_calls(measured.origins, group)
+        same = sameness(measured.origins, group)
         if same:
-            least = least_noise(usual(before).median, contended=measured.contended)
+            least = least_noise(usual(before).median, same, contended=measured.contended)
             noise = max(noise, least)
         yield Region(
             id=f"r{numbers.regions}",
@@ -198,7 +198,7 @@ def _regions(
             compiled=usual(after) if any(one.step.time for one in group.steps) else None,
             difference=gained,
             noise=noise,
-            same_calls=same,
+            same_calls=same == "calls",
         )
         numbers.regions += 1
 

@@ -1,9 +1,10 @@
 """Two runs of a call whose rounds are as noisy as real ones rank its regions the same, name no
 regression, and find one that is planted.
 
-The call is that of the 4-layer GPT on two processors with other programs on them: small operations
-deviate by a tenth, products by some percent; one round in three is disturbed, by part of its time
-or by a slice of the scheduler's; and all rounds of one process lie off by some percent more.
+The call is that of the 4-layer GPT on two processors: small operations deviate by a tenth, products
+by some percent; one round in three is disturbed, by part of its time or by a slice of the
+scheduler's; and all rounds of one process lie off by some percent more. Beside other programs what
+fusing gains is a quarter more or less in a whole process, and a tenth in each row.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from compiler.measure import same_calls
+from compiler.measure import same_work
 from compiler.measure.account import difference, usual
-from compiler.trace.records import Region
-from viewers.summary.profile.ranking import ranks
+from compiler.trace.records import Region, Timed
+from viewers.summary.profile.ranking import Difference, standings
+from viewers.summary.profile.rows import RegionRow
+from viewers.summary.profile.work import Work
 
 ROUNDS = 100
 PAIRS = 40
@@ -33,32 +36,44 @@ class Line:
     layers: int = 4
     deviates: float = 0.08
     same: bool = False
+    expected: float = 0.0
+    """µs that the work of all layers makes one expect: of fewer launches, views and bytes."""
 
 
 CALL = (
-    Line("arange", 15.9, 0.0, 1),
-    Line("embedding + add + layer norm", 85.5, 25.0, 1),
+    Line("arange", 15.9, 0.0, 1, expected=-15.0),
+    Line("embedding + add + layer norm", 85.5, 25.0, 1, expected=-97.0),
     Line("linear 22", 492.0, 492.0, deviates=0.015, same=True),
-    Line("split", 8.9, 0.0),
-    Line("view + transpose", 5.8, 0.0),
+    Line("split", 8.9, 0.0, expected=-36.0),
+    Line("view + transpose", 5.8, 0.0, expected=-72.0),
     Line("attention", 274.0, 274.0, deviates=0.02, same=True),
-    Line("transpose + view", 1.8, 0.0),
+    Line("transpose + view", 1.8, 0.0, expected=-24.0),
     Line("linear 25", 168.0, 168.0, deviates=0.02, same=True),
-    Line("add + layer norm", 25.3, 17.5, 3),
+    Line("add + layer norm", 25.3, 17.5, 3, expected=-58.0),
     Line("linear 26", 645.0, 645.0, deviates=0.015, same=True),
-    Line("gelu", 67.0, 44.0),
+    Line("gelu", 100.0, 94.0),
     Line("linear 26 down", 650.0, 650.0, deviates=0.015, same=True),
     Line("linear 43", 657.0, 657.0, 1, deviates=0.015, same=True),
 )
 PROCESS = 0.007
 """How far a side of a region lies off in a process: standard deviation, as a share of it. The same
 products on both sides differed by -0.9% to -4.1%, with a deviation of 1%, in two processes."""
+CONTENDED, CONTENDED_ROW, CONTENDED_SAME = 0.25, 0.1, 0.05
+"""How far all that fusing gains lies off in a process beside other programs, how far that of one
+row does beyond it, and a side of what both sides call."""
+NOTHING = Work(None, None, 0, None, None, None, None)
 LEAST = 100.0
 """µs of a row in which a tenth is found."""
 
 
-def rounds(seconds: float, deviates: float, chance: random.Random) -> list[float]:
-    off = 1 + chance.gauss(0, PROCESS)
+Row = tuple[Line, float, float, bool]
+"""(line, difference, noise, whether it is lost or won)."""
+
+
+def rounds(
+    seconds: float, deviates: float, chance: random.Random, process: float = PROCESS
+) -> list[float]:
+    off = 1 + chance.gauss(0, process)
     found = []
     for _ in range(ROUNDS):
         one = seconds * off * (1 + abs(chance.gauss(0, deviates)))
@@ -68,41 +83,69 @@ def rounds(seconds: float, deviates: float, chance: random.Random) -> list[float
     return found
 
 
-def measured(call: tuple[Line, ...], chance: random.Random) -> list[tuple[str, float, float, bool]]:
-    """(name, difference, noise, whether it is lost or won) of each row, in program order."""
+def measured(call: tuple[Line, ...], chance: random.Random, contended: bool = False) -> list[Row]:
+    """In program order."""
     rows = []
+    whole = chance.gauss(0, CONTENDED) if contended else 0.0
     for one in call:
         regions = []
+        eager, process = one.eager, PROCESS
+        if contended and one.same:
+            process = CONTENDED_SAME
+        elif contended:
+            gains = one.eager - one.compiled
+            eager += gains * (whole + chance.gauss(0, CONTENDED_ROW))
         for number in range(one.layers):
-            before = rounds(one.eager / 1e6, one.deviates, chance)
-            after = rounds(one.compiled / 1e6, one.deviates, chance)
+            before = rounds(eager / 1e6, one.deviates, chance, process)
+            after = rounds(one.compiled / 1e6, one.deviates, chance, process)
             gained, noise = difference(before, after)
-            if one.same:
-                noise = max(noise, same_calls.least_noise(usual(before).median, contended=False))
+            if not one.expected:
+                took = usual(before).median
+                same: same_work.Sameness = "calls" if one.same else "kernels"
+                least = same_work.least_noise(took, same, contended=contended)
+                noise = max(noise, least)
             regions.append(
                 Region(id=f"r{number}", call=1, label="", difference=gained, noise=noise)
             )
         gained, noise = (sum(getattr(r, n) for r in regions) for n in ("difference", "noise"))
-        counts = abs(gained) > noise or not one.compiled
-        rows.append((one.name, gained, noise, counts))
+        rows.append((one, gained, noise, counts(one, gained, noise)))
     return rows
 
 
-def top(rows: list[tuple[str, float, float, bool]]) -> list[str]:
-    """As printed: by rank, equals in the order of the program."""
+def counts(one: Line, gained: float, noise: float) -> bool:
+    both = None if not one.compiled else Timed(median=one.compiled, spread=0.0, runs=ROUNDS)
+    row = RegionRow(
+        regions=(), label=one.name, phase="", locations=(), place=None, module="",
+        eager=Timed(median=one.eager, spread=0.0, runs=ROUNDS), compiled=both, difference=gained,
+        noise=noise, steps=(), operations=(), eager_work=NOTHING, compiled_work=NOTHING,
+        expected=one.expected / 1e6,
+    )  # fmt: skip
+    return row.standing != "noise"
+
+
+def top(rows: list[Row], contended: bool = False) -> list[str]:
+    """As printed."""
     counted = [row for row in rows if row[3]]
-    found = ranks([(gained, noise) for _, gained, noise, _ in counted])
-    order = sorted(range(len(counted)), key=lambda at: (found[at], at))
-    return [counted[at][0] for at in order][:TOP]
+    sizes = [Difference(gained, noise, one.expected) for one, gained, noise, _ in counted]
+    found = standings(sizes, contended=contended)
+    order = sorted(range(len(counted)), key=lambda at: found[at].position)
+    return [counted[at][0].name for at in order][:TOP]
 
 
-def test_two_runs_have_the_same_top_five_and_no_false_regression() -> None:
+@pytest.mark.parametrize("contended", [False, True])
+def test_two_runs_have_the_same_top_five_and_no_false_regression(contended: bool) -> None:
     chance = random.Random(5)
-    pairs = [(measured(CALL, chance), measured(CALL, chance)) for _ in range(PAIRS)]
-    same = sum(top(one) == top(other) for one, other in pairs)
-    assert same >= 0.95 * PAIRS
+    pairs = [
+        (measured(CALL, chance, contended), measured(CALL, chance, contended)) for _ in range(PAIRS)
+    ]
+    same = sum(top(one, contended) == top(other, contended) for one, other in pairs)
+    assert same >= (0.85 if contended else 0.95) * PAIRS
     lost = [
-        name for pair in pairs for rows in pair for name, gained, _, so in rows if so and gained > 0
+        one.name
+        for pair in pairs
+        for rows in pair
+        for one, gained, _, so in rows
+        if so and gained > 0
     ]
     assert lost == []
 
@@ -119,6 +162,6 @@ def test_a_slow_down_of_a_tenth_is_found(name: str) -> None:
         if one.name == name
     )
     for _ in range(10):
-        ((_, gained, noise, counts),) = measured(call, chance)
-        assert counts, (gained, noise)
+        ((_, gained, noise, found),) = measured(call, chance)
+        assert found, (gained, noise)
         assert gained == pytest.approx(0.1 * call[0].eager * call[0].layers / 1e6, rel=0.6)

@@ -13,15 +13,26 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.trace import refs
-from compiler.trace.records import CompiledStep, EagerOperation, Location, Region, Timed
+from compiler.trace.records import (
+    CallProfile,
+    CompiledStep,
+    EagerOperation,
+    Location,
+    Region,
+    Timed,
+)
 from viewers.summary.place import Place, place_of
+from viewers.summary.profile.expected import DEVICE, HOST, expected_seconds
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.labels import region_label
-from viewers.summary.profile.ranking import ranks, small_below
+from viewers.summary.profile.ranking import Difference, small_below, standings
 from viewers.summary.profile.work import Work, sum_of, work_of
 
 Standing = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
+LIKELY = 0.4
+"""Share of its noise that an expected gain has to be: two of the five standard errors that noise
+is."""
 SORTS: tuple[Sort, ...] = ("difference", "time", "line")
 
 
@@ -50,8 +61,12 @@ class RegionRow:
     compiled_work: Work
     known: bool = True
     """False where it cannot be told what this stands against: then nothing was lost or won."""
+    expected: float = 0.0
+    """What the work of both sides makes one expect of `difference`, in seconds."""
     order: int = 0
     """Its place in the eager call, from 0."""
+    position: int = 0
+    """Its place in the order of differences, from 1; 0 in the noise."""
     rank: int = 0
     """1 for the largest difference; what cannot be told apart shares a number. 0 in the noise."""
     tied: bool = False
@@ -62,16 +77,28 @@ class RegionRow:
     @property
     def standing(self) -> Standing:
         """What only one side runs is lost or won for certain, however little its time is known.
-        Small differences of what runs the same calls come from its surroundings."""
+        Small differences of what runs the same calls come from its surroundings. A gain that the
+        work of both sides makes one expect need not be as sure (`likely`)."""
         both = self.eager is not None and self.compiled is not None
         same = self.same_calls and self.small
-        if not self.known or same or abs(self.difference) <= (self.noise if both else 0):
+        if not self.known or same or (both and self._in_noise and not self.likely):
             return "noise"
         return "lost" if self.difference > 0 else "won"
 
     @property
+    def _in_noise(self) -> bool:
+        return abs(self.difference) <= self.noise
+
+    @property
+    def likely(self) -> bool:
+        """A gain inside its noise and surer than chance, and the work of both sides makes one
+        expect half as much at least."""
+        expected = self.difference < 0 and 2 * self.expected <= self.difference
+        return expected and self._in_noise and abs(self.difference) > LIKELY * self.noise
+
+    @property
     def same_calls(self) -> bool:
-        """Both sides run the same library calls: see `compiler.measure.same_calls`."""
+        """Both sides run the same library calls: see `compiler.measure.same_work`."""
         return all(region.same_calls for region in self.regions)
 
     @property
@@ -91,6 +118,12 @@ class RegionRow:
         return tuple(dict.fromkeys((*lines, *kernels)))
 
 
+def same_calls_least(head: CallProfile) -> str:
+    """Share of its time below which a difference of the same calls is noise, as the recording took
+    it (`compiler/measure/same_work.py`)."""
+    return "75%" if head.contended else "5%"
+
+
 def region_rows(index: Index) -> tuple[RegionRow, ...]:
     """All rows, the largest difference first."""
     grouped: dict[object, list[Region]] = {}
@@ -101,16 +134,19 @@ def region_rows(index: Index) -> tuple[RegionRow, ...]:
     for order, regions in enumerate(grouped.values()):
         row = _row(index, regions)
         rows.append(replace(row, order=order, small=abs(row.difference) < limit))
-    return ordered(_ranked(rows), "difference")
+    return ordered(_ranked(rows, contended=index.head.contended), "difference")
 
 
-def _ranked(rows: Sequence[RegionRow]) -> list[RegionRow]:
+def _ranked(rows: Sequence[RegionRow], *, contended: bool) -> list[RegionRow]:
     differing = [row for row in rows if row.standing != "noise"]
-    found = ranks([(row.difference, row.noise) for row in differing])
-    of_rank = Counter(found)
-    ranked = {row.order: rank for row, rank in zip(differing, found, strict=True)}
+    sizes = [Difference(row.difference, row.noise, row.expected) for row in differing]
+    found = standings(sizes, contended=contended)
+    of_rank = Counter(one.rank for one in found)
+    places = {row.order: one for row, one in zip(differing, found, strict=True)}
     return [
-        replace(row, rank=(rank := ranked.get(row.order, 0)), tied=of_rank[rank] > 1)
+        replace(row, position=one.position, rank=one.rank, tied=of_rank[one.rank] > 1)
+        if (one := places.get(row.order)) is not None
+        else row
         for row in rows
     ]
 
@@ -121,7 +157,7 @@ def ordered(rows: Iterable[RegionRow], sort: Sort) -> tuple[RegionRow, ...]:
         return tuple(sorted(rows, key=lambda row: -(row.compiled.median if row.compiled else 0.0)))
     if sort == "line":
         return tuple(sorted(rows, key=_line))
-    return tuple(sorted(rows, key=lambda row: (not row.rank, row.rank, row.order)))
+    return tuple(sorted(rows, key=lambda row: (not row.rank, row.position, row.order)))
 
 
 def _line(row: RegionRow) -> tuple[str, int, str]:
@@ -142,6 +178,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
     first = regions[0]
     steps = tuple(step for region in regions for step in index.steps_in(region))
     operations = tuple(one for region in regions for one in index.operations_in(region))
+    machine = HOST if index.head.clock == "host" else DEVICE
     return RegionRow(
         regions=tuple(regions),
         label=region_label(index, first),
@@ -153,6 +190,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         compiled=sum_of([one.compiled for one in regions if one.compiled]),
         difference=sum(one.difference for one in regions),
         noise=sum(one.noise for one in regions),
+        expected=expected_seconds(steps, machine) - expected_seconds(operations, machine),
         steps=steps,
         operations=operations,
         eager_work=work_of(index, operations),

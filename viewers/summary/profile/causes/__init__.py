@@ -6,7 +6,7 @@ so that each measured second is told once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from viewers.summary.profile.causes.attention import attention
@@ -22,7 +22,7 @@ from viewers.summary.profile.causes.precision import wrong_results
 from viewers.summary.profile.causes.recompiles import recompiles
 from viewers.summary.profile.causes.rest import fused, slower
 from viewers.summary.profile.index import Index
-from viewers.summary.profile.ranking import ranks
+from viewers.summary.profile.ranking import Difference, standings
 from viewers.summary.profile.rows import RegionRow
 
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
@@ -36,7 +36,7 @@ LOOKS: tuple[Look, ...] = (
 
 def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
     """Wrong results, then what was lost, most seconds first, then what was won; what cannot be told
-    apart in the order of the eager call.
+    apart as its work makes one expect.
 
     Nothing is told of a region whose difference is inside its noise.
     """
@@ -48,16 +48,28 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
         told = {region for cause in causes for region in cause.regions}
         if look is not breaks:
             left = [row for row in left if row.regions[0].id not in told]
-    places = {region.id: row.order for row in rows for region in row.regions}
     found = [_placed(cause, rows) for cause in found]
-    ranked: list[tuple[tuple[bool, bool, int, int], Cause]] = []
+    row_of = {region.id: row for row in rows for region in row.regions}
+    found.sort(key=lambda cause: _order(cause, row_of))
+    ordered: list[tuple[tuple[bool, bool, int], Cause]] = []
     for lost in (True, False):
         part = [cause for cause in found if cause.lost is lost]
-        sizes = [(one.seconds, one.noise) for one in part]
-        for cause, rank in zip(part, ranks(sizes), strict=True):
-            place = min((places.get(region, len(rows)) for region in cause.regions), default=-1)
-            ranked.append(((cause.kind != "precision", not lost, rank, place), cause))
-    return tuple(cause for _, cause in sorted(ranked, key=lambda one: one[0]))
+        sizes = [Difference(one.seconds, one.noise, _expected(one, row_of)) for one in part]
+        places = standings(sizes, contended=index.head.contended)
+        for cause, one in zip(part, places, strict=True):
+            ordered.append(((cause.kind != "precision", not lost, one.position), cause))
+    return tuple(cause for _, cause in sorted(ordered, key=lambda one: one[0]))
+
+
+def _order(cause: Cause, row_of: Mapping[str, RegionRow]) -> int:
+    """Its place in the eager call; of what is in no region, before all of those."""
+    return min((row_of[one].order for one in cause.regions if one in row_of), default=-1)
+
+
+def _expected(cause: Cause, row_of: Mapping[str, RegionRow]) -> float:
+    """Of what is in no region, as worked out."""
+    rows = {row.key: row for one in cause.regions if (row := row_of.get(one)) is not None}
+    return sum(row.expected for row in rows.values()) if rows else cause.seconds
 
 
 def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:

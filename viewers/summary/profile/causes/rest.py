@@ -9,7 +9,7 @@ from viewers.summary.profile.causes.same import other_layout, runs_the_same, wor
 from viewers.summary.profile.causes.suggestions import kept_apart, other_engine
 from viewers.summary.profile.causes.words import bare, is_product, named, operations_text
 from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
+from viewers.summary.profile.rows import RegionRow, same_calls_least
 from viewers.words import bytes_text, percent, plural
 
 
@@ -104,6 +104,9 @@ def _notes(index: Index, row: RegionRow) -> tuple[str, ...]:
         found.append(f"share of the roofline: {', '.join(shares)}")
     if layout := other_layout(index, row):
         found.append(layout)
+    if row.likely:
+        found.append("less than its noise, and what the work of both sides makes one expect")
     if row.same_calls:
-        found.append("the same calls on both sides: less than 5% is taken for noise")
+        least = same_calls_least(index.head)
+        found.append(f"the same calls on both sides: less than {least} is taken for noise")
     return tuple(found)
