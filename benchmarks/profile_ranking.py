@@ -1,10 +1,11 @@
 """Whether two runs of `tcw profile` rank the same: what lost and won most, and false regressions.
 
-    python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [--load N] [FILE …]
+    python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [--load N]
+                                         [FILE …]
 
 Each run is a process of its own that compiles the model anew. Runs are compared pair by pair:
 
-    same order    the first five rows as printed, ties in the order of the program
+    same order    the first five rows as printed
     same rows     the same five, in any order
     contradict    one is above another in one run, and below it in the other; a tie is neither
     lost          rows called lost in a run
@@ -12,8 +13,8 @@ Each run is a process of its own that compiles the model anew. Runs are compared
     false         of those, rows that another run calls won, or whose difference is another there,
                   by more than the noise of both: a regression that is none
 
-`--load N` keeps N processes busy meanwhile. `FILE`: models, in
-place of the four. Nothing is written but the table.
+`--load N` keeps N processes busy meanwhile. `FILE`: models, in place of the four. Nothing
+is written but the table.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class RegionItem(Item):
     likely: bool
     """Won inside its noise: surer than chance, and the work makes one expect it."""
     same_calls: bool
-    """Both sides run the same library calls: noise is 5% of their time at least (75% on
+    """Both sides run the same library calls: noise is 5% of their time at least (all of it on
     a contended machine), and no difference that is less than a hundredth of the call counts."""
     start: float | None
     """Where it begins on the way from eager to compiled; null in the noise."""

@@ -156,13 +156,13 @@ def _timed(prepare: Side, team: Team) -> float:
     if isinstance(run, DeviceRun):
         return run.seconds()
     _synchronize()
-    before, waited = team.waited(), team.caller_waited()
+    watch = team.watch()
     start = time.perf_counter()
     result = run()
     _synchronize()
     seconds = time.perf_counter() - start
-    waited = team.caller_waited() - waited
-    team.tell(seconds, max(b - a for a, b in zip(before, team.waited(), strict=True)))
+    waited = watch.caller()
+    team.tell(seconds, watch.longest())
     del result
     return seconds if _gpu_is_used() else seconds - waited
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -118,13 +119,28 @@ class Team:
             free.discard(chosen)
             _keep_on(thread, {chosen})
 
-    def waited(self) -> tuple[float, ...]:
-        """Seconds that each thread was ready to run and had no processor, since it began."""
-        return tuple(_waited(thread) for thread in self.threads)
+    def watch(self) -> Watch:
+        """Of one run, which begins now."""
+        return Watch(self.threads)
 
-    def caller_waited(self) -> float:
-        """The same of the calling thread."""
-        return _waited(self.threads[0])
+
+class Watch:
+    """How long threads that were ready to run had no processor, since it was made; seconds."""
+
+    def __init__(self, threads: Sequence[Thread]) -> None:
+        self._threads = threads
+        self._began = [_waited(thread) for thread in threads]
+        self._caller = _waited(threads[0])
+
+    def caller(self) -> float:
+        """The calling thread, since it was asked for the last time."""
+        before, self._caller = self._caller, _waited(self._threads[0])
+        return self._caller - before
+
+    def longest(self) -> float:
+        """The thread that waited most of all, in the whole run."""
+        now = (_waited(thread) for thread in self._threads)
+        return max(after - before for before, after in zip(self._began, now, strict=True))
 
 
 def _waited(thread: Thread) -> float:

@@ -360,9 +360,8 @@ def timed(
     ended = 0
     if on_device:
         torch.cuda.synchronize()
-    every = team.waited() if team is not None else ()
+    watch = team.watch() if team is not None and not on_device else None
     before = getrusage(RUSAGE_SELF)
-    waited = team.caller_waited() if team is not None else 0.0
     lap.start = time.perf_counter_ns()
     if on_device:
         marks.append(_event())
@@ -378,21 +377,18 @@ def timed(
             marks.append(_event())
         ended = time.perf_counter_ns()
         lap.phases[phase] = (ended - begun[-1]) / 1e9
-        if team is not None:
-            had, waited = waited, team.caller_waited()
-            lap.waits[phase] = waited - had
+        if watch is not None:
+            lap.waits[phase] = watch.caller()
     lap.bounds = (*begun, ended)
     if on_device:
         torch.cuda.synchronize()
         seconds = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
-        lap.phases, lap.waits = dict(zip(lap.phases, seconds, strict=True)), {}
+        lap.phases = dict(zip(lap.phases, seconds, strict=True))
     after = getrusage(RUSAGE_SELF)
     lap.preempted = after.ru_nivcsw - before.ru_nivcsw
     lap.faults = after.ru_minflt - before.ru_minflt
-    if team is not None:
-        lap.kept_waiting = max(
-            (b - a for a, b in zip(every, team.waited(), strict=False)), default=0.0
-        )
+    if watch is not None:
+        lap.kept_waiting = watch.longest()
     return lap
 
 

@@ -109,10 +109,12 @@ def test_a_thread_that_shares_its_processor_waits() -> None:
         try:
             os.sched_setaffinity(other.pid, PROCESSORS[:1])
             os.sched_setaffinity(team.threads[0], PROCESSORS[:1])
-            before, until = team.caller_waited(), time.perf_counter() + 0.5
+            watch, until = team.watch(), time.perf_counter() + 0.5
             while time.perf_counter() < until:
                 pass
-            assert team.caller_waited() - before > 0.02
+            assert watch.longest() > 0.02
+            assert watch.caller() > 0.02
+            assert watch.caller() < 0.02, "since it was asked for the last time"
         finally:
             os.sched_setaffinity(team.threads[0], allowed)
             other.kill()
