@@ -137,9 +137,8 @@ class Region(Record):
     alone. Inside it is no difference."""
     same_calls: bool = False
     """Both sides run the same ATen calls on tensors of the same sizes and strides: `noise` is 5% of
-    eager at least; all of it on a contended machine. There it is at least three quarters of other
-    library calls that move as many bytes, and a third of kernels that move what their
-    operations do."""
+    eager at least; all of it on a contended machine. There it is as much of other library calls
+    that move as many bytes, and at least a third of kernels that move what their operations do."""
 
 
 class AccountLine(Part):

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import copysign
 from typing import Literal
 
 from compiler.trace import refs
@@ -62,7 +63,9 @@ class RegionRow:
     known: bool = True
     """False where it cannot be told what this stands against: then nothing was lost or won."""
     expected: float = 0.0
-    """What the work of both sides makes one expect of `difference`, in seconds."""
+    """What the work of both sides makes one expect of `difference`, in seconds …"""
+    expected_eager: float = 0.0
+    """… and of eager."""
     order: int = 0
     """Its place in the eager call, from 0."""
     position: int = 0
@@ -95,6 +98,16 @@ class RegionRow:
         expect half as much at least."""
         expected = self.difference < 0 and 2 * self.expected <= self.difference
         return expected and self._in_noise and abs(self.difference) > LIKELY * self.noise
+
+    @property
+    def weight(self) -> float:
+        """What is expected of the difference, in seconds, where it is put in order: of the same
+        work that took another time all the same, half of that."""
+        both = (self.eager_work, self.compiled_work)
+        moved, launches = ({getattr(one, name) for one in both} for name in ("bytes", "launches"))
+        if None in moved or len(moved) > 1 or len(launches) > 1:
+            return self.expected
+        return copysign(self.expected_eager / 2, self.difference)
 
     @property
     def same_calls(self) -> bool:
@@ -139,7 +152,7 @@ def region_rows(index: Index) -> tuple[RegionRow, ...]:
 
 def _ranked(rows: Sequence[RegionRow], *, contended: bool) -> list[RegionRow]:
     differing = [row for row in rows if row.standing != "noise"]
-    sizes = [Difference(row.difference, row.noise, row.expected) for row in differing]
+    sizes = [Difference(row.difference, row.noise, row.weight) for row in differing]
     found = standings(sizes, contended=contended)
     of_rank = Counter(one.rank for one in found)
     places = {row.order: one for row, one in zip(differing, found, strict=True)}
@@ -179,6 +192,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
     steps = tuple(step for region in regions for step in index.steps_in(region))
     operations = tuple(one for region in regions for one in index.operations_in(region))
     machine = HOST if index.head.clock == "host" else DEVICE
+    before = expected_seconds(operations, machine)
     return RegionRow(
         regions=tuple(regions),
         label=region_label(index, first),
@@ -190,7 +204,8 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         compiled=sum_of([one.compiled for one in regions if one.compiled]),
         difference=sum(one.difference for one in regions),
         noise=sum(one.noise for one in regions),
-        expected=expected_seconds(steps, machine) - expected_seconds(operations, machine),
+        expected=expected_seconds(steps, machine) - before,
+        expected_eager=before,
         steps=steps,
         operations=operations,
         eager_work=work_of(index, operations),

@@ -76,7 +76,7 @@ def test_what_cannot_be_told_apart_stands_as_the_work_makes_one_expect() -> None
     assert [(row.rank, row.tied) for row in rows] == [
         (1, True), (1, True), (1, True), (4, False), (5, False),
     ]  # fmt: skip
-    expected = [row.expected if row.difference > 0 else -row.expected for row in rows[:3]]
+    expected = [row.weight if row.difference > 0 else -row.weight for row in rows[:3]]
     assert expected == sorted(expected, reverse=True)
     assert [row.position for row in rows] == [1, 2, 3, 4, 5]
     assert all(not row.rank and not row.position for row in one.waterfall().quiet)
@@ -102,6 +102,17 @@ def test_a_gain_that_is_expected_needs_to_be_surer_than_chance_only() -> None:
     assert in_noise(21e-6, **moved).standing == "noise"
     assert in_noise(16e-6).standing == "noise"
     assert not in_noise(7e-6, **moved).likely
+
+
+def test_a_kernel_that_differs_in_the_same_work_weighs_half_of_it() -> None:
+    moved = {"read_bytes": 2 << 20, "write_bytes": 2 << 20}
+    one = next(row for row in profiled(profiles.block_profile()).rows if row.label == "gelu")
+    assert one.eager_work.bytes == one.compiled_work.bytes
+    assert one.difference > 0
+    assert one.weight == pytest.approx(one.expected_eager / 2)
+    assert in_noise(1e-6).weight == pytest.approx(-one.expected_eager / 2)
+    other = in_noise(1e-6, **moved)
+    assert other.weight == other.expected != 0
 
 
 def test_a_loss_is_never_taken_for_likely() -> None:

@@ -69,7 +69,7 @@ def _order(cause: Cause, row_of: Mapping[str, RegionRow]) -> int:
 def _expected(cause: Cause, row_of: Mapping[str, RegionRow]) -> float:
     """Of what is in no region, as worked out."""
     rows = {row.key: row for one in cause.regions if (row := row_of.get(one)) is not None}
-    return sum(row.expected for row in rows.values()) if rows else cause.seconds
+    return sum(row.weight for row in rows.values()) if rows else cause.seconds
 
 
 def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:
