@@ -103,9 +103,9 @@ class RegionRow:
     def weight(self) -> float:
         """What is expected of the difference, in seconds, where it is put in order: of the same
         work that took another time all the same, half of that."""
-        both = (self.eager_work, self.compiled_work)
-        moved, launches = ({getattr(one, name) for one in both} for name in ("bytes", "launches"))
-        if None in moved or len(moved) > 1 or len(launches) > 1:
+        before, after = self.eager_work, self.compiled_work
+        same = before.bytes == after.bytes and before.launches == after.launches
+        if not (before.bytes and same):
             return self.expected
         return copysign(self.expected_eager / 2, self.difference)
 

@@ -18,10 +18,11 @@ from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled
 from viewers.json_profile import profile_items
 from viewers.recording import Recording
-from viewers.summary.profile import RegionRow, profile_of
+from viewers.summary.profile import RegionRow, Work, profile_of
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.numbers import Unit
 
+NOTHING = Work(None, None, 0, 0, 0, None, None)
 US = Unit("µs", 1e6, 1)
 
 
@@ -113,6 +114,8 @@ def test_a_kernel_that_differs_in_the_same_work_weighs_half_of_it() -> None:
     assert in_noise(1e-6).weight == pytest.approx(-one.expected_eager / 2)
     other = in_noise(1e-6, **moved)
     assert other.weight == other.expected != 0
+    views = replace(one, eager_work=NOTHING, compiled_work=NOTHING)
+    assert views.weight == views.expected
 
 
 def test_a_loss_is_never_taken_for_likely() -> None:
