@@ -132,9 +132,9 @@ class RegionRow:
 
 
 def same_calls_least(head: CallProfile) -> str:
-    """Share of its time below which a difference of the same calls is noise, as the recording took
-    it (`compiler/measure/same_work.py`)."""
-    return "100%" if head.contended else "5%"
+    """Below what a difference of the same calls is noise, as the recording took it
+    (`compiler/measure/same_work.py`)."""
+    return "twice the time" if head.contended else "5%"
 
 
 def region_rows(index: Index) -> tuple[RegionRow, ...]:
