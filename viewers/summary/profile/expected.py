@@ -1,5 +1,5 @@
-"""What the work of a side makes one expect of its time: by launches and bytes alone, so that it is
-the same in every run.
+"""What the work of a side makes one expect of its time: by launches, views, bytes and FLOPs, so that
+it is the same in every run.
 
 The figures are round ones of common machines, and right within a factor; they order differences
 that a measurement cannot tell apart, and are shown nowhere.
