@@ -14,15 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from compiler.measure.origins import Origins, word
 from compiler.measure.regions import Grouped, Placed, is_view
 from compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
-
-Sameness = Literal["calls", "library", "kernels", ""]
-"""`calls`: the same library calls; `library`: of library calls that move as much, on other strides;
-`kernels`: a kernel for each operation that moves what it moves; "" of other work."""
+from compiler.trace.records.profile import Sameness
 
 LEAST: dict[Sameness, float] = {"calls": 0.05}
 LEAST_CONTENDED: dict[Sameness, float] = {"calls": 1.0, "library": 1.0, "kernels": 1 / 3}
@@ -41,13 +37,15 @@ def least_noise(eager: float, same: Sameness, *, contended: bool) -> float:
 
 
 def sameness(origins: Origins, group: Grouped) -> Sameness:
-    """How far the two sides of a region do the same work."""
-    if same_calls(origins, group):
-        return "calls"
+    """How far the two sides of a region do the same work; "" where that is not recorded."""
     eager = [one for one in group.operations if not is_view(one)]
+    if not eager or len(eager) != len(group.steps):
+        return ""
+    if _same_calls(origins, eager, group.steps):
+        return "calls"
     steps = [placed.step for placed in group.steps]
     moved = _moved(eager)
-    if not eager or len(eager) != len(steps) or moved is None or moved != _moved(steps):
+    if moved is None or moved != _moved(steps):
         return ""
     return "kernels" if any(one.kind == "kernel" for one in steps) else "library"
 
@@ -62,15 +60,12 @@ def _moved(side: Sequence[EagerOperation | CompiledStep]) -> int | None:
     return found
 
 
-def same_calls(origins: Origins, group: Grouped) -> bool:
-    """Whether all work of a region is the same ATen operations on both sides, of tensors with the
-    same sizes, strides and dtypes, in any order. False where that is not recorded."""
-    eager = [one for one in group.operations if not is_view(one)]
-    if not eager or len(eager) != len(group.steps):
-        return False
+def _same_calls(origins: Origins, eager: Sequence[EagerOperation], steps: Sequence[Placed]) -> bool:
+    """Whether they are the same ATen operations, of tensors with the same sizes, strides and
+    dtypes, in any order."""
     theirs = Counter((word(one.operation), _tensors(one.inputs)) for one in eager)
     ours: Counter[_Call] = Counter()
-    for placed in group.steps:
+    for placed in steps:
         call = _call(origins, placed)
         if call is None:
             return False

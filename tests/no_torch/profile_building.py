@@ -40,6 +40,7 @@ from compiler.trace.records import (
     Text,
     Timed,
 )
+from compiler.trace.records.profile import Sameness
 from compiler.trace.writer import text_hash
 
 FILE = "/home/ada/models/block.py"
@@ -219,6 +220,7 @@ class Call:
         noise: float = 2.0,
         modules: Sequence[str] = (),
         phase: str = "",
+        same: Sameness = "",
     ) -> Region:
         """Its times are the sums of its steps and operations."""
         mine = [one for one in self.steps if one.id in steps]
@@ -246,6 +248,7 @@ class Call:
             compiled=timed(compiled) if mine else None,
             difference=(compiled - eager) * 1e-6,
             noise=noise * 1e-6,
+            same=same,
         )
         self.regions.append(made)
         return made

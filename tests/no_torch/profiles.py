@@ -95,7 +95,7 @@ def _block(call: Call, temperature: bool = True) -> None:
 def _tail(call: Call, gelu: float = 88.0) -> None:
     one = call.operation("aten.gelu.default", 29, 93.0)
     step = call.kernel("cpp_fused_gelu_4", "gelu", [29], gelu, ("mul", "erf"))
-    call.region("gelu", [step], [one], 6.0)
+    call.region("gelu", [step], [one], 6.0, same="kernels")
     size = 2 * 512 * 1024 * 256
     one = call.operation("aten.addmm.default", 29, 571.0, module="down", flops=size)
     step = call.kernel(

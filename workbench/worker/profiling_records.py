@@ -198,7 +198,7 @@ def _regions(
             compiled=usual(after) if any(one.step.time for one in group.steps) else None,
             difference=gained,
             noise=noise,
-            same_calls=same == "calls",
+            same=same,
         )
         numbers.regions += 1
 

@@ -109,6 +109,12 @@ class CompiledStep(Record):
     part: Literal["model", "loss", "gradients", "optimizer"] = "model"
 
 
+Sameness = Literal["calls", "library", "kernels", ""]
+"""`calls`: the same ATen calls on tensors of the same sizes and strides; `library`: library calls
+that move as much, on other strides; `kernels`: a kernel for each operation that moves what it
+moves; "" of other work."""
+
+
 class Region(Record):
     """Compiled steps and the eager operations that they replaced: the smallest sets of both that
     share no line of one module with another region."""
@@ -135,10 +141,9 @@ class Region(Record):
     """max(3 MAD of it at nine rounds, less of more; 1% of eager), and of ATen operations that both
     sides call, on a CPU, what a call from Python takes: it is in the time of the compiled side
     alone. Inside it is no difference."""
-    same_calls: bool = False
-    """Both sides run the same ATen calls on tensors of the same sizes and strides: `noise` is 5% of
-    eager at least; all of it on a contended machine. There it is as much of other library calls
-    that move as many bytes, and at least a third of kernels that move what their operations do."""
+    same: Sameness = ""
+    """How far both sides do the same work. `noise` of the same calls is 5% of eager at least; on a
+    contended machine all of it, as of other library calls, and a third of kernels."""
 
 
 class AccountLine(Part):

@@ -17,6 +17,7 @@ import pytest
 from compiler.measure import same_work
 from compiler.measure.account import difference, usual
 from compiler.trace.records import Region, Timed
+from compiler.trace.records.profile import Sameness
 from viewers.summary.profile.ranking import Difference, standings
 from viewers.summary.profile.rows import RegionRow
 from viewers.summary.profile.work import Work
@@ -101,7 +102,7 @@ def measured(call: tuple[Line, ...], chance: random.Random, contended: bool = Fa
             gained, noise = difference(before, after)
             if not one.expected:
                 took = usual(before).median
-                same: same_work.Sameness = "calls" if one.same else "kernels"
+                same: Sameness = "calls" if one.same else "kernels"
                 least = same_work.least_noise(took, same, contended=contended)
                 noise = max(noise, least)
             regions.append(

@@ -1,12 +1,14 @@
-"""Which regions are the same library calls on both sides."""
+"""Which regions do the same work on both sides."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import pytest
 
 from compiler.measure.origins import Computes, Origins
 from compiler.measure.regions import Grouped, Placed
-from compiler.measure.same_work import least_noise, same_calls, sameness
+from compiler.measure.same_work import least_noise, sameness
 from compiler.trace.records import Graph, Node, TensorMeta
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
@@ -42,42 +44,43 @@ def region(
     "step", ["extern_kernels.mm", "torch.ops.aten.mm.default", "aten.mm.default"]
 )
 def test_the_same_product_of_the_same_tensors_is_the_same_call(step: str) -> None:
-    assert same_calls(*region(step=step))
+    assert sameness(*region(step=step)) == "calls"
 
 
 @pytest.mark.parametrize("weight", [COPIED, HALF])
 def test_other_strides_or_another_dtype_are_another_call(weight: TensorMeta) -> None:
-    assert not same_calls(*region(weight))
+    assert sameness(*region(weight)) == ""
 
 
 def test_another_library_is_another_call() -> None:
-    assert not same_calls(*region(step="mkldnn._linear_pointwise.default"))
+    assert sameness(*region(step="mkldnn._linear_pointwise.default")) == ""
 
 
 def test_a_kernel_is_no_call() -> None:
-    assert not same_calls(*region(step="mm", kind="kernel"))
+    assert sameness(*region(step="mm", kind="kernel")) == ""
 
 
 def test_what_only_one_side_does_as_well_is_not_the_same() -> None:
     origins, group = region()
     more = EagerOperation(id="e2", call=1, operation="aten.add.Tensor", launches=1)
-    assert not same_calls(origins, Grouped(group.steps, [*group.operations, more]))
-    assert not same_calls(origins, Grouped([], group.operations))
-    assert not same_calls(origins, Grouped(group.steps, []))
+    assert sameness(origins, Grouped(group.steps, [*group.operations, more])) == ""
+    assert sameness(origins, Grouped([], group.operations)) == ""
+    assert sameness(origins, Grouped(group.steps, [])) == ""
 
 
 def test_a_call_whose_node_is_not_known_is_not_the_same() -> None:
     origins, group = region()
-    assert not same_calls(
-        origins, Grouped([Placed(group.steps[0].step, Computes())], group.operations)
-    )
+    alone = Grouped([Placed(group.steps[0].step, Computes())], group.operations)
+    assert sameness(origins, alone) == ""
 
 
-def one_for_one(read: int | None, kind: str = "kernel", count: int = 1) -> Grouped:
+def one_for_one(
+    read: int | None, kind: Literal["kernel", "aten"] = "kernel", count: int = 1
+) -> Grouped:
     """GELU, and a kernel in its place that reads so many bytes."""
     made = CompiledStep(
         id="s0", call=1, kind=kind, name="aten.gelu.default", read_bytes=read, write_bytes=4096
-    )  # type: ignore[arg-type]
+    )
     gelu = EagerOperation(
         id="e0", call=1, operation="aten.gelu.default", launches=1, read_bytes=4096,
         write_bytes=4096,

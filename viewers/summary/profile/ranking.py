@@ -9,8 +9,10 @@ what is expected, and two runs agree about the rest.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import copysign, hypot
 
 from compiler.trace.records import CallProfile
@@ -53,31 +55,60 @@ def small_below(head: CallProfile) -> float:
 
 def surely_larger(one: Difference, other: Difference, *, contended: bool) -> bool:
     """Of |seconds|; `contended`: as the profile of the call says (`CallProfile.contended`)."""
-    most, least = abs(one.seconds), CLOSE_CONTENDED if contended else CLOSE
-    return most - abs(other.seconds) > max(least * most, APART * hypot(one.noise, other.noise))
+    most, least = abs(one.seconds), abs(other.seconds)
+    if most <= _limit(least, contended):
+        return False
+    return most - least > APART * hypot(one.noise, other.noise)
+
+
+def _limit(seconds: float, contended: bool) -> float:
+    """What is surely larger is more than this."""
+    return seconds / (1 - (CLOSE_CONTENDED if contended else CLOSE))
 
 
 def standings(found: Sequence[Difference], *, contended: bool) -> list[Standing]:
     """One for each, in the order given: of those that no other one left is surely larger than, the
     one that is expected to be the largest, in the same direction, is next (a topological order:
-    Kahn, 1962); equals keep their order."""
+    Kahn, 1962); equals keep their order.
+
+    Each that has to wait does so for one that is surely larger, and looks for the next when that
+    has its place: most pairs are never compared.
+    """
 
     def surely(one: int, other: int) -> bool:
         return surely_larger(found[one], found[other], contended=contended)
 
-    every = range(len(found))
-    above = [sum(surely(other, one) for other in every) for one in every]
-    left = sorted(every, key=lambda at: -copysign(1, found[at].seconds) * found[at].expected)
+    sizes = [abs(one.seconds) for one in found]
+    limits = [_limit(size, contended) for size in sizes]
+    ascending = sorted(range(len(found)), key=sizes.__getitem__)
+    ordered = sorted(sizes)
+    looked = [bisect_right(ordered, limit) for limit in limits]
+    """How far each has looked for what is surely larger."""
     made: dict[int, Standing] = {}
+    waiting: dict[int, list[tuple[float, int]]] = {}
+    ready: list[tuple[float, int]] = []
+
+    def wait_or_go(one: tuple[float, int]) -> None:
+        for place in range(looked[one[1]], len(ascending)):
+            other = ascending[place]
+            if other not in made and surely(other, one[1]):
+                looked[one[1]] = place + 1
+                waiting.setdefault(other, []).append(one)
+                return
+        heappush(ready, one)
+
+    for at, one in enumerate(found):
+        wait_or_go((-copysign(1, one.seconds) * one.expected, at))
     equals: list[int] = []
-    while left:
-        chosen = next(at for at in left if not above[at])
-        left.remove(chosen)
-        for at in left:
-            above[at] -= surely(chosen, at)
-        if any(surely(one, chosen) for one in equals):
-            equals = []
+    largest = 0.0
+    while ready:
+        _, chosen = heappop(ready)
+        if largest > limits[chosen] and any(surely(one, chosen) for one in equals):
+            equals, largest = [], 0.0
         equals.append(chosen)
+        largest = max(largest, sizes[chosen])
         position = len(made) + 1
         made[chosen] = Standing(position, rank=position - len(equals) + 1)
-    return [made[at] for at in every]
+        for waiter in waiting.pop(chosen, ()):
+            wait_or_go(waiter)
+    return [made[at] for at in range(len(found))]

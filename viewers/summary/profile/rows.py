@@ -63,7 +63,8 @@ class RegionRow:
     known: bool = True
     """False where it cannot be told what this stands against: then nothing was lost or won."""
     expected: float = 0.0
-    """What the work of both sides makes one expect of `difference`, in seconds …"""
+    """What the work of both sides makes one expect of `difference`, in seconds; 0 where it is not
+    known …"""
     expected_eager: float = 0.0
     """… and of eager."""
     order: int = 0
@@ -82,15 +83,15 @@ class RegionRow:
         """What only one side runs is lost or won for certain, however little its time is known.
         Small differences of what runs the same calls come from its surroundings. A gain that the
         work of both sides makes one expect need not be as sure (`likely`)."""
-        both = self.eager is not None and self.compiled is not None
         same = self.same_calls and self.small
-        if not self.known or same or (both and self._in_noise and not self.likely):
+        if not self.known or same or (self._in_noise and not self.likely):
             return "noise"
         return "lost" if self.difference > 0 else "won"
 
     @property
     def _in_noise(self) -> bool:
-        return abs(self.difference) <= self.noise
+        both = self.eager is not None and self.compiled is not None
+        return both and abs(self.difference) <= self.noise
 
     @property
     def likely(self) -> bool:
@@ -103,16 +104,14 @@ class RegionRow:
     def weight(self) -> float:
         """What is expected of the difference, in seconds, where it is put in order: of the same
         work that took another time all the same, half of that."""
-        before, after = self.eager_work, self.compiled_work
-        same = before.bytes == after.bytes and before.launches == after.launches
-        if not (before.bytes and same):
+        if not all(region.same for region in self.regions):
             return self.expected
         return copysign(self.expected_eager / 2, self.difference)
 
     @property
     def same_calls(self) -> bool:
         """Both sides run the same library calls: see `compiler.measure.same_work`."""
-        return all(region.same_calls for region in self.regions)
+        return all(region.same == "calls" for region in self.regions)
 
     @property
     def count(self) -> int:
@@ -192,7 +191,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
     steps = tuple(step for region in regions for step in index.steps_in(region))
     operations = tuple(one for region in regions for one in index.operations_in(region))
     machine = HOST if index.head.clock == "host" else DEVICE
-    before = expected_seconds(operations, machine)
+    before, after = (expected_seconds(side, machine) for side in (operations, steps))
     return RegionRow(
         regions=tuple(regions),
         label=region_label(index, first),
@@ -204,8 +203,8 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         compiled=sum_of([one.compiled for one in regions if one.compiled]),
         difference=sum(one.difference for one in regions),
         noise=sum(one.noise for one in regions),
-        expected=expected_seconds(steps, machine) - before,
-        expected_eager=before,
+        expected=0.0 if before is None or after is None else after - before,
+        expected_eager=before or 0.0,
         steps=steps,
         operations=operations,
         eager_work=work_of(index, operations),

@@ -13,16 +13,16 @@ from compiler.trace.records import (
     Kernel,
     Region,
 )
+from compiler.trace.records.profile import Sameness
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled
 from viewers.json_profile import profile_items
 from viewers.recording import Recording
-from viewers.summary.profile import RegionRow, Work, profile_of
+from viewers.summary.profile import RegionRow, profile_of
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.numbers import Unit
 
-NOTHING = Work(None, None, 0, 0, 0, None, None)
 US = Unit("µs", 1e6, 1)
 
 
@@ -83,13 +83,13 @@ def test_what_cannot_be_told_apart_stands_as_the_work_makes_one_expect() -> None
     assert all(not row.rank and not row.position for row in one.waterfall().quiet)
 
 
-def in_noise(noise: float, **work: int) -> RegionRow:
+def in_noise(noise: float, same: Sameness = "kernels", **work: int | None) -> RegionRow:
     """The row of the GELU kernel, won by 8 µs, of that noise: it moves what is given in place of
     what it does move."""
     records: list[AnyRecord] = []
     for one in profiles.block_profile():
         if isinstance(one, Region) and one.label == "gelu":
-            one = structs.replace(one, difference=-8e-6, noise=noise)
+            one = structs.replace(one, difference=-8e-6, noise=noise, same=same)
         if isinstance(one, EagerOperation) and "gelu" in one.operation:
             one = structs.replace(one, **work)
         records.append(one)
@@ -108,14 +108,23 @@ def test_a_gain_that_is_expected_needs_to_be_surer_than_chance_only() -> None:
 def test_a_kernel_that_differs_in_the_same_work_weighs_half_of_it() -> None:
     moved = {"read_bytes": 2 << 20, "write_bytes": 2 << 20}
     one = next(row for row in profiled(profiles.block_profile()).rows if row.label == "gelu")
-    assert one.eager_work.bytes == one.compiled_work.bytes
+    assert {region.same for region in one.regions} == {"kernels"}
     assert one.difference > 0
     assert one.weight == pytest.approx(one.expected_eager / 2)
     assert in_noise(1e-6).weight == pytest.approx(-one.expected_eager / 2)
-    other = in_noise(1e-6, **moved)
+    other = in_noise(1e-6, same="", **moved)
     assert other.weight == other.expected != 0
-    views = replace(one, eager_work=NOTHING, compiled_work=NOTHING)
-    assert views.weight == views.expected
+
+
+def test_nothing_is_expected_where_it_is_not_known_what_moves() -> None:
+    row = in_noise(16e-6, read_bytes=None)
+    assert (row.expected, row.standing) == (0.0, "noise")
+
+
+def test_what_only_one_side_runs_is_certain_and_not_likely() -> None:
+    moved = {"read_bytes": 8 << 20, "write_bytes": 8 << 20}
+    row = replace(in_noise(16e-6, **moved), compiled=None)
+    assert (row.standing, row.likely) == ("won", False)
 
 
 def test_a_loss_is_never_taken_for_likely() -> None:
@@ -128,7 +137,7 @@ def test_a_loss_is_never_taken_for_likely() -> None:
 def test_a_small_difference_of_the_same_calls_is_noise() -> None:
     def standings(same: bool) -> dict[str, str]:
         records = [
-            structs.replace(one, same_calls=same) if isinstance(one, Region) else one
+            structs.replace(one, same="calls" if same else "") if isinstance(one, Region) else one
             for one in profiles.masked_attention()
         ]
         return {row.label: row.standing for row in profiled(records).rows}
@@ -261,7 +270,7 @@ def test_the_same_calls_say_what_is_noise_of_them(contended: bool, least: str) -
     records: list[AnyRecord] = []
     for one in profiles.masked_attention():
         if isinstance(one, Region):
-            one = structs.replace(one, same_calls=True)
+            one = structs.replace(one, same="calls")
         elif isinstance(one, CallProfile):
             one = structs.replace(one, contended=contended)
         records.append(one)

@@ -40,7 +40,7 @@ def test_nothing_is_wider_than_the_terminal(name: str, width: int) -> None:
 
 def test_it_says_which_differences_are_between_the_same_calls() -> None:
     records = [
-        structs.replace(one, same_calls=True) if isinstance(one, Region) else one
+        structs.replace(one, same="calls") if isinstance(one, Region) else one
         for one in profiles.masked_attention()
     ]
     assert "6 in noise, 6 the same calls" in to_text(profile(Recording(records), 120), 120)
