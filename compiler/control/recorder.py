@@ -84,6 +84,13 @@ class Recorder:
             self._warned.add(key)
             self.emit(Warned(message=message, asked=asked))
 
+    @property
+    def beyond_caches(self) -> str:
+        """Where to find what a cache hit leaves out of the trace, for a warning."""
+        if self.settings.cached:
+            return "without --cached everything is compiled anew and recorded"
+        return "this recording compiled the same graph before, and has all of it there"
+
     def start_over(self) -> None:
         """The same model is compiled again, by another engine or in another run: ids count from 0
         again."""

@@ -15,7 +15,7 @@ from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
-from compiler.inductor.caches import SEE_ALL, autograd_lookup_running
+from compiler.inductor.caches import autograd_lookup_running
 from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
 from compiler.inductor.predicted import predicting
 from compiler.trace.records import Kernel, Wrapper
@@ -84,7 +84,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
         recorder.warn_once(
             "served from the FX graph cache: graphs found there were not lowered or fused again, "
             "so their lowering, fusion and memory plan are not known; their kernels are read from "
-            f"the cached code, without user lines. {SEE_ALL}"
+            f"the cached code, without user lines. {recorder.beyond_caches}"
         )
 
 

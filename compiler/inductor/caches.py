@@ -19,7 +19,6 @@ from compiler.trace.records import CacheLookup
 
 Verdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
-SEE_ALL = "without `--cached` everything is compiled anew and recorded"
 _REMEMBERED = 64
 
 
@@ -121,7 +120,7 @@ class Caches:
                 "served from the AOTAutograd cache: compiles found there were not traced, split, "
                 "lowered or fused again, so their autograd graphs, passes, fusion and memory plan "
                 "are not known; their kernels are read from the cached code, without user lines. "
-                f"{SEE_ALL}"
+                f"{self.recorder.beyond_caches}"
             )
 
     def remote_asked(self, cache: str, key: str, found: bool) -> None:

@@ -100,9 +100,14 @@ class Times:
         return Times(self.eager, self.rival)
 
 
-def measure(contenders: Sequence[Contender], seconds: float = SECONDS) -> list[Times]:
-    """Time every contender in each round. Garbage collection is off while the clock runs."""
-    found = in_rounds([contender.sides() for contender in contenders], seconds)
+def measure(
+    contenders: Sequence[Contender],
+    seconds: float = SECONDS,
+    warmed: Callable[[], None] = lambda: None,
+) -> list[Times]:
+    """Time every contender in each round. Garbage collection is off while the clock runs.
+    `warmed` is called between the warm-up and the first round."""
+    found = in_rounds([contender.sides() for contender in contenders], seconds, warmed=warmed)
     return [Times(*sides) for sides in found]
 
 
@@ -111,6 +116,7 @@ def in_rounds(
     seconds: float = SECONDS,
     rounds: int = PAIRS,
     least: int = LEAST,
+    warmed: Callable[[], None] = lambda: None,
 ) -> list[list[list[float]]]:
     """Seconds of every run: contender, side, round.
 
@@ -125,6 +131,7 @@ def in_rounds(
             for _ in range(2):
                 for side in sides:
                     _timed(side, team)
+        warmed()
         with no_collection():
             began = time.perf_counter()
             for done in range(rounds):
@@ -198,12 +205,13 @@ def summarise(
     what: str,
     device: str = "",
     peaks: tuple[int | None, int | None] = (None, None),
+    compiled_again: int = 0,
 ) -> Speed:
     """The record. A round's time is the mean over its input sets, so times are per call.
 
     `first_calls` holds, for each recorded call, its wall seconds and the index of the contender
     that stands for it; `cpu_seconds` are the CPU seconds that these calls took beyond running.
-    `peaks`: bytes of eager and compiled.
+    `peaks`: bytes of eager and compiled. `compiled_again`: graphs compiled during the rounds.
     """
     count = len(contenders)
     eager = [sum(round_) / count for round_ in zip(*(found.eager for found in times), strict=True)]
@@ -240,6 +248,7 @@ def summarise(
         device=device,
         eager_peak_bytes=peaks[0],
         compiled_peak_bytes=peaks[1],
+        compiled_again=compiled_again,
     )
 
 

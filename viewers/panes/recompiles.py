@@ -29,11 +29,10 @@ def causes(view: View, width: int) -> Content:
         if index:
             rows.append(BLANK)
         key = f"cause:{index}"
-        calls = " ".join(str(call) for call in cause.calls)
         frames = plural(len(cause.frames), "frame")
         took = seconds_text(cause.seconds) if cause.seconds is not None else "unfinished"
         right_side: Line = ((f"{frames}  ", "dim"), (took + " ", "warn"))
-        lead = f"call {calls}   "
+        lead = f"{cause.callers}   " if cause.callers else ""
         change = keep_end(plain(cause.change.text), width - len(lead) - 4 - width_of(right_side))
         rows.append(
             Row(

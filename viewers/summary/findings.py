@@ -1,7 +1,8 @@
 """What needs attention, grouped by cause, then site, and ranked by what it was measured to cost.
 
-The order: wrong results, then code that runs eagerly although it was to be compiled, then seconds
-of recompiling, then cuts in the graph by the graphs and bytes that they add to each call.
+The order: wrong results, then a slower result without a known cause, then code that runs eagerly
+although it was to be compiled, then seconds of recompiling, then cuts in the graph by the graphs
+and bytes that they add to each call.
 """
 
 from __future__ import annotations
@@ -11,15 +12,25 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace import refs
-from compiler.trace.records import Advice, EagerFallback, Numerics
+from compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
+from viewers.command_line import command_line
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause
-from viewers.words import bytes_text, error_text, listed, numbers_text, plural, seconds_text
+from viewers.words import (
+    bytes_text,
+    error_text,
+    listed,
+    milliseconds_text,
+    plural,
+    seconds_text,
+)
 
-Kind = Literal["numerics", "fallback", "recompile", "break"]
-GLYPHS: dict[Kind, str] = {"numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗"}
+Kind = Literal["numerics", "fallback", "recompile", "break", "slower"]
+GLYPHS: dict[Kind, str] = {
+    "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,44 @@ def findings_of(
             found.append(_break(site, costless))
         elif site not in costless:
             found.append(_break(site))
-    return tuple(found)
+    wrong = sum(finding.kind == "numerics" for finding in found)
+    return (*found[:wrong], *_slower(recording, found), *found[wrong:])
+
+
+def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
+    """A result that is slower than eager, unless one of the findings explains it."""
+    speed, start = recording.speed, recording.start
+    if speed is None or start is None or speed.in_noise or speed.speedup >= 1:
+        return []
+    if speed.compiled_again or any(_slows(finding) for finding in found):
+        return []
+    settings = start.settings
+    return [
+        Finding(
+            kind="slower",
+            cost=f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}",
+            title="each call is slower than eager; the cause was not found",
+            place=None,
+            fixes=(
+                Advice(
+                    text="It takes a call apart, kernel by kernel",
+                    code=command_line("profile", settings),
+                ),
+            ),
+            refs=(),
+            compile_ids=(),
+        )
+    ]
+
+
+def _slows(finding: Finding) -> bool:
+    """Whether this costs time in each call, not only once."""
+    source = finding.source
+    if isinstance(source, RecompileCause):
+        return bool(source.repeated)
+    if isinstance(source, BreakSite):
+        return source.outcome == "skip-frame" or bool(source.extra_graphs)
+    return finding.kind == "fallback"
 
 
 def _adds_nothing(site: BreakSite) -> bool:
@@ -112,6 +160,8 @@ def _fallbacks(recording: Recording) -> list[Finding]:
         first = records[0]
         what = function or first.compile_id or "a frame"
         when = f" from call {first.call} on" if first.call else ""
+        if not first.call and recording.all(CallStart):
+            when = " after calls with the same inputs"
         why = "the recompile limit was reached" if kind == "recompile-limit" else reason
         place = place_of(recording, first.location)
         ids = tuple(dict.fromkeys(record.compile_id for record in records if record.compile_id))
@@ -146,10 +196,7 @@ def _recompile(cause: RecompileCause) -> Finding:
 
 def recompile_title(cause: RecompileCause) -> str:
     """`call 4 recompiled 3 frames: x.size(0) 4 → 6`."""
-    calls = [call for call in cause.calls if call]
-    who = ""
-    if calls:
-        who = f"{'call' if len(calls) == 1 else 'calls'} {numbers_text(calls)} recompiled "
+    who = f"{cause.callers} recompiled " if cause.callers else ""
     distinct = dict.fromkeys(frame.compile_id.partition("/")[0] for frame in cause.frames)
     if len(distinct) == 1:
         what = cause.functions[0] or f"frame {next(iter(distinct))}"

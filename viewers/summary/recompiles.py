@@ -19,6 +19,7 @@ from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
 from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
+from viewers.words import numbers_text
 
 _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
 
@@ -78,10 +79,23 @@ class RecompileCause:
     """Seconds of all these compiles; None where none of them has ended."""
     place: Place | None
     advice: tuple[Advice, ...]
+    repeated: int = 0
+    """Frames recompiled while the calls were repeated with the same inputs, to be timed."""
 
     @property
     def compile_ids(self) -> tuple[str, ...]:
         return tuple(frame.compile_id for frame in self.frames)
+
+    @property
+    def callers(self) -> str:
+        """`calls 4 and 6`, `calls with the same inputs`; "" where the calls are not known."""
+        numbers = [call for call in self.calls if call]
+        found = []
+        if numbers:
+            found.append(f"{'call' if len(numbers) == 1 else 'calls'} {numbers_text(numbers)}")
+        if self.repeated:
+            found.append("calls with the same inputs")
+        return " and ".join(found)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -110,7 +124,7 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
                 break
         else:
             groups.append([frame])
-    causes = [_cause(group, resumed) for group in _merge_calls(groups)]
+    causes = [_cause(group, resumed, calls) for group in _merge_calls(groups)]
     return tuple(sorted(causes, key=lambda cause: -(cause.seconds or 0.0)))
 
 
@@ -131,6 +145,11 @@ class _Calls:
     def __init__(self, recording: Recording) -> None:
         self.arguments = {start.call: arguments_of(start) for start in recording.all(CallStart)}
         self.made_in = {start.compile_id: start.call for start in recording.all(FrameStart)}
+
+    def repeats(self, frame: RecompiledFrame) -> bool:
+        """Whether `frame` was recompiled while the calls were repeated, to be timed. A script
+        makes its calls itself: none of them is a repetition."""
+        return bool(self.arguments) and not frame.call
 
     def takes(self, frame: RecompiledFrame) -> bool:
         """Whether what changed for `frame` is an argument of the call, not made from one."""
@@ -226,7 +245,9 @@ def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFra
     return list(merged.values())
 
 
-def _cause(frames: list[RecompiledFrame], resumed: Collection[str]) -> RecompileCause:
+def _cause(
+    frames: list[RecompiledFrame], resumed: Collection[str], calls: _Calls
+) -> RecompileCause:
     first = frames[0]
     known = [frame.seconds for frame in frames if frame.seconds is not None]
     values = [first.change.expected]
@@ -243,4 +264,5 @@ def _cause(frames: list[RecompiledFrame], resumed: Collection[str]) -> Recompile
         seconds=sum(known) if known else None,
         place=first.place,
         advice=ordered_advice(advice),
+        repeated=sum(calls.repeats(frame) for frame in frames),
     )

@@ -57,6 +57,9 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
 
 
+USELESS = 0.5
+"""Noise, as a share of the ratio, from which on a ratio inside it says nothing."""
+
 _CACHED = {"": "", "some": ", partly from caches", "all": " from caches"}
 
 
@@ -70,6 +73,15 @@ def _speed(speed: Speed, served: Served) -> Verdict:
     eager, compiled = milliseconds_text(speed.eager_ms), milliseconds_text(speed.compiled_ms)
     noise, pairs = f"±{percent(speed.noise)}", plural(speed.pairs, "pair")
     sides = f"eager {eager}, compiled {compiled}"
+    if speed.compiled_again:
+        took = f"{sides}; {plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
+        return Verdict("Compiled again while it was timed", took, "lost")
+    if speed.in_noise and speed.noise >= USELESS:
+        return Verdict(
+            "Speed not measured, the machine is busy",
+            f"{sides}, {noise} ({pairs})",
+            "neutral",
+        )
     if speed.in_noise:
         ratio = ratio_text(speed.speedup)
         what = "speed-up" if speed.speedup >= 1 else "difference"

@@ -18,6 +18,7 @@ ROLES: dict[str, Role] = {
     "fallback": "lost",
     "recompile": "recompile",
     "break": "lost",
+    "slower": "lost",
 }
 
 

@@ -24,6 +24,7 @@ from compiler.trace.records import (
     Warned,
 )
 from viewers.recording import Recording
+from viewers.words import plural
 
 OnRecord = Callable[[AnyRecord], None]
 
@@ -125,13 +126,12 @@ def _settings(settings: Settings, way: Way) -> Settings:
 def row_of(way: Way, recording: Recording, end: End, base: Recording | None = None) -> ModeRow:
     """What one recording says; `base` is that of the default mode."""
     speed = recording.last(Speed)
-    again = next(
-        (one.message for one in recording.all(Warned) if "again while it was timed" in one.message),
-        "",
-    )
+    again = speed.compiled_again if speed is not None else 0
     own = next((one for one in recording.all(Warned) if "its own options" in one.message), None)
     if speed is None or again or (way.mode and own is not None):
-        said = again or (own.message if own is not None and speed is not None else "")
+        said = own.message if own is not None and speed is not None else ""
+        if again:
+            said = f"{plural(again, 'graph')} compiled while it was timed: the times include that"
         reason = said or why_not(recording, end)
         return ModeRow(name=way.name, engine=way.engine, mode=way.mode, reason=reason)
     tuned = way.mode.startswith("max-autotune")

@@ -137,7 +137,7 @@ class GraphRecords:
             if isinstance(outcome.found, Hit):
                 self.recorder.warn_once(
                     "served from the cache of the tcw engine: how such graphs were lowered, fused "
-                    "and planned is not known; record without --cached to see it"
+                    f"and planned is not known. {self.recorder.beyond_caches}"
                 )
             if outcome.compiled.without_launcher:
                 self.recorder.warn_once(

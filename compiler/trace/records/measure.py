@@ -48,6 +48,8 @@ class Speed(Record):
     eager_peak_bytes: int | None = None
     """The most that one call takes, where that was asked for (`Settings.memory`)."""
     compiled_peak_bytes: int | None = None
+    compiled_again: int = 0
+    """Graphs compiled during the rounds: the compiled time then includes compile time."""
 
 
 class EngineSpeed(Record):

@@ -11,6 +11,7 @@ from compiler.trace.records import (
     Argument,
     CallStart,
     Crossing,
+    EagerFallback,
     End,
     FailedGuard,
     FrameEnd,
@@ -90,7 +91,7 @@ def test_counts(block: Summary) -> None:
 
 def test_wrong_results_come_first() -> None:
     found = summary([*traces.slower()[:-1], traces.graph_break(), traces.end()]).findings
-    assert [one.kind for one in found] == ["numerics", "break"]
+    assert [one.kind for one in found] == ["numerics", "slower", "break"]
 
 
 def test_a_value_that_changes_in_every_call_is_one_cause() -> None:
@@ -101,6 +102,48 @@ def test_a_value_that_changes_in_every_call_is_one_cause() -> None:
     assert [one.kind for one in found.findings] == ["fallback", "recompile"]
     assert found.findings[0].title == (
         "forward runs eagerly from call 9 on: the recompile limit was reached"
+    )
+
+
+def repeated_recompiles() -> list[AnyRecord]:
+    """The call recompiles each time it is repeated to be timed."""
+    again = [
+        one
+        for number in (1, 2, 3)
+        for one in (traces.step_recompile(f"0/{number}", 0), *traces.frame(f"0/{number}", 0))
+    ]
+    slow = msgspec.structs.replace(traces.speed(1.0, 2.0), compiled_again=2)
+    return [*traces.clean()[:-3], *again, slow, traces.end()]
+
+
+def test_a_call_that_recompiles_when_it_is_repeated_is_no_all_clear() -> None:
+    found = summary(repeated_recompiles())
+    (finding,) = found.findings
+    assert finding.title.startswith("calls with the same inputs recompiled forward 3 times: step ")
+    assert finding.place is not None
+    assert found.verdict.headline == "Compiled again while it was timed"
+
+
+def test_a_script_repeats_no_call() -> None:
+    records = [one for one in repeated_recompiles() if not isinstance(one, CallStart)]
+    (finding,) = summary(records).findings
+    assert finding.title.startswith("forward 3 times recompiled: step ")
+
+
+def test_a_slower_result_is_a_finding() -> None:
+    records = [*traces.clean()[:-3], traces.speed(1.0, 2.0), traces.end()]
+    (finding,) = summary(records).findings
+    assert (finding.kind, finding.cost) == ("slower", "+1.00 ms")
+    assert "tcw profile" in finding.code
+    eager = EagerFallback(reason="unsupported", kind="other", function="forward", call=1)
+    explained = summary([*records[:-1], eager, traces.end()]).findings
+    assert [one.kind for one in explained] == ["fallback"]
+
+
+def test_a_difference_lost_in_the_noise_of_a_busy_machine_is_not_measured() -> None:
+    found = summary([*traces.clean()[:-3], traces.speed(2.36, 1.0, noise=2.58), traces.end()])
+    assert found.verdict.text == (
+        "Speed not measured, the machine is busy: eager 2.36 ms, compiled 1.00 ms, ±258% (40 pairs)"
     )
 
 

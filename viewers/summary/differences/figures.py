@@ -185,7 +185,7 @@ def recompile_changes(before: Summary, after: Summary) -> tuple[CountChange, ...
 
 
 def _cause(cause: RecompileCause) -> str:
-    return f"call {', '.join(map(str, cause.calls))}: {cause.change.text}"
+    return f"{cause.callers or 'a call'}: {cause.change.text}"
 
 
 def guard_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:

@@ -1,0 +1,53 @@
+"""What is compiled while the calls are repeated for timing is recorded like any compile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compiler.trace.records import EagerFallback, Graph, Recompile, Speed
+from tests.cpu.worker.recorded import recorded
+from viewers.recording import Recording
+from viewers.summary import summarise
+
+HISTORY = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.history = []
+
+    def forward(self, x):
+        self.history.append(x.shape[0])
+        return x * len(self.history)
+
+model = Net()
+example_inputs = (torch.randn(8),)
+"""
+QUIET = """
+import torch
+model = torch.nn.Linear(4, 4)
+example_inputs = (torch.randn(8, 4),)
+"""
+
+
+def test_a_model_that_recompiles_in_each_call_is_found_with_one_input_set(tmp_path: Path) -> None:
+    found = recorded(tmp_path, HISTORY, until="run", engine="tcw", grad="no-grad")
+    again = found.all(Recompile)
+    assert len(again) > 2
+    assert {one.call for one in again} == {0}
+    assert {one.location.line for one in again if one.location} == {10}
+    (fallback,) = found.all(EagerFallback)
+    assert fallback.kind == "recompile-limit"
+    (speed,) = found.all(Speed)
+    assert speed.compiled_again
+    titles = [one.title for one in summarise(Recording(found.records)).findings]
+    assert any("calls with the same inputs recompiled forward" in title for title in titles)
+
+
+def test_a_model_that_does_not_leaves_no_record_of_its_timing(tmp_path: Path) -> None:
+    found = recorded(tmp_path, QUIET, until="run", engine="tcw", grad="no-grad")
+    assert found.all(Recompile) == []
+    assert len([one for one in found.all(Graph) if one.kind == "captured"]) == 1
+    (speed,) = found.all(Speed)
+    assert speed.compiled_again == 0
