@@ -46,6 +46,8 @@ Rule = Callable[[Changed, Settings], tuple[Advice, ...]]
 
 ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
 """A source that is an argument of the frame, or an item of one."""
+_STACK = re.compile(r"^L\['___stack\d+'\]$")
+"""A value that was on the stack at a graph break; no name of the user's."""
 _MODULE_STATE = re.compile(r"\._(parameters|buffers)\[")
 _FLOAT = re.compile(r"^-?(\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)$")
 _INT = re.compile(r"^-?\d+$")
@@ -236,7 +238,12 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice, ...]:
     name = changed.name
-    if argument:
+    if changed.resumed and _STACK.match(changed.source):
+        advice = Advice(
+            text="It was made by the call before the graph break: keep it a tensor there, if the "
+            "code only calculates with it; a Python float is a constant of the graph"
+        )
+    elif argument:
         advice = Advice(
             text="If the code only calculates with it, pass a tensor in every call: a Python float "
             "is a constant of the graph",

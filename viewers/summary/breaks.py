@@ -60,6 +60,8 @@ class BreakSite:
     """Python needs a tensor's data here, so it waits until the device has computed it."""
     advice: tuple[Advice, ...]
     """Ours first, then torch's hints."""
+    resumed: frozenset[str] = frozenset()
+    """Frames (`1` of `1/0`) that resume after it and captured a graph."""
 
     @property
     def count(self) -> int:
@@ -128,6 +130,7 @@ def _site(recording: Recording, records: list[GraphBreak], frames: set[str]) -> 
         crossings=crossings_of(first),
         host_waits=host_waits(first),
         advice=ordered_advice(first.advice),
+        resumed=frozenset(frames),
     )
 
 

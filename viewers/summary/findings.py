@@ -7,6 +7,7 @@ and bytes that they add to each call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -68,11 +69,19 @@ def findings_of(
 ) -> tuple[Finding, ...]:
     """All findings, the costliest first."""
     found = [*_numerics(recording), *_fallbacks(recording)]
-    found.extend(_recompile(cause) for cause in causes)
+    carried: dict[int, list[RecompileCause]] = {}
+    for cause in causes:
+        site = next((site for site in breaks if _made_at(cause, site)), None)
+        if site is None:
+            found.append(_recompile(cause))
+        else:
+            carried.setdefault(id(site), []).append(cause)
     ranked = sorted(
         breaks,
-        key=lambda site: (-(site.extra_graphs or 0), -(site.crossings.bytes or 0)),
-    )
+        key=lambda site: (
+            id(site) not in carried, -(site.extra_graphs or 0), -(site.crossings.bytes or 0)
+        ),
+    )  # fmt: skip
     lines: dict[tuple[str, int], list[BreakSite]] = {}
     for site in ranked:
         lines.setdefault((site.place.file, site.place.line), []).append(site)
@@ -80,9 +89,9 @@ def findings_of(
         first, *others = lines[site.place.file, site.place.line]
         costless = [other for other in others if _adds_nothing(other)]
         if site is first:
-            found.append(_break(site, costless))
+            found.append(_break(site, costless, carried.get(id(site), ())))
         elif site not in costless:
-            found.append(_break(site))
+            found.append(_break(site, (), carried.get(id(site), ())))
     wrong = sum(finding.kind == "numerics" for finding in found)
     return (*found[:wrong], *_slower(recording, found), *found[wrong:])
 
@@ -121,6 +130,16 @@ def _slows(finding: Finding) -> bool:
     if isinstance(source, BreakSite):
         return source.outcome == "skip-frame" or bool(source.extra_graphs)
     return finding.kind == "fallback"
+
+
+_STACK = re.compile(r"___stack\d+\b")
+"""What a resumed frame calls a value that was on the stack at the graph break."""
+
+
+def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
+    """Whether the value that changed is the one that the broken line made."""
+    frames = {frame.compile_id.partition("/")[0] for frame in cause.frames}
+    return bool(_STACK.match(cause.change.name)) and frames <= site.resumed
 
 
 def _adds_nothing(site: BreakSite) -> bool:
@@ -211,8 +230,11 @@ def recompile_title(cause: RecompileCause) -> str:
     return f"{subject}: {cause.change.text}"
 
 
-def _break(site: BreakSite, also: Sequence[BreakSite] = ()) -> Finding:
-    """`also`: breaks of the same line that cost nothing more."""
+def _break(
+    site: BreakSite, also: Sequence[BreakSite] = (), carried: Sequence[RecompileCause] = ()
+) -> Finding:
+    """`also`: breaks of the same line that cost nothing more. `carried`: recompiles of what comes
+    after it, for the value that it makes."""
     if site.outcome == "skip-frame":
         cost = "eager"
     elif site.outcome == "error":
@@ -233,6 +255,10 @@ def _break(site: BreakSite, also: Sequence[BreakSite] = ()) -> Finding:
         notes.append("the host waits")
     if site.count > 1:
         notes.append(f"in {site.count} compiles")
+    for cause in carried:
+        who = cause.callers or "a call"
+        took = f", {seconds_text(cause.seconds)}" if cause.seconds is not None else ""
+        notes.append(f"{who} recompiled for its value{took}")
     notes += [f"also breaks there: {_break_title(other)}" for other in also]
     every = (site, *also)
     return Finding(
@@ -242,7 +268,9 @@ def _break(site: BreakSite, also: Sequence[BreakSite] = ()) -> Finding:
         place=site.place,
         fixes=next((one.advice for one in every if one.advice), ()),
         refs=(site.place.ref,),
-        compile_ids=tuple(dict.fromkeys(cid for one in every for cid in one.compile_ids)),
+        compile_ids=tuple(
+            dict.fromkeys(cid for one in (*every, *carried) for cid in one.compile_ids)
+        ),
         notes=tuple(notes),
         source=site,
     )

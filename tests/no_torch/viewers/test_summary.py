@@ -166,6 +166,44 @@ def resumed(compile_id: str) -> FrameStart:
     )
 
 
+def test_a_recompile_for_what_item_returned_belongs_to_the_break() -> None:
+    site = traces.graph_break(
+        gb="GB0124",
+        type="Unsupported Tensor.item() call with capture_scalar_outputs=False",
+        location=traces.at(6, 8, 20),
+    )
+    failed = FailedGuard(
+        entry="1/0",
+        guard="___stack0 == 2.5",
+        name="___stack0",
+        source="L['___stack0']",
+        expected="2.5",
+        seen="3.5",
+    )
+    again = Recompile(compile_id="1/1", call=2, failed=(failed,), function="forward")
+    rest = msgspec.structs.replace(traces.frame("1/0")[0], resumes_at=6)
+    records = [
+        *traces.opening(),
+        *traces.frame()[:1],
+        site,
+        *traces.frame()[1:],
+        rest,
+        *traces.frame("1/0")[1:],
+        again,
+        *traces.frame("1/1", 2, 2.0),
+    ]
+    found = summary(records)
+    (finding,) = found.findings
+    assert finding.kind == "break"
+    assert finding.notes[-1] == "call 2 recompiled for its value, 2.0 s"
+    assert finding.compile_ids == ("0/0", "1/1")
+    assert len(found.recompiles) == 1
+    another = msgspec.structs.replace(failed, name="y", source="L['y']")
+    other = [msgspec.structs.replace(again, failed=(another,)) if one is again else one
+             for one in records]  # fmt: skip
+    assert [one.kind for one in summary(other).findings] == ["recompile", "break"]
+
+
 def test_a_size_that_follows_from_another_is_the_same_cause() -> None:
     """Behind a break, the flattened batch is another number."""
     records = [
