@@ -1,4 +1,4 @@
-"""Roots, powers, exponentials, logarithms and what is written with them.
+"""Roots, powers, exponentials, logarithms, special functions and what is written with them.
 
 Sources: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp, PowKernel.cpp, Math.h.
 """
@@ -36,7 +36,9 @@ for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "
 elementwise("sigmoid", "special_expit")(unary("sigmoid"))
 elementwise("erf", "special_erf")(unary("erf"))
 elementwise("erfc", "special_erfc")(unary("erfc"))
+elementwise("erfinv", "special_erfinv")(unary("erfinv"))
 elementwise("lgamma", "special_gammaln")(unary("lgamma"))
+elementwise("digamma", "special_digamma", "special_psi")(unary("digamma"))
 
 
 @elementwise("pow.Tensor_Scalar")

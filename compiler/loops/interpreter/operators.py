@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -41,11 +40,8 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "frexp_exponent": lambda x: torch.frexp(x).exponent.to(x.dtype),
     "shift_left": torch.bitwise_left_shift,
     "shift_right": torch.bitwise_right_shift,
-    "igamma": torch.special.gammainc,
-    "igammac": torch.special.gammaincc,
-    "trigamma": partial(torch.polygamma, 1),
 }
-"""Where torch's name is another; all other operators have names of `torch` or `torch.special`."""
+"""Where torch's name is another; all other operators have names of `torch`."""
 
 
 def apply(name: str, args: list[Value], dtype: str) -> Value:
@@ -55,7 +51,7 @@ def apply(name: str, args: list[Value], dtype: str) -> Value:
     """
     if name in ("convert", "rounded"):
         return rounded(args[0], dtype)
-    function = FUNCTIONS.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
+    function = FUNCTIONS.get(name) or getattr(torch, name)
     result = function(*args)
     if result.dtype != register_dtype(dtype):
         raise TypeError(f"{name} of {[a.dtype for a in args]} is {result.dtype}, not {dtype}")

@@ -56,7 +56,7 @@ BOOL = (
 def reference(op: str) -> Callable[..., torch.Tensor]:
     if op in REFERENCES:
         return REFERENCES[op]
-    return getattr(torch, op, None) or getattr(torch.special, op)
+    return getattr(torch, op)
 
 
 def edges(dtype: str) -> torch.Tensor:

@@ -162,3 +162,13 @@ def test_logic_of_bool() -> None:
 
 def test_mantissas_and_exponents() -> None:
     check_each(torch.frexp, ((corners(dtype),) for dtype in FLOATS))
+
+
+def test_common_divisors() -> None:
+    def whole_pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = pairs(dtype)
+        least = torch.iinfo(dtype).min  # its magnitude is no number of a signed dtype
+        return (x[x[:, 0] != least], y[:, y[0] != least]) if least else (x, y)
+
+    check_each(lambda x, y: (torch.gcd(x, y), torch.lcm(x, y)), map(whole_pairs, INTEGERS))
+    lowered(torch.gcd, torch.arange(40, dtype=torch.int8), torch.arange(40, dtype=torch.int16) - 9)

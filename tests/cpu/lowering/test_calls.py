@@ -97,6 +97,54 @@ def test_custom_operations() -> None:
     assert found.fallbacks() == ["no lowering for tcw_tests.twice.default"]
 
 
+RARE: dict[str, Callable[..., torch.Tensor]] = {
+    "special_airy_ai.default": lambda x, y: torch.special.airy_ai(x),
+    "i0.default": lambda x, y: torch.i0(x),
+    "special_i1e.default": lambda x, y: torch.special.i1e(x),
+    "special_bessel_y1.default": lambda x, y: torch.special.bessel_y1(x),
+    "special_scaled_modified_bessel_k0.default": (
+        lambda x, y: torch.special.scaled_modified_bessel_k0(x)
+    ),
+    "special_ndtri.default": lambda x, y: torch.special.ndtri(x),
+    "special_erfcx.default": lambda x, y: torch.special.log_ndtr(x),
+    "polygamma.default": lambda x, y: torch.polygamma(2, x),
+    "special_zeta.default": lambda x, y: torch.special.zeta(x, y),
+    "igammac.default": lambda x, y: torch.igammac(x, y),
+    "special_hermite_polynomial_he.n_scalar": (
+        lambda x, y: torch.special.hermite_polynomial_he(x, 3)
+    ),
+}
+"""Operation -> what reaches it; special functions too rare for loops of our own."""
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_rare_special_functions(name: str) -> None:
+    x, y = X[0].abs() + 0.1, X[1].abs()
+    found = lowered(lambda x, y: RARE[name](x * 2, y) + 1, x, y, calls=None)
+    assert found.fallbacks() == [f"no lowering for aten.{name}"]
+    kinds = found.kinds()
+    assert (kinds[0], kinds.count("Call"), kinds[-1]) == ("Map", 1, "Map")
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        (lambda x: torch.igamma(torch.tensor(1.5), x), ["aten.igamma.default"]),
+        (torch.digamma, ["aten.polygamma.default"]),
+        (torch.i0, ["aten.i0.default", "aten.special_i1.default"]),
+        (torch.special.ndtri, ["aten.special_ndtri.default"]),
+        (torch.lgamma, []),
+        (torch.erfinv, []),
+    ],
+)
+def test_gradients_of_special_functions(
+    function: Callable[[torch.Tensor], torch.Tensor], calls: list[str]
+) -> None:
+    """What autograd writes around a call is loops."""
+    x = torch.linspace(0.1, 0.9, 12).requires_grad_()
+    assert lowered(function, x, calls=None).calls() == calls
+
+
 def test_a_custom_operation_that_writes_its_argument() -> None:
     def both(x: torch.Tensor) -> torch.Tensor:
         y = x + 1

@@ -1,4 +1,4 @@
-"""Roots, powers, exponentials and logarithms."""
+"""Roots, powers, exponentials, logarithms and special functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ FUNCTIONS: dict[str, Unary] = {
         name: getattr(torch, name)
         for name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p")
     },
-    **{name: getattr(torch, name) for name in ("sigmoid", "erf", "erfc", "lgamma", "sinc")},
+    **{name: getattr(torch, name) for name in ("sigmoid", "erf", "erfc", "sinc")},
+    **{name: getattr(torch, name) for name in ("erfinv", "lgamma", "digamma")},
     "entr": torch.special.entr,
     "ndtr": torch.special.ndtr,
     "softplus": torch.nn.functional.softplus,
@@ -33,9 +34,16 @@ def test_functions(name: str) -> None:
     check_each(FUNCTIONS[name], ((corners(dtype),) for dtype in FLOATS))
 
 
+@pytest.mark.parametrize("name", ["erfinv", "digamma"])
+def test_functions_on_both_sides_of_where_their_series_change(name: str) -> None:
+    points = (torch.linspace(-0.99, 0.99, 67), torch.linspace(-31, 43, 149), torch.arange(30))
+    x = torch.cat(points)
+    check_each(FUNCTIONS[name], ((x.to(dtype),) for dtype in FLOATS))
+
+
 def test_integers_become_floats() -> None:
     check_each(
-        lambda x: (torch.exp(x), torch.sqrt(x), torch.sigmoid(x)),
+        lambda x: (torch.exp(x), torch.sqrt(x), torch.sigmoid(x), torch.digamma(x)),
         ((grid(dtype, 9),) for dtype in DTYPES),
     )
 

@@ -12,25 +12,12 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 UNARY = {
-    **dict.fromkeys(("frexp_mantissa", "frexp_exponent"), "parts"),
-    "erfcx": "erfcx",
-    **dict.fromkeys(("erfinv", "ndtri"), "errors"),
-    **dict.fromkeys(("digamma", "trigamma"), "gamma"),
-    **dict.fromkeys(("i0", "i0e", "i1", "i1e"), "bessel"),
-    **dict.fromkeys(("modified_bessel_k0", "modified_bessel_k1"), "bessel"),
-    **dict.fromkeys(("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"), "bessel"),
-    **dict.fromkeys(("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"), "waves"),
-    **dict.fromkeys(("spherical_bessel_j0", "airy_ai"), "waves"),
+    **dict.fromkeys(("frexp_mantissa", "frexp_exponent"), "frexp"),
+    "erfinv": "erfinv",
+    "digamma": "digamma",
 }
-"""Function -> the file that defines it."""
-BINARY = {
-    "gcd": "integers",
-    "zeta": "gamma",
-    **dict.fromkeys(("igamma", "igammac"), "incomplete_gamma"),
-    **{f"chebyshev_polynomial_{kind}": "orthogonal" for kind in "tuvw"},
-    **dict.fromkeys(("hermite_polynomial_h", "hermite_polynomial_he"), "orthogonal"),
-    **dict.fromkeys(("laguerre_polynomial_l", "legendre_polynomial_p"), "orthogonal"),
-}
+"""Function -> the file in `special/` that defines it."""
+BINARY = {"gcd": "gcd"}
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
