@@ -261,6 +261,7 @@ def _break(
         notes.append(f"{who} recompiled for its value{took}")
     notes += [f"also breaks there: {_break_title(other)}" for other in also]
     every = (site, *also)
+    compile_ids = [*(one.compile_ids for one in every), *(one.compile_ids for one in carried)]
     return Finding(
         kind="break",
         cost=cost,
@@ -268,9 +269,7 @@ def _break(
         place=site.place,
         fixes=next((one.advice for one in every if one.advice), ()),
         refs=(site.place.ref,),
-        compile_ids=tuple(
-            dict.fromkeys(cid for one in (*every, *carried) for cid in one.compile_ids)
-        ),
+        compile_ids=tuple(dict.fromkeys(cid for ids in compile_ids for cid in ids)),
         notes=tuple(notes),
         source=site,
     )
