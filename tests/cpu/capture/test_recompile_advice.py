@@ -67,6 +67,32 @@ def test_numbers_as_tensors_or_symbols() -> None:
     assert compiles(scaled, integers, lambda f, n: f(x, n), dynamic=True) == 1
 
 
+def divided(x):
+    scale = x.max().item()
+    return x / scale
+
+
+def kept_as_a_tensor(x):
+    scale = x.max()
+    return x / scale
+
+
+def test_a_value_made_before_a_graph_break_is_kept_as_a_tensor() -> None:
+    """No name of the user's stands for it: the advice is words, at the call that made it."""
+    values = [x * 2.5, x * 3.5]
+    assert compiles(divided, values, lambda f, one: f(one)) == 3
+    assert compiles(kept_as_a_tensor, values, lambda f, one: f(one)) == 1
+    carried = Changed(
+        what="value", source="L['___stack0']", name="___stack0", expected="2.5", seen="3.5",
+        resumed=True,
+    )  # fmt: skip
+    first = advise([carried], SETTINGS)[0]
+    assert first.code == ""
+    assert "before the graph break" in first.text
+    argument = replace(carried, source="L['rate']", name="rate")
+    assert advise([argument], SETTINGS)[0].code == "rate = torch.tensor(rate)"
+
+
 def test_one_type_of_sequence_and_one_layout() -> None:
     def added(x, items):
         return x + items[0]
