@@ -103,19 +103,19 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
         return []
     if speed.compiled_again or any(_slows(finding) for finding in found):
         return []
-    settings = start.settings
+    look = Advice(
+        text="It takes a call apart, kernel by kernel",
+        code=command_line("profile", start.settings),
+    )
+    captured = any(graph.kind == "captured" for graph in recording.graphs.values())
+    cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
     return [
         Finding(
             kind="slower",
             cost=f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}",
-            title="each call is slower than eager; the cause was not found",
+            title=f"each call is slower than eager{cause}",
             place=None,
-            fixes=(
-                Advice(
-                    text="It takes a call apart, kernel by kernel",
-                    code=command_line("profile", settings),
-                ),
-            ),
+            fixes=(look,) if captured else (),
             refs=(),
             compile_ids=(),
         )

@@ -13,10 +13,23 @@ _BUILTIN = re.compile(r"^builtin (\w+)\b")
 _SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
 _RANDOM = re.compile(r"^module: [\w.<> ]+, qualname: Random\.(?P<name>\w+)")
 
+_DATA_PARALLEL = re.compile(
+    r"\bDistributedDataParallel\._inside_ddp_forward\b|\(Logger\) set_runtime_stats_and_log\b"
+)
+"""What Dynamo stops at in torch/nn/parallel/distributed.py."""
+
 PYTHON_ITSELF = ("exec", "eval", "compile", "globals", "locals", "vars", "__import__", "breakpoint")
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
+    if _DATA_PARALLEL.search(broken.context):
+        return (
+            Advice(
+                text="Compile the module before it is wrapped: Dynamo captures nothing inside of"
+                " DistributedDataParallel's own forward",
+                code="model = DistributedDataParallel(torch.compile(module))",
+            ),
+        )
     if "torch.compiler.disable()" in broken.type:
         return (_disabled(broken),)
     if "`torch._dynamo.graph_break()`" in broken.type:

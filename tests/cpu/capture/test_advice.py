@@ -167,6 +167,7 @@ def cases() -> list[Broken]:
     one("", "module: fast.kernels, qualname: attend, C extension")
     one("Skip calling `torch.compiler.disable()`d function", "<function Model.log at 0x1>")
     one("Call to `torch._dynamo.graph_break()`", then=("graph break in loop",))
+    one("", "module: x, qualname: DistributedDataParallel._inside_ddp_forward, skip reason: y")
     one("Attempt to trace generator")
     one("Unsupported context manager")
     return found

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch._dynamo import config
+from torch._dynamo.testing import CompileCounter
 
-from compiler.trace.records import GraphBreak
+from compiler.trace.records import Graph, GraphBreak
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import compiled
 
@@ -98,3 +99,28 @@ def test_settings(function: Any, index: int, setting: str) -> None:
         result = compiled(function, (INPUTS[0],))
     assert result.error is None
     assert result.recording.all(GraphBreak) == []
+
+
+@pytest.fixture
+def one_rank(tmp_path: Any) -> Iterator[None]:
+    """A process group of this process alone."""
+    store = f"file://{tmp_path / 'store'}"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+def test_a_module_is_compiled_before_data_parallel_wraps_it(one_rank: None) -> None:
+    layer = torch.nn.Linear(2, 2)
+    wrapped = torch.nn.parallel.DistributedDataParallel(layer)
+    found = compiled(wrapped, (INPUTS[0],)).recording
+    assert not [graph for graph in found.all(Graph) if graph.kind == "captured"]
+    advised = [one.advice[0] for one in found.all(GraphBreak)]
+    assert advised
+    assert {one.code for one in advised} == {
+        "model = DistributedDataParallel(torch.compile(module))"
+    }
+    counter = CompileCounter()
+    inside = torch.nn.parallel.DistributedDataParallel(torch.compile(layer, backend=counter))
+    torch.testing.assert_close(inside(INPUTS[0]), layer(INPUTS[0]))
+    assert counter.frame_count == 1
