@@ -176,7 +176,9 @@ class ErrorItem(Item):
     hint: str
     eager_fails: bool | None
     """Whether eager fails as well; null where that was not tried."""
-    culprit: Literal["user", "torch", "tcw"]
+    culprit: Literal["user", "torch", "tcw", "machine"]
+    evidence: str = ""
+    """The line that shows the machine to be the cause; "" where it is not known."""
 
 
 class Report(Item):
@@ -369,6 +371,7 @@ def _error(summary: Summary) -> ErrorItem | None:
             hint=failure.hint,
             eager_fails=failure.eager_fails,
             culprit=failure.culprit,
+            evidence=failure.evidence,
         )
     if end is not None and end.status in ("ok", "exited"):
         return None

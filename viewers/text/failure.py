@@ -37,6 +37,8 @@ def failure_lines(
     if place is not None:
         lines += place_lines(place, names, 2, width)
     first, *rest = failure.message.strip().splitlines() or [""]
+    if failure.evidence and failure.evidence != first:  # a compiler's command line comes before it
+        first, rest = failure.evidence, []
     kind = "" if failure.type in ("", summary.status) else failure.type
     gap = ": " if kind and first else ""
     lines.append(line("  ", (kind, "strong"), f"{gap}{first}", hang=4))
@@ -58,8 +60,10 @@ def _ended(summary: Summary) -> str:
 def _blame(failure: Failure) -> str:
     if failure.culprit == "tcw":
         return ". This is a fault of tcw, not of the model"
+    if failure.culprit == "machine":
+        return ". The machine is the cause, not the model"
     if failure.eager_fails is None:
-        return ""
+        return ". torch raises this by itself" if failure.culprit == "torch" else ""
     if failure.eager_fails:
         return ". Eager fails too: torch.compile is not the cause"
     return ". Eager works: torch.compile is the cause"

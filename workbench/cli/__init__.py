@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import warnings
+from typing import NoReturn
 
 
 def run(arguments: list[str] | None = None) -> None:
     """The `tcw` command; ends the process with one of the codes in `workbench.cli.codes`."""
+    # -W and PYTHONWARNINGS are meant for the user's program, which is the worker's.
+    warnings.simplefilter("ignore")
+    end_like_ctrl_c()
     from workbench.cli.main import main
 
     sys.exit(main(sys.argv[1:] if arguments is None else arguments))
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end tcw as ctrl-c does: a recording ends whole, and nothing is left behind."""
+
+
+def end_like_ctrl_c() -> None:
+    """Have the signals of `ENDING` raise KeyboardInterrupt; under nohup SIGHUP stays ignored."""
+    for number in ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -143,12 +143,14 @@ def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -
 
 
 def exit_code(recording: Recording, end: End) -> int:
-    """0, or why there is no whole answer: 3 the model, 4 tcw, 5 an override, 130 the user."""
+    """0, or why there is no whole answer: 3 the model, 4 tcw, 5 an override, 6 the machine, 130 the
+    user."""
     failure = recording.failure
     if end.status == "interrupted":
         return codes.INTERRUPTED
     if failure is not None:
-        return codes.INTERNAL if failure.culprit == "tcw" else codes.MODEL_FAILED
+        faults = {"tcw": codes.INTERNAL, "machine": codes.MACHINE}
+        return faults.get(failure.culprit, codes.MODEL_FAILED)
     if end.status != "ok":
         return codes.MODEL_FAILED
     refused = any(decided.refused for decided in recording.all(Decided))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -15,6 +18,7 @@ from compiler.control.commands import Breakpoint
 from compiler.trace.records import Settings
 from viewers.plain import plain
 from viewers.teaching.predict import QUESTIONS
+from workbench.cli import codes
 from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
 from workbench.tui.glyphs import Ascii, needed
@@ -58,6 +62,11 @@ class Workbench(App[None]):
         return [*found, self._ascii] if self._ascii.enabled else found
 
     def on_mount(self) -> None:
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    loop.add_signal_handler(number, self.exit, None, codes.INTERRUPTED)
         bench = Bench(self.feed, self.look)
         bench.theme_chosen = self.theme_chosen
         bench.predict_first = self.predict

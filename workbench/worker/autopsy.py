@@ -13,11 +13,14 @@ from compiler.trace.records import (
     End,
     Failure,
     Location,
+    Output,
     Progress,
     Record,
     Settings,
     Start,
 )
+from workbench.worker.blame import Blame, said_by_machine
+from workbench.worker.exits import RECORDS_CLOSED
 from workbench.worker.places import deepest, dumped_frames, source_line
 
 
@@ -43,9 +46,10 @@ class Autopsy:
         self._doing = "starting"
         self._started = False
         self._failed: Failure | None = None
+        self._last_words = ""
 
     def see(self, record: Record) -> None:
-        """Note what a record of the worker's says about where it stands."""
+        """Note what a record says about where the worker stands; its last words are output."""
         if isinstance(record, Progress):
             self._doing = record.activity
         elif isinstance(record, CallStart):
@@ -54,6 +58,8 @@ class Autopsy:
             self._failed = record
         elif isinstance(record, Start):
             self._started = True
+        elif isinstance(record, Output) and record.stream == "stderr":
+            self._last_words = (self._last_words + record.text)[-_LAST_WORDS:]
 
     def records(self, death: Death) -> Iterator[Failure | End]:
         """A failure that says where, unless one was recorded; then the end."""
@@ -68,7 +74,9 @@ class Autopsy:
         elif number is not None:
             name = _signal_name(number)
             if self._failed is None:
-                yield self._failure(name, _DEATHS.get(name, f"killed by {name}"), place)
+                blame = _LIMITS.get(name) or said_by_machine(self._last_words)
+                message = _DEATHS.get(name, f"killed by {name}")
+                yield self._failure(name, message, place, blame)
             yield End(
                 status="crashed",
                 seconds=death.seconds,
@@ -77,13 +85,7 @@ class Autopsy:
             )
         else:
             if self._failed is None:
-                culprit: Literal["user", "tcw"] = "user" if self._started else "tcw"
-                message = (
-                    f"the process ended with status {code}, without a word"
-                    if code is not None
-                    else "the process is gone, and how it ended is not known"
-                )
-                yield self._failure("exit", message, place, culprit)
+                yield self._failure("exit", self._words_of(code), place, self._blame(code))
             yield End(
                 status="exited" if code is not None else "crashed",
                 seconds=death.seconds,
@@ -96,19 +98,50 @@ class Autopsy:
         kind: str,
         message: str,
         place: Location | None,
-        culprit: Literal["user", "tcw"] = "user",
+        blame: Blame | None = None,
     ) -> Failure:
+        blame = blame or Blame("user")
         return Failure(
             doing=self._doing,
             type=kind,
             message=message,
             location=place,
             source_line=source_line(place),
-            culprit=culprit,
+            culprit=blame.culprit,
+            evidence=blame.evidence,
+            hint=blame.hint,
         )
 
+    def _words_of(self, code: int | None) -> str:
+        if code is None:
+            return "the process is gone, and how it ended is not known"
+        if code == RECORDS_CLOSED:
+            return "the program closed the recording's files: what it did after that is not known"
+        said = self._last_words.strip().splitlines()
+        if said and not self._started:
+            return f"the worker ended with status {code}: {said[-1]}"
+        return f"the process ended with status {code}, without a word"
+
+    def _blame(self, code: int | None) -> Blame:
+        if code == RECORDS_CLOSED:
+            hint = "os.closerange(3, …), as daemons do it, closes files that are not the program's"
+            return Blame("user", hint=hint)
+        if self._started:
+            return Blame("user")
+        return said_by_machine(self._last_words) or Blame("tcw")
+
+
+_LAST_WORDS = 4000
+"""Characters of stderr that are kept."""
+
+_LIMITS = {
+    "SIGXFSZ": Blame("machine", hint="raise the limit on the size of files (ulimit -f)"),
+    "SIGXCPU": Blame("machine", hint="raise the limit on processor time (ulimit -t)"),
+}
 
 _DEATHS = {
+    "SIGXFSZ": "it wrote a file larger than the limit",
+    "SIGXCPU": "it took more processor time than the limit",
     "SIGSEGV": "segmentation fault: native code read or wrote memory that is not its own",
     "SIGABRT": "aborted by native code",
     "SIGBUS": "bus error in native code",

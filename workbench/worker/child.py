@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,9 +23,9 @@ from typing import Literal
 import msgspec
 
 from compiler.trace.reader import TraceDecoder
-from compiler.trace.records import End, Failure, Start
+from compiler.trace.records import End, Failure, Record, Start
 from workbench.worker.autopsy import Autopsy, Death
-from workbench.worker.guardian import RECORDING, kill_marked
+from workbench.worker.guardian import CACHES_PREFIX, RECORDING, kill_marked, remove_caches
 from workbench.worker.output import OutputStream
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
@@ -62,7 +61,8 @@ class Child:
         self._autopsy = Autopsy(self._settings)
         self._selector = selectors.DefaultSelector()
         self._mark = uuid.uuid4().hex
-        self._caches: Path | None = None
+        self._caches = ""
+        """The folder that the guardian removes."""
         self._process: subprocess.Popen[bytes] | None = None
         self._worker = 0
         self._lifeline = -1
@@ -77,7 +77,11 @@ class Child:
         """When the guardian was seen to be killed, on the monotonic clock."""
         self._faults = b""
         self._outputs: dict[int, OutputStream] = {}
-        self._process = self._start(job)
+        try:
+            self._process = self._start(job)
+        except OSError:
+            self.close()
+            raise
 
     def send(self, line: bytes) -> None:
         """Hand the worker a command; from any thread, and never waiting for a full pipe."""
@@ -133,12 +137,13 @@ class Child:
         with self._outgoing_lock:
             os.close(self._wake)
             self._wake = -1
-        if self._caches is not None:
-            shutil.rmtree(self._caches, ignore_errors=True)
+        remove_caches(self._caches)  # the guardian may have been killed
 
     def _start(self, job: Job) -> subprocess.Popen[bytes]:
         if not self._settings.cached:
-            self._caches = Path(tempfile.mkdtemp(prefix="tcw-"))
+            name = f"{CACHES_PREFIX}{self._mark}"
+            self._caches = os.path.join(os.path.abspath(tempfile.gettempdir()), name)
+            os.mkdir(self._caches, 0o700)
         read_commands, self._commands = os.pipe()
         read_lifeline, self._lifeline = os.pipe()
         records, write_records = os.pipe()
@@ -155,7 +160,10 @@ class Child:
         door = Path(__file__).parents[2] / "tcw.py"
         try:
             process = subprocess.Popen(
-                [sys.executable, "-P", str(door), "--worker", "record", *pipes.arguments()],
+                [
+                    *(sys.executable, "-P", str(door), "--worker", "record"),
+                    *(self._caches, *pipes.arguments()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -172,7 +180,7 @@ class Child:
         process.stdout.close()
         process.stderr.close()
         self._outputs[out] = OutputStream("stdout", self.trace.emit)
-        self._outputs[err] = OutputStream("stderr", self.trace.emit)
+        self._outputs[err] = OutputStream("stderr", self._stderr)
         for number, handler in (
             (records, self._read_records),
             (out, self._outputs[out].feed),
@@ -277,6 +285,10 @@ class Child:
             self._autopsy.see(found)
             self.trace.on_record(found)
 
+    def _stderr(self, record: Record) -> None:
+        self._autopsy.see(record)
+        self.trace.emit(record)
+
     def _read_faults(self, data: bytes) -> None:
         self._faults = (self._faults + data)[-(1 << 20) :]
 
@@ -314,14 +326,14 @@ class Child:
             kill_marked(self._mark)
 
 
-def _fresh_caches(folder: Path | None) -> dict[str, str]:
-    """Where torch and Triton shall keep what they compile, in their own variables."""
-    if folder is None:
+def _fresh_caches(folder: str) -> dict[str, str]:
+    """Where torch and Triton keep what they compile, in their own variables."""
+    if not folder:
         return {}
     return {
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
-        "TCW_CACHE_DIR": str(folder / "tcw"),
-        "TRITON_CACHE_DIR": str(folder / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "inductor"),
+        "TCW_CACHE_DIR": os.path.join(folder, "tcw"),
+        "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
     }
 
 

@@ -18,6 +18,7 @@ from compiler.control.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoi
 from compiler.trace.records import (
     AnyRecord,
     End,
+    Failure,
     Note,
     Record,
     Run,
@@ -26,6 +27,7 @@ from compiler.trace.records import (
     StageStart,
     Waiting,
 )
+from workbench.worker.blame import Blame, machine_fault
 from workbench.worker.child import Child
 from workbench.worker.protocol import Job, plain
 from workbench.worker.trace_file import OnRecord, TraceFile
@@ -55,7 +57,11 @@ def record(
     """
     file = TraceFile(trace, on_record)
     try:
-        child = Child(Job.of(settings, file.started), file, stop)
+        try:
+            child = Child(Job.of(settings, file.started), file, stop)
+        except OSError as error:
+            file.emit(not_started(error))
+            return _ended(file, End(status="failed", seconds=file.writer.now()))
         try:
             _wait(child, settings, file, stop)
             end: End | None = None
@@ -72,6 +78,18 @@ def record(
         return _ended(file, end)
     finally:
         file.close()
+
+
+def not_started(error: OSError) -> Failure:
+    """A worker that this machine cannot start: no temporary folder, process or descriptor."""
+    blame = machine_fault(error) or Blame("machine", hint="TMPDIR names the temporary folder")
+    return Failure(
+        doing="starting the worker",
+        type=type(error).__name__,
+        message=str(error),
+        culprit=blame.culprit,
+        hint=blame.hint,
+    )
 
 
 def _wait(child: Child, settings: Settings, file: TraceFile, stop: threading.Event | None) -> None:
@@ -229,7 +247,13 @@ class Driver:
 
     def _work(self, job: Job) -> End:
         """One worker, from its start to its end."""
-        child = Child(job, self._file, self._stopping)
+        try:
+            child = Child(job, self._file, self._stopping)
+        except OSError as error:
+            self._file.emit(not_started(error))
+            end = End(status="failed", seconds=self._file.writer.now())
+            self._say_that_it_is_over(end)
+            return end
         try:
             with self._lock:
                 self._child = child
@@ -243,20 +267,20 @@ class Driver:
                     child.stopped = "interrupted"
             with self._lock:
                 self._child = None
-            end: End | None = None
+            found: End | None = None
             for made in child.finish():
                 if isinstance(made, End):
-                    end = made
+                    found = made
                 elif not self._stopping.is_set():
                     self._file.emit(made)
         finally:
             with self._lock:
                 self._child = None
             child.close()
-        assert end is not None
+        assert found is not None
         if not self._stopping.is_set() and self._rerun is None:
-            self._say_that_it_is_over(end)
-        return end
+            self._say_that_it_is_over(found)
+        return found
 
     def _say_that_it_is_over(self, end: End) -> None:
         why = "the run is over" if end.status == "ok" else f"the worker is gone: {end.status}"

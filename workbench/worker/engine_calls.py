@@ -8,7 +8,8 @@ from compiler.capture.cache_entries import CacheEntries
 from compiler.measure import speed
 from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
 from workbench.worker.backends import compiled, is_compiled, undo_compile
-from workbench.worker.failures import culprit_of, doing_of, failure_of
+from workbench.worker.blame import of_call
+from workbench.worker.failures import doing_of, failure_of
 from workbench.worker.inputs import (
     InputSet,
     described_arguments,
@@ -187,7 +188,7 @@ class EngineCalls:
                 recorder,
                 compile_id=compile_id,
                 eager_fails=False,
-                culprit=culprit_of(error),
+                blame=of_call(error),
             )
         recorder.emit(failure)
         return ended_by(error)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator
-from typing import Literal
 
 from compiler.control.recorder import Recorder
 from compiler.graphs.lines import outside_torch
 from compiler.trace.records import Failure, Location
+from workbench.worker.blame import Blame, cause, chain, machine_fault
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.places import deepest, from_summaries, ours, source_line, traceback_frames
 from workbench.worker.user_code import UserError
@@ -17,20 +16,6 @@ from workbench.worker.user_code import UserError
 TORCH_FRAMES = 3
 """How many frames inside torch a traceback keeps: where it raised."""
 _TRACEBACK_LIMIT = 200_000
-Culprit = Literal["user", "torch", "tcw"]
-
-
-def cause(error: BaseException) -> BaseException:
-    """What a compiler's exception wraps: `BackendCompilerFailed`, `InductorError` and the like."""
-    for _ in range(20):
-        inner = vars(error).get("inner_exception")
-        if not isinstance(inner, BaseException):
-            wraps = class_name(error) in ("InternalTorchDynamoError", "LoweringException")
-            inner = error.__cause__ if wraps else None
-        if inner is None:
-            return error
-        error = inner
-    return error
 
 
 def failure_of(
@@ -40,13 +25,14 @@ def failure_of(
     *,
     compile_id: str = "",
     eager_fails: bool | None = None,
-    culprit: Culprit = "user",
+    blame: Blame | None = None,
     hint: str = "",
     compiled_error: BaseException | None = None,
 ) -> Failure:
     """Describe `error`. The deepest frame in the user's own files is the place it is said to be.
 
-    `compiled_error` is what the compiled call raised, where `error` is eager's.
+    `compiled_error` is what the compiled call raised, where `error` is eager's. `blame`: whose
+    fault it is; the user's, unless the machine shows to be the cause.
     """
     if isinstance(error, UserError):
         return Failure(
@@ -56,13 +42,13 @@ def failure_of(
             location=error.location,
             source_line=source_line(error.location),
             hint=error.hint or hint,
-            culprit=culprit,
         )
+    blame = blame or machine_fault(error) or Blame("user")
     real = cause(error)
     place = place_of(error, recorder.user_root)
     if place is not None:
         recorder.source(place.file)
-    trace = _formatted(error, whole=culprit == "tcw", context=compiled_error is None)
+    trace = _formatted(error, whole=blame.culprit == "tcw", context=compiled_error is None)
     if compiled_error is not None:
         trace = f"Compiled:\n{_formatted(compiled_error)}\nEager:\n{trace}"
     return Failure(
@@ -73,9 +59,10 @@ def failure_of(
         location=place,
         source_line=source_line(place),
         eager_fails=eager_fails,
-        hint=hint or hint_for(real),
+        hint=hint or blame.hint or hint_for(real),
         traceback=recorder.text(trace),
-        culprit=culprit,
+        culprit=blame.culprit,
+        evidence=blame.evidence,
     )
 
 
@@ -92,28 +79,19 @@ def place_of(error: BaseException, root: str) -> Location | None:
     real = cause(error)
     if isinstance(real, SyntaxError) and real.filename:
         return Location(file=os.path.abspath(real.filename), line=real.lineno or 1)
-    for found in _chain(error):
+    # the wrapped causes first: they stand deeper
+    causes = [*chain(error)][::-1]
+    for found in causes:
         stack = getattr(found, "real_stack", None)
         if stack:
             place = deepest(from_summaries(stack), root)
             if place is not None:
                 return place
-    for found in _chain(error):
+    for found in causes:
         place = deepest(traceback_frames(found.__traceback__), root)
         if place is not None:
             return place
     return None
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The wrapped causes first: they stand deeper."""
-    seen: list[BaseException] = []
-    found: BaseException | None = error
-    while found is not None and all(found is not other for other in seen) and len(seen) < 20:
-        seen.append(found)
-        inner = vars(found).get("inner_exception")
-        found = inner if isinstance(inner, BaseException) else found.__cause__
-    yield from reversed(seen)
 
 
 def hint_for(error: BaseException) -> str:
@@ -123,12 +101,8 @@ def hint_for(error: BaseException) -> str:
         return f"{error.name.partition('.')[0]} is not installed in the Python that runs tcw"
     if isinstance(error, ImportError) and "relative import" in message:
         return "the file is run on its own: import by absolute name, with its folder on sys.path"
-    if isinstance(error, MemoryError) or "can't allocate memory" in message:
-        return "out of memory: use smaller inputs or a smaller model"
     if isinstance(error, RecursionError):
         return "the calls nest without an end"
-    if name == "InvalidCxxCompiler":
-        return "install g++ or set CXX to a compiler; --until codegen needs none"
     if name == "Unsupported":
         return "without --fullgraph the graph breaks here and goes on; explain shows each break"
     return ""
@@ -171,10 +145,3 @@ def doing_of(error: BaseException, call: int, compile_id: str) -> str:
         return f"call {call}"
     wraps = isinstance(vars(error).get("inner_exception"), BaseException)
     return f"call {call}, {'compiling' if wraps else 'capture of'} {compile_id or 'a frame'}"
-
-
-def culprit_of(error: BaseException) -> Culprit:
-    """Whose fault it is where eager succeeds: a missing C++ compiler is not torch's."""
-    if isinstance(error, UserError) or class_name(cause(error)) == "InvalidCxxCompiler":
-        return "user"
-    return "torch"

@@ -6,15 +6,22 @@ or wants an end), every descendant is killed, those too that began a session of 
 come to the guardian because it is their subreaper (`prctl(2)`, PR_SET_CHILD_SUBREAPER). Should the
 guardian itself be killed, the kernel kills the worker (PR_SET_PDEATHSIG).
 
+Last it removes the recording's own caches, a private temporary folder. A lock on the folder shows
+that its guardian lives: one without a lock was left by a guardian and a front end that were both
+killed, and the next guardian removes it.
+
 Only the standard library, and little of it: this runs before everything else.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import select
 import signal
+import stat
 import sys
 import time
 
@@ -27,6 +34,13 @@ _PATIENCE = 5.0
 """Seconds after which a process that cannot be killed (waiting for a disk) is given up."""
 
 
+CACHES_PREFIX = "tcw-recording-"
+_CACHES = re.compile(re.escape(CACHES_PREFIX) + r"[0-9a-f]{32}")
+_OLD = 60.0
+"""Seconds after which a folder of caches without a lock is nobody's: it is locked at once."""
+_MOST_SWEPT = 32
+
+
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
         import ctypes
@@ -34,8 +48,11 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def fork_worker(lifeline: int, status: int) -> None:
-    """Return in the child, which is to be the worker; the parent never returns."""
+def fork_worker(lifeline: int, status: int, caches: str = "") -> None:
+    """Return in the child, which is to be the worker; the parent never returns.
+
+    `caches`: the folder that the parent removes when all processes are gone; "" for none.
+    """
     guardian = os.getpid()
     child_died, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -53,12 +70,12 @@ def fork_worker(lifeline: int, status: int) -> None:
             os._exit(1)
         return
     try:
-        _guard(child, lifeline, status, child_died, wake)
+        _guard(child, lifeline, status, child_died, wake, caches)
     finally:
         os._exit(0)
 
 
-def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int) -> None:
+def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int, caches: str) -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # Only the worker may hold the other pipes: their end is how the front end learns of its death.
     keep = {lifeline, status, child_died, wake}
@@ -69,6 +86,8 @@ def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int) -
         if number > 2 and number not in keep:
             with contextlib.suppress(OSError):
                 os.close(number)
+    _lock(caches)
+    sweep(os.path.dirname(caches))
     stopped = False
 
     def stop(*_: object) -> None:
@@ -93,6 +112,49 @@ def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int) -
     waited = found if waited is None else waited
     with contextlib.suppress(OSError):
         os.write(status, str(-1 if waited is None else waited).encode())
+        os.close(status)
+    remove_caches(caches)
+
+
+def _lock(folder: str) -> int:
+    """A descriptor that holds the folder until this process ends; -1 where somebody else does, and
+    where it is not a folder of ours."""
+    try:
+        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    with contextlib.suppress(OSError):
+        if os.fstat(number).st_uid == os.geteuid():
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return number
+    os.close(number)
+    return -1
+
+
+def sweep(folder: str) -> None:
+    """Remove the caches in `folder` whose guardian was killed."""
+    if not folder:
+        return
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.path for entry in entries if _CACHES.fullmatch(entry.name)]
+    except OSError:
+        return
+    for path in found[:_MOST_SWEPT]:
+        with contextlib.suppress(OSError):
+            entry = os.lstat(path)
+            old = time.time() - entry.st_mtime > _OLD
+            if old and stat.S_ISDIR(entry.st_mode) and (held := _lock(path)) >= 0:
+                remove_caches(path)
+                os.close(held)
+
+
+def remove_caches(folder: str) -> None:
+    """Remove a recording's caches; a link in their place is left, and what it leads to."""
+    if _CACHES.fullmatch(os.path.basename(folder)):
+        import shutil  # not before the fork: it would be in each worker
+
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _open_descriptors() -> list[int]:

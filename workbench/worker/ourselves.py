@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,17 +15,29 @@ from workbench.worker.exits import flush_output
 def unrecorded(recorder: Recorder) -> Iterator[None]:
     """Hooks stay quiet, and stdout and stderr go nowhere: the user's program did not run here."""
     flush_output()
-    saved = [os.dup(number) for number in (1, 2)]
-    null = os.open(os.devnull, os.O_WRONLY)
+    saved = {number: _aside(number) for number in (1, 2)}
     before, recorder.quiet = recorder.quiet, True
     try:
-        for number in (1, 2):
+        null = os.open(os.devnull, os.O_WRONLY)
+        for number in saved:
             os.dup2(null, number)
+        if null not in saved:
+            os.close(null)
         yield
     finally:
         flush_output()
-        for number, original in zip((1, 2), saved, strict=True):
-            os.dup2(original, number)
-            os.close(original)
-        os.close(null)
+        for number, original in saved.items():
+            if original is None:
+                os.close(number)
+            else:
+                os.dup2(original, number)
+                os.close(original)
         recorder.quiet = before
+
+
+def _aside(number: int) -> int | None:
+    """A copy of a descriptor, beyond the standard ones; None where the user has closed it."""
+    try:
+        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+    except OSError:
+        return None

@@ -11,13 +11,14 @@ from workbench.worker.pipes import Pipes
 
 
 def run(argv: list[str]) -> None:
-    """Do what the front end started this process for: `record PIPES…` or `doctor`."""
+    """Do what the front end started this process for: `record CACHES PIPES…` or `doctor`."""
     verb, *rest = argv or [""]
     if verb == "record":
-        pipes = Pipes.parse(rest)
+        caches, *numbers = rest
+        pipes = Pipes.parse(numbers)
         pipes.keep_from_children()
         # The fork comes first: whatever the worker starts later has a guardian above it.
-        fork_worker(pipes.lifeline, pipes.status)
+        fork_worker(pipes.lifeline, pipes.status, caches)
         from workbench.worker.recording import record
 
         record(pipes)

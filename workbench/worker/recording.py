@@ -26,8 +26,9 @@ from compiler.trace.records import (
     Warned,
 )
 from compiler.trace.writer import TraceWriter
+from workbench.worker.blame import of_recording
 from workbench.worker.edited import edited_texts, read_as
-from workbench.worker.exits import flush_output, leave, watch_os_exit
+from workbench.worker.exits import RECORDS_CLOSED, flush_output, leave, watch_os_exit
 from workbench.worker.failures import failure_of
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.pipes import Pipes
@@ -91,7 +92,7 @@ def record(pipes: Pipes) -> NoReturn:
                 reason="; ".join(filter(None, (outcome.reason, stream.lost))),
             )
         )
-        leave(0)
+        leave(RECORDS_CLOSED if stream.pipe_lost else 0)
 
     if job.driven:
         run = run_record(job.first_run, settings, job.rerun)
@@ -113,8 +114,10 @@ def record(pipes: Pipes) -> NoReturn:
     try:
         outcome = _perform(recorder, job, live, resting)
     except BaseException as error:  # nothing may leave this process as a traceback of ours
-        recorder.emit(failure_of(error, "recording", recorder, culprit="tcw"))
-        outcome = Outcome("failed", reason="tcw itself failed")
+        blame = of_recording(error)
+        doing = "importing torch" if blame.culprit == "torch" else "recording"
+        recorder.emit(failure_of(error, doing, recorder, blame=blame))
+        outcome = Outcome("failed")
     unwatch()
     end(outcome)
 

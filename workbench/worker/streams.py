@@ -19,6 +19,8 @@ class RecordStream:
         """What kept records out of the trace file; "" for nothing."""
         self.on_lost: Callable[[str], None] = lambda words: None
         """Told of it at once."""
+        self.pipe_lost = False
+        """Nothing reaches the front end any more."""
         self._trace = trace
         self._pipe = pipe
         self._process = os.getpid()
@@ -41,8 +43,10 @@ class RecordStream:
             try:
                 _write(self._pipe, line)
             except OSError:
-                # The front end is gone; the guardian is about to end this process.
+                # The front end is gone, and the guardian is about to end this process; or the
+                # user's program has closed what it did not open.
                 self._pipe = -1
+                self.pipe_lost = True
 
 
 def _write(descriptor: int, line: bytes) -> None:

@@ -191,7 +191,10 @@ class Failure(Record):
     hint: str = ""
     """What to do, e.g. what the file does hold where it holds no model."""
     traceback: TextHash = ""
-    culprit: Literal["user", "torch", "tcw"] = "user"
+    culprit: Literal["user", "torch", "tcw", "machine"] = "user"
+    """`machine`: a full disk, a limit, a compiler that is not there."""
+    evidence: str = ""
+    """The line that shows the machine to be the cause, whole; "" where it is not known."""
 
 
 class Warned(Record):

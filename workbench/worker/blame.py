@@ -1,0 +1,185 @@
+"""Whose fault a failure is: the machine's, the user's, torch's or our own. No torch.
+
+A full disk or a limit of the machine comes up from deep inside of a compile, wrapped in exceptions
+of torch's or quoted in what a compiler printed. So the whole chain of causes is searched, and the
+line that shows it is kept whole.
+"""
+
+from __future__ import annotations
+
+import dis
+import errno
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.graphs.lines import outside_torch
+from workbench.worker.describe import class_name, message_of
+from workbench.worker.places import not_ours, ours, traceback_frames
+
+Culprit = Literal["user", "torch", "tcw", "machine"]
+
+DISK = "make room there, or set TMPDIR to a folder on another disk"
+MEMORY = "out of memory: use smaller inputs or a smaller model, or raise the limit (ulimit -v)"
+FILES = "too many open files: raise the limit (ulimit -n)"
+PROCESSES = "no further process or thread: raise the limit (ulimit -u), or end others"
+COMPILER = "install g++ or set CXX to a compiler; --until codegen needs none"
+READ_ONLY = "set TMPDIR to a folder that can be written"
+
+_NUMBERS = {
+    errno.ENOSPC: DISK, errno.EDQUOT: DISK, errno.EFBIG: DISK,
+    errno.ENOMEM: MEMORY,
+    errno.EMFILE: FILES, errno.ENFILE: FILES,
+    errno.EAGAIN: PROCESSES,
+    errno.EROFS: READ_ONLY,
+}  # fmt: skip
+_WORDS = (
+    (re.compile(r"No space left on device|[Dd]isk quota exceeded|File size limit exceeded"), DISK),
+    (re.compile(r"[Cc]annot create temporary file in"), READ_ONLY),
+    (re.compile(r"Read-only file system"), READ_ONLY),
+    (
+        re.compile(
+            r"std::bad_alloc|can't allocate memory|[Cc]annot allocate memory|[Oo]ut of memory"
+            r"|virtual memory exhausted|failed to map segment"
+        ),
+        MEMORY,
+    ),
+    (re.compile(r"Too many open files"), FILES),
+    (
+        re.compile(
+            r"can't start new thread|Thread creation failed|Resource temporarily unavailable"
+        ),
+        PROCESSES,
+    ),
+)
+"""What libraries and compilers print, in the C locale."""
+
+_MOST_CAUSES = 20
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Whose fault it is."""
+
+    culprit: Culprit
+    evidence: str = ""
+    """The line that shows it, whole; "" where the message itself does."""
+    hint: str = ""
+
+
+def cause(error: BaseException) -> BaseException:
+    """What a compiler's exception wraps: `BackendCompilerFailed`, `InductorError` and the like."""
+    for _ in range(_MOST_CAUSES):
+        inner = vars(error).get("inner_exception")
+        if not isinstance(inner, BaseException):
+            wraps = class_name(error) in ("InternalTorchDynamoError", "LoweringException")
+            inner = error.__cause__ if wraps else None
+        if inner is None:
+            return error
+        error = inner
+    return error
+
+
+def chain(error: BaseException, context: bool = False) -> Iterator[BaseException]:
+    """The exception and what it wraps or was raised from, outermost first. `context`: also what
+    was being handled meanwhile."""
+    seen: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting and len(seen) < _MOST_CAUSES:
+        found = waiting.pop(0)
+        if found is None or any(found is other for other in seen):
+            continue
+        seen.append(found)
+        inner = vars(found).get("inner_exception")
+        waiting.append(inner if isinstance(inner, BaseException) else found.__cause__)
+        if context and not found.__suppress_context__:
+            waiting.append(found.__context__)
+    yield from seen
+
+
+def machine_fault(error: BaseException) -> Blame | None:
+    """The machine as the cause of `error`; None where nothing in its chain of causes shows that."""
+    for found in chain(error, context=True):
+        if class_name(found) == "InvalidCxxCompiler":
+            return Blame("machine", hint=COMPILER)
+        hint = ""
+        if isinstance(found, OSError) and found.errno in _NUMBERS:
+            hint = _NUMBERS[found.errno]
+        elif isinstance(found, MemoryError):
+            hint = MEMORY
+        if hint:
+            return Blame("machine", _line(found), hint)
+        if not _users_words(found):
+            said = said_by_machine(message_of(found, _WHOLE))
+            if said is not None:
+                return said
+    return None
+
+
+def said_by_machine(text: str) -> Blame | None:
+    """The machine as the cause, by what a program printed; None where no line says so."""
+    for row in text.splitlines():
+        for words, hint in _WORDS:
+            if words.search(row):
+                return Blame("machine", row.strip(), hint)
+    return None
+
+
+def _users_words(error: BaseException) -> bool:
+    """Whether a `raise` outside of torch and of tcw chose the message, or it quotes source."""
+    if isinstance(error, SyntaxError):
+        return True
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    raised = code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return raised and not_ours(code.co_filename)
+
+
+_WHOLE = 1_000_000
+"""Characters of a message that are searched: a compiler's command line comes before its output."""
+
+
+def _line(error: BaseException) -> str:
+    return (message_of(error).splitlines() or [""])[0] or class_name(error)
+
+
+def of_call(error: BaseException) -> Blame:
+    """Where a compiled call raised and the same call in eager did not."""
+    return machine_fault(error) or Blame("torch")
+
+
+def of_recording(error: BaseException) -> Blame:
+    """Where nobody expected an exception: the machine's, torch's own, else ours.
+
+    torch's are those that importing it raises, whoever imports it: warnings that the environment
+    makes errors, its files read in the locale's encoding.
+    """
+    fault = machine_fault(error)
+    if fault is not None:
+        return fault
+    if not _raised_by_importing_torch(error):
+        return Blame("tcw")
+    if isinstance(error, Warning):
+        return Blame(
+            "torch", hint="PYTHONWARNINGS makes this warning of torch's an error: take `error` off"
+        )
+    if isinstance(error, UnicodeError):
+        return Blame(
+            "torch",
+            hint="torch reads its own files in the encoding of the locale: set PYTHONUTF8=1, or a "
+            "UTF-8 locale",
+        )
+    return Blame("torch")
+
+
+def _raised_by_importing_torch(error: BaseException) -> bool:
+    """Whether the frames below our last one are an import, with torch's own code in it."""
+    files = [frame.file for frame in traceback_frames(error.__traceback__)]
+    below = files[max((at for at, file in enumerate(files) if ours(file)), default=-1) + 1 :]
+    imports = any("importlib" in file for file in below)
+    return imports and any(not outside_torch(file) for file in below)
