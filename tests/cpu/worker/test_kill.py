@@ -1,16 +1,21 @@
 """kill -9 of the worker, of its guardian and of the front end, at random moments.
 
-Every trace opens, at most one record is lost, it is marked incomplete, and no process is left.
+Every trace opens, at most one record is lost, it is marked incomplete, and no process and no folder
+is left. The same of SIGTERM and SIGHUP, and of a recording that is driven.
 The whole of it: `pytest -m long tests/cpu/worker/test_kill.py` (50 moments each, some minutes).
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import pty
 import random
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 import uuid
@@ -19,10 +24,13 @@ from pathlib import Path
 import pytest
 
 from compiler.trace.reader import Trace, read_trace
-from compiler.trace.records import AnyRecord, End, Failure, Settings, Start
+from compiler.trace.records import AnyRecord, End, Failure, Run, Settings, Start
 from tests.cpu.worker.recorded import MARK, left_behind
 from workbench.worker import child
 from workbench.worker.client import record
+from workbench.worker.guardian import CACHES_PREFIX, remove_caches, sweep
+
+ROOT = Path(__file__).parents[3]
 
 MODEL = """
 import subprocess, sys, torch
@@ -43,6 +51,18 @@ from workbench.worker.client import record
 record(
     Settings(file=sys.argv[1], until="capture"), trace=Path(sys.argv[2]), on_record=lambda _: None
 )
+"""
+DRIVEN = """
+import sys, threading
+from pathlib import Path
+from compiler.control.commands import Go
+from compiler.trace.records import Settings, Waiting
+from workbench.worker.client import Driver
+def see(one):
+    if isinstance(one, Waiting):
+        threading.Thread(target=lambda: driver.send(Go(mode="continue"))).start()
+driver = Driver.start(Settings(file=sys.argv[1], until="capture"), Path(sys.argv[2]), see)
+driver.join()
 """
 
 
@@ -98,28 +118,47 @@ def kill_worker_at(file: Path, moment: float, *, guardian: bool = False) -> None
     assert_whole(read)
 
 
-def kill_front_end_at(file: Path, moment: float) -> None:
+def kill_front_end_at(
+    file: Path, moment: float, number: int = signal.SIGKILL, program: str = FRONT_END
+) -> Trace:
+    """Send the front end a signal some seconds after its trace has begun; what it left."""
     mark = uuid.uuid4().hex
     trace = file.with_suffix(".tcw")
     trace.unlink(missing_ok=True)
+    temporary = file.parent / "tmp"
+    temporary.mkdir(exist_ok=True)
+    command = [sys.executable, "-c", program, str(file), str(trace)]
+    if not program:
+        command = [sys.executable, str(ROOT / "tcw.py"), "explain", str(file)]
+        command += ["--until", "capture", "--trace", str(trace), "--quiet"]
     process = subprocess.Popen(
-        [sys.executable, "-c", FRONT_END, str(file), str(trace)],
+        command,
         env={
             **os.environ,
             MARK: mark,
             "PYTHONPATH": os.pathsep.join(sys.path),
-            "TMPDIR": str(file.parent),  # nobody is left to empty its caches
+            "TMPDIR": str(temporary),
         },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     wait_for(lambda: trace.exists() and trace.stat().st_size > 0)
     time.sleep(moment)
-    process.kill()
-    process.wait()
+    process.send_signal(number)
+    code = process.wait()
     assert_gone(mark)
+    wait_for(lambda: not list(temporary.glob("tcw-*")), 10)
+    assert list(temporary.glob("tcw-*")) == []
     read = read_trace(trace)
     if not read.complete:
         assert not any(isinstance(one, End) for one in read.records)
     assert_whole(read)
+    if number != signal.SIGKILL:
+        assert code in (0, 130)
+        end = read.records[-1]
+        assert isinstance(end, End)
+        assert end.status == ("interrupted" if code else "ok")
+    return read
 
 
 def assert_whole(read: Trace) -> None:
@@ -194,6 +233,110 @@ def test_guardian_killed_beside_a_process_that_cannot_be_told(
 @pytest.mark.parametrize("moment", moments(3, seed=3))
 def test_front_end_killed(file: Path, moment: float) -> None:
     kill_front_end_at(file, moment)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ended_as_by_ctrl_c(file: Path, number: int) -> None:
+    for moment in moments(1, seed=6 + number):
+        kill_front_end_at(file, moment, number, program="")
+
+
+@pytest.mark.parametrize("moment", moments(2, seed=7))
+def test_front_end_of_a_driven_recording_killed(file: Path, moment: float) -> None:
+    read = kill_front_end_at(file, moment, program=DRIVEN)
+    assert any(isinstance(one, Run) for one in read.records)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_workbench_ended_as_by_ctrl_c(file: Path, number: int) -> None:
+    """On a terminal, which it leaves as it found it."""
+    mark, trace = uuid.uuid4().hex, file.with_suffix(".tcw")
+    temporary = file.parent / "tmp"
+    temporary.mkdir()
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tcw.py"), "step", str(file), "--trace", str(trace)],
+        env={**os.environ, MARK: mark, "TERM": "xterm", "TMPDIR": str(temporary)},
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    reader = threading.Thread(target=drained, args=(ours,), daemon=True)
+    reader.start()
+    wait_for(lambda: trace.exists() and b'"waiting"' in trace.read_bytes())
+    process.send_signal(number)
+    code = process.wait(60)
+    assert termios.tcgetattr(theirs) == before
+    os.close(theirs)
+    reader.join(10)
+    os.close(ours)
+    assert code == 130
+    assert_gone(mark)
+    assert list(temporary.glob("tcw-*")) == []
+    end = read_trace(trace).records[-1]
+    assert isinstance(end, End)
+    assert end.status in ("ok", "interrupted")
+
+
+def drained(descriptor: int) -> None:
+    """Read until the other side is closed: a terminal that nobody reads fills up."""
+    with contextlib.suppress(OSError):
+        while os.read(descriptor, 65536):
+            pass
+
+
+def test_nohup_stays_in_force() -> None:
+    program = (
+        "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from workbench.cli import end_like_ctrl_c; end_like_ctrl_c()\n"
+        "assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN\n"
+        "assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+def made(folder: Path, age: float) -> Path:
+    """A folder of caches as a recording makes it."""
+    caches = folder / f"{CACHES_PREFIX}{uuid.uuid4().hex}"
+    caches.mkdir(mode=0o700)
+    (caches / "kernel.so").write_bytes(b"1")
+    os.utime(caches, (time.time() - age, time.time() - age))
+    return caches
+
+
+def test_a_guardian_sweeps_what_killed_ones_left(tmp_path: Path) -> None:
+    """Old folders of ours without a lock, and nothing else."""
+    stale, fresh, locked = made(tmp_path, 600), made(tmp_path, 0), made(tmp_path, 600)
+    other = tmp_path / "tcw-of-somebody"
+    other.mkdir()
+    target = made(tmp_path / "..", 600)
+    link = tmp_path / f"{CACHES_PREFIX}{uuid.uuid4().hex}"
+    link.symlink_to(target)
+    descriptor = os.open(locked, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        sweep(str(tmp_path))
+    finally:
+        os.close(descriptor)
+    assert not stale.exists()
+    assert fresh.exists()
+    assert locked.exists()
+    assert other.exists()
+    assert link.is_symlink()
+    assert (target / "kernel.so").exists()
+    remove_caches(str(other))
+    remove_caches(str(link))
+    assert other.exists()
+    assert (target / "kernel.so").exists()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_driven_and_signalled_at_thirty_five_moments(file: Path) -> None:
+    for moment in moments(35, seed=8):
+        kill_front_end_at(file, moment, program=DRIVEN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        for moment in moments(35, seed=9):
+            kill_front_end_at(file, moment, number, program="")
 
 
 @pytest.mark.long
