@@ -65,14 +65,19 @@ def fork_worker(lifeline: int, status: int, caches: str = "") -> None:
         for number in (child_died, wake, lifeline, status):
             os.close(number)
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != guardian:
-            os._exit(1)
+        die_with(guardian)
         return
     try:
         _guard(child, lifeline, status, child_died, wake, caches)
     finally:
         os._exit(0)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent, the process `parent`, dies."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int, caches: str) -> None:

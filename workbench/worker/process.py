@@ -6,7 +6,7 @@ import os
 import sys
 from importlib import import_module
 
-from workbench.worker.guardian import fork_worker
+from workbench.worker.guardian import die_with, fork_worker
 from workbench.worker.pipes import Pipes
 
 
@@ -23,6 +23,7 @@ def run(argv: list[str]) -> None:
 
         record(pipes)
     elif verb == "doctor":
+        die_with(os.getppid())
         import_module("workbench.worker.doctor").report()
     else:
         sys.stderr.write(f"the worker knows no {verb!r}\n")

@@ -14,6 +14,8 @@ from workbench.worker.client import record
 
 R = TypeVar("R")
 MARK = "TCW_TEST_MARK"
+DEFAULTS: dict[str, Any] = {"until": "capture"}
+"""Settings of a recording unless a test says otherwise."""
 
 
 @dataclass
@@ -48,7 +50,7 @@ def recorded(folder: Path, text: str | bytes | None, **settings: Any) -> Recorde
     file = folder / settings.pop("name", "model.py")
     if text is not None:
         file.write_bytes(text.encode() if isinstance(text, str) else text)
-    settings.setdefault("until", "capture")
+    settings = DEFAULTS | settings
     settings.setdefault("timeout", 480.0)
     trace = folder / "run.tcw"
     streamed: list[AnyRecord] = []

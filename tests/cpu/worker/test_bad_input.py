@@ -14,7 +14,16 @@ from pathlib import Path
 import pytest
 
 from compiler.trace.records import CallEnd, CallStart, Kernel, Output, OutputCapped, Text, Warned
-from tests.cpu.worker.recorded import Recorded, recorded
+from tests.cpu.worker.recorded import DEFAULTS, Recorded, recorded
+
+
+@pytest.fixture(params=["capture", pytest.param("tcw", marks=pytest.mark.long)], autouse=True)
+def _how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until capture, which is quick; and all the way, with our engine."""
+    if request.param == "tcw":
+        monkeypatch.setitem(DEFAULTS, "until", "run")
+        monkeypatch.setitem(DEFAULTS, "engine", "tcw")
+
 
 NET = """\
 import torch
