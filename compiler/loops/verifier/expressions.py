@@ -1,4 +1,4 @@
-"""Rules for expressions: operators' arity and dtypes, constants, which leaves stand where."""
+"""Rules for expressions: arity and dtypes of operators, constants, which leaves are allowed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ANY_NUMBER = frozenset(
         "convert",
     ]
 )
-"""All other operators are of floats only."""
+"""All other operators take only floats."""
 
 
 def check_dtype(dtype: str, where: str) -> None:
@@ -59,7 +59,7 @@ def check_expression(
     check_leaf: Callable[[Expression, str], None],
     where: str,
 ) -> None:
-    """Raises Malformed where the expression breaks a rule; `check_leaf` checks loads and such."""
+    """Raises Malformed if the expression breaks a rule. `check_leaf` checks its leaves."""
     check_dtype(expression.dtype, where)
     if isinstance(expression, Op):
         for argument in expression.args:

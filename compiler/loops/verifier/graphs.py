@@ -21,7 +21,7 @@ from compiler.loops.verifier.spaces import Numbers, Space, defined, fresh, requi
 
 
 def verify_graph(graph: Graph) -> None:
-    """Raises Malformed, naming the node and the rule, where the graph breaks one."""
+    """Raises Malformed, naming the node and the rule, if the graph breaks one."""
     numbers = Numbers(graph)
     spaces: dict[str, Space] = {}
     names: dict[str, object] = {}
@@ -44,7 +44,7 @@ def verify_graph(graph: Graph) -> None:
                 numbers.check_symbols((*result.shape, *result.strides), where)
                 spaces[result.name] = numbers.space(result)
             continue
-        if not isinstance(node, Input):  # an input may hold what only calls read
+        if not isinstance(node, Input):  # only calls may read an input of another dtype
             check_dtype(node.dtype, where)
         if isinstance(node, (Input, Buffer)):
             numbers.check_symbols(node.shape, where)
@@ -78,7 +78,7 @@ def check_call(call: Call, spaces: dict[str, Space], numbers: Numbers, where: st
 
 
 def check_operand(operand: Operand, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
-    """It has the dtype of its value and stays within its memory."""
+    """Check that an operand has the dtype of its value and stays within its memory."""
     defined(spaces, operand.value, where)
     space = spaces[operand.value]
     require(
@@ -138,7 +138,7 @@ def _check_compute(node: Compute, spaces: dict[str, Space], numbers: Numbers, wh
 
 
 def check_reduction(op: str, dtype: str, where: str) -> None:
-    """What argmax, any and such answer."""
+    """Check the result dtype of a reduction."""
     expected = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool"}.get(op, dtype)
     require(dtype == expected, where, f"{op} answers {expected}, not {dtype}")
     if op == "exp_sum":

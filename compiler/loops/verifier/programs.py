@@ -1,4 +1,4 @@
-"""Rules for programs: every nest by itself, and that each reads what is there by then."""
+"""Rules for programs: each nest is valid, and reads only what has been computed by then."""
 
 from __future__ import annotations
 
