@@ -1,4 +1,4 @@
-"""The rules that keep two groups apart, each with a stable name and the words for it."""
+"""The rules that keep two groups apart, with stable names and descriptions."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ RULES = {
     "too little": "what the two share is not worth a common loop",
     "veto": "an override keeps them apart",
 }
-"""Name -> what it says in general."""
+"""Name -> general description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why two groups stay apart."""
+    """Why two groups are not fused."""
 
     rule: str
     reason: str
     legal: bool = False
-    """Fusing would be correct, only not worth it: an override may force it."""
+    """Fusing would be correct but does not pay off; an override may force it."""
     numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """What was weighed, beside what is known of every pair."""
+    """The quantities compared, in addition to those known for every pair."""

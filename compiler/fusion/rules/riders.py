@@ -1,4 +1,4 @@
-"""`rider`, `working set`: reductions over other digits than the rows'."""
+"""`rider`, `working set`: reductions over digits other than those of the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RIDE = ("sum", "prod", "max", "min", "any", "all")
 
 
 def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
-    """Column sums of the nest's own rows, and full sums; all accumulators in the first cache."""
+    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit in L1."""
     bytes_held = 0
     for node in members:
         if not isinstance(node, Reduce):
