@@ -1,8 +1,8 @@
-"""A checker for plans: carries one out byte by byte and looks for anything that is overwritten.
+"""A checker for plans: executes a plan byte by byte and detects lost or overwritten values.
 
-It trusts nothing that the planner worked out: it has its own idea of memory, in which each byte
-belongs to the value that was last written there, and follows the program's own order to know which
-content every step has to see.
+It trusts nothing that the planner computed. It has its own model of memory, in which each byte
+belongs to the value last written there, and follows the program's own order to determine the
+content that every step must see.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from compiler.memory.order import moves
 from compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 
 Span = tuple[str, int, int]
-"""Region, first byte, end."""
+"""(region, first byte, end)."""
 
 
 class WrongPlan(AssertionError):
-    """The plan loses a value, or reads what is not there; the message says which and where."""
+    """The plan loses a value, or reads missing content. The message names value and step."""
 
 
 def check_plan(program: Program, plan: Plan, donated: tuple[str, ...] = ()) -> None:
@@ -34,7 +34,7 @@ def check_plan(program: Program, plan: Plan, donated: tuple[str, ...] = ()) -> N
 def versions(
     steps: tuple[Nest | Call, ...] | list[Nest | Call], values: Values
 ) -> Mapping[str, tuple[tuple[str, int], ...]]:
-    """Name of a step -> how often each memory that it reads or writes was written before."""
+    """Name of a step -> the number of earlier writes to each memory that it reads or writes."""
     count: dict[str, int] = {}
     found = {}
     for step in steps:
@@ -54,9 +54,9 @@ class _Machine:
     plan: Plan
     donated: tuple[str, ...]
     place: dict[str, Span] = field(default_factory=dict)
-    """Where each value that exists lies."""
+    """The location of each existing value."""
     owners: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
-    """Region -> pieces (first byte, end, the value that was written there last)."""
+    """Region -> pieces (first byte, end, the value last written there)."""
     bound: set[str] = field(default_factory=set)
     """Names that the wrapper holds."""
 
@@ -152,7 +152,7 @@ class _Machine:
         return self.place[donor]
 
     def _write(self, name: str, nest: Nest) -> None:
-        """Own the bytes. Whatever the nest itself reads there is to be read in place."""
+        """Claim the bytes. The nest may overwrite what it reads itself only in place."""
         region, start, end = self.place[name]
         for first, last, owner in self.owners[region]:
             if first >= end or last <= start or owner in ("", name):
