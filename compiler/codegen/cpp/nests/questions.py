@@ -1,8 +1,8 @@
-"""The choices of a nest as questions: what could be done otherwise, and what forbids it.
+"""The choices of a nest as questions: the alternatives, and what forbids them.
 
-Nothing here decides. Each function is given what the schedule, the phases or the passes have
-decided, and answers that, or what somebody wants instead. Every answer gives the same results, but
-for the order in which floating-point numbers are added up.
+Nothing here decides. Each function receives what the schedule, the phases or the passes have
+decided, and returns that decision or an override. All choices give the same results, except for the
+order in which floating-point numbers are summed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARALLEL, ONE = "parallel", "one"
 
 
 def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
-    """Who asks about a nest. It is named by a value that it stores, else by one that it makes."""
+    """The chooser for a nest, named after a value that it stores, or else one that it computes."""
     if chooser is None:
         return None
     stored: list[str] = []
@@ -50,7 +50,7 @@ def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
 
 
 def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[int, float]) -> int:
-    """Which axis lies on the lanes; `costs`: instructions for each axis that may."""
+    """The axis on the lanes. `costs` holds the instructions for each legal axis."""
     axes = [axis for axis, one in enumerate(facts.nest.axes) if one.size != 1]
     words = ", ".join(f"{axis_name(a)} {facts.nest.axes[a].size}" for a in axes)
     answer = choose.choose(
@@ -71,7 +71,7 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
 
 
 def vector(choose: NestChooser, isa: Isa, default: int, itemsizes: Sequence[int]) -> int:
-    """How many elements a vector holds; 1 for scalar code."""
+    """The number of elements per vector; 1 for scalar code."""
     widest = max((4, *itemsizes))
     widths = [width for width in WIDTHS if width * 4 <= isa.vector_bytes]
     answer = choose.choose(
@@ -130,7 +130,7 @@ def block(choose: NestChooser, default: Size | None, size: Size) -> Size | None:
 
 
 def units(choose: NestChooser, default: int, sizes: Sequence[Size]) -> int:
-    """How many of the outer axes are shared out to threads."""
+    """The number of outer axes that threads share."""
     words = " x ".join(map(str, sizes))
     answer = choose.choose(
         "units",
@@ -159,7 +159,7 @@ def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> b
 
 
 def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
-    """Whether the rows of reductions are cut into blocks."""
+    """Whether the rows of reductions are split into blocks."""
     answer = choose.choose(
         "reduction",
         SPREAD if default else ROWS,
@@ -173,7 +173,7 @@ def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
 
 
 def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) -> bool:
-    """Whether a reduction over other axes than the rows runs in a loop of its own."""
+    """Whether a reduction over axes other than the rows' runs in a separate loop."""
     answer = choose.choose(
         "rider",
         ALONE if alone else RIDE,
@@ -189,7 +189,7 @@ def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) 
 
 
 def partials(choose: NestChooser, default: int) -> int:
-    """How many partial results a riding reduction has at most."""
+    """The maximum number of partial results of a riding reduction."""
     counts = sorted({*PARTIALS, default})
     answer = choose.choose(
         "partials",
@@ -205,7 +205,7 @@ def partials(choose: NestChooser, default: int) -> int:
 def kept(
     choose: NestChooser, name: str, default: str, legal: Sequence[str], weight: int, passes: int
 ) -> str:
-    """What happens to a value that several passes over a row need."""
+    """What to do with a value that several passes over a row need."""
     return choose.choose(
         "row",
         default,
@@ -222,7 +222,7 @@ def kept(
 def steps(
     choose: NestChooser, facts: Facts, effects: Sequence[Statement], lane: int, default: int
 ) -> int:
-    """How many vectors one step of a pass along the lanes takes; its first effect names it."""
+    """The number of vectors per step of a pass along the lanes, named after its first effect."""
     illegal = ""
     for effect in effects:
         if isinstance(effect, ScanAlong) and effect.axis == lane:
