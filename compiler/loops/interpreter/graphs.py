@@ -47,7 +47,7 @@ def _run(state: State, node: Compute) -> None:
             return state.read(expression.value, address)
         if isinstance(expression, Iota):
             return state.through(expression.view, index)
-        raise TypeError(f"{type(expression).__name__} does not stand in a value graph")
+        raise TypeError(f"{type(expression).__name__} does not occur in value graphs")
 
     def value(expression: Expression) -> Value:
         return state.evaluate(expression, leaf)

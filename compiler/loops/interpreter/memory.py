@@ -69,7 +69,7 @@ class State:
         shape, strides = self.shape(operand.shape), self.shape(operand.strides)
         offset = self.size(operand.offset)
         if offset < 0 or offset + span(shape, strides) > max(memory.numel(), offset):
-            raise IndexError(f"an operand of {operand.value} reaches beyond its memory")
+            raise IndexError(f"an operand of {operand.value} exceeds its memory")
         return torch.as_strided(memory, shape, strides, memory.storage_offset() + offset)
 
     def outputs(self) -> list[Any]:
@@ -157,7 +157,7 @@ class State:
             shape, strides = self.shape(result.shape), self.shape(result.strides)
             if tuple(tensor.shape) != shape or tensor.dtype != torch_dtype(result.dtype):
                 raise ValueError(
-                    f"{call.target} answers {tensor.dtype} {tuple(tensor.shape)} as {result.name},"
+                    f"{call.target} returned {tensor.dtype} {tuple(tensor.shape)} as {result.name},"
                     f" not {result.dtype} {shape}"
                 )
             if not same_strides(shape, tensor.stride(), strides):

@@ -130,4 +130,4 @@ class Grid:
             address = self.place(expression.address)
             address = self.state.indexed(address, expression.terms, self.value)
             return self.state.read(expression.buffer, address)
-        raise TypeError(f"{type(expression).__name__} does not stand in a nest")
+        raise TypeError(f"{type(expression).__name__} does not occur in nests")

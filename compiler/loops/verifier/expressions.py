@@ -50,7 +50,7 @@ ANY_NUMBER = frozenset(
 
 
 def check_dtype(dtype: str, where: str) -> None:
-    require(dtype in BYTES, where, f"no loop holds dtype {dtype}")
+    require(dtype in BYTES, where, f"loops do not support dtype {dtype}")
 
 
 def check_expression(
@@ -89,10 +89,10 @@ def _check_operator(expression: Op, where: str) -> None:
     if name == "convert":
         return
     if name == "where":
-        require(dtypes[0] == "bool", where, f"where asks a bool, got {dtypes[0]}")
+        require(dtypes[0] == "bool", where, f"where expects a bool, got {dtypes[0]}")
         dtypes = dtypes[1:]
     if operator.boolean:
-        require(expression.dtype == "bool", where, f"{name} answers bool, not {expression.dtype}")
+        require(expression.dtype == "bool", where, f"{name} returns bool, not {expression.dtype}")
         require(len(set(dtypes)) == 1, where, f"{name} compares {' with '.join(dtypes)}")
         computed = dtypes[0]
     else:
@@ -100,7 +100,7 @@ def _check_operator(expression: Op, where: str) -> None:
         require(
             all(dtype == computed for dtype in dtypes),
             where,
-            f"{name} of {', '.join(dtypes)} answers {computed}: operators do not promote",
+            f"{name} of {', '.join(dtypes)} returns {computed}: operators do not promote",
         )
     if name in WHOLE:
         allowed = computed in INTEGERS
@@ -118,4 +118,4 @@ def _check_constant(constant: Const, where: str) -> None:
         if dtype == "bool"
         else dtype in FLOATS or (isinstance(number, int) and not isinstance(number, bool))
     )
-    require(fits, where, f"the constant {number!r} is no {dtype}")
+    require(fits, where, f"the constant {number!r} is not of dtype {dtype}")

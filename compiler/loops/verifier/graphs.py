@@ -28,7 +28,7 @@ def verify_graph(graph: Graph) -> None:
     buffers: set[str] = set()
     passed = [node.name for node in graph.nodes if isinstance(node, Input) and not node.constant]
     for name in passed:
-        require(graph.parameters.count(name) == 1, graph.name, f"{name} is passed not just once")
+        require(graph.parameters.count(name) == 1, graph.name, f"{name} is not passed exactly once")
     for node in graph.nodes:
         where = f"{graph.name}, {type(node).__name__} {node.name}"
         fresh(names, node.name, where)
@@ -50,12 +50,16 @@ def verify_graph(graph: Graph) -> None:
             numbers.check_symbols(node.shape, where)
             if isinstance(node, Input):
                 numbers.check_symbols(node.strides, where)
-                require(len(node.shape) == len(node.strides), where, "a stride for each dimension")
+                require(
+                    len(node.shape) == len(node.strides), where, "it needs one stride per dimension"
+                )
             buffers.add(node.name)
         else:
             _check_compute(node, spaces, numbers, where)
             if isinstance(node, Store):
-                require(node.buffer in buffers, where, f"{node.buffer} is no buffer or input")
+                require(
+                    node.buffer in buffers, where, f"{node.buffer} is neither a buffer nor an input"
+                )
                 _check_store(node, spaces[node.buffer], numbers, where)
                 continue
         spaces[node.name] = numbers.space(node)
@@ -72,7 +76,7 @@ def check_call(call: Call, spaces: dict[str, Space], numbers: Numbers, where: st
         check_operand(operand, spaces, numbers, where)
     for name in (*call.mutates, *call.aliases):
         defined(spaces, name, where)
-    require(call.target.count(".") >= 2, where, f"{call.target} is no namespace.name.overload")
+    require(call.target.count(".") >= 2, where, f"{call.target} is not a namespace.name.overload")
     if call.single:
         require(len(call.results) <= 1, where, "one tensor with several results")
 
@@ -101,7 +105,7 @@ def _check_compute(node: Compute, spaces: dict[str, Space], numbers: Numbers, wh
         require(
             isinstance(expression, (Load, Gather, Iota)),
             where,
-            f"{type(expression).__name__} stands in nests only",
+            f"{type(expression).__name__} occurs only in nests",
         )
         if isinstance(expression, Iota):
             numbers.view(expression.view, node.domain, where)
@@ -140,9 +144,9 @@ def _check_compute(node: Compute, spaces: dict[str, Space], numbers: Numbers, wh
 def check_reduction(op: str, dtype: str, where: str) -> None:
     """Check the result dtype of a reduction."""
     expected = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool"}.get(op, dtype)
-    require(dtype == expected, where, f"{op} answers {expected}, not {dtype}")
+    require(dtype == expected, where, f"{op} returns {expected}, not {dtype}")
     if op == "exp_sum":
-        require(dtype in ("float32", "float64"), where, f"{op} answers a wide float, not {dtype}")
+        require(dtype in ("float32", "float64"), where, f"{op} returns a wide float, not {dtype}")
 
 
 def _check_store(node: Store, space: Space, numbers: Numbers, where: str) -> None:

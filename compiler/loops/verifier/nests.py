@@ -71,7 +71,7 @@ def _check_statement(
 ) -> None:
     check_dtype(statement.dtype, where)
     axes = runs_over(statement)
-    require(len(set(axes)) == len(axes), where, f"an axis stands twice in {axes}")
+    require(len(set(axes)) == len(axes), where, f"an axis occurs twice in {axes}")
     require(all(0 <= a < len(nest.axes) for a in axes), where, f"there are no axes {axes}")
     require(tuple(sorted(statement.axes)) == statement.axes, where, "its axes are not in order")
 
@@ -84,7 +84,7 @@ def _check_statement(
             require(
                 isinstance(expression, (Read, ReadIndexed)),
                 where,
-                f"{type(expression).__name__} stands in value graphs only",
+                f"{type(expression).__name__} occurs only in value graphs",
             )
             assert isinstance(expression, (Read, ReadIndexed))
             where = f"{where}, {expression.buffer}"
@@ -123,7 +123,7 @@ def _check_statement(
 def _check_local(
     nest: Nest, statement: Statement, local: Local, known: Defined, where: str
 ) -> None:
-    require(local.name in known, where, f"{local.name} is no earlier statement of the nest")
+    require(local.name in known, where, f"{local.name} is not an earlier statement of the nest")
     source = known[local.name]
     require(
         local.dtype == source.dtype, where, f"{local.name} is {source.dtype}, not {local.dtype}"
@@ -153,7 +153,7 @@ def _check_memory(name: str, dtype: str, spaces: Mapping[str, Space], where: str
 def _reach(
     nest: Nest, address: Address, axes: tuple[int, ...], numbers: Numbers, where: str
 ) -> tuple[int, int] | None:
-    require(len(address.strides) == len(nest.axes), where, "an address has a stride for each axis")
+    require(len(address.strides) == len(nest.axes), where, "an address needs one stride per axis")
     numbers.check_symbols((*address.strides, address.offset), where)
     for axis, stride in enumerate(address.strides):
         require(

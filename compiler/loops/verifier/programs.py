@@ -16,7 +16,7 @@ def verify_program(program: Program) -> None:
     here = {node.name: numbers.space(node) for node in graph.nodes if isinstance(node, Input)}
     memories = {}
     for name, memory in program.memories.items():
-        require(name == memory.name, graph.name, f"memory {memory.name} stands under {name}")
+        require(name == memory.name, graph.name, f"memory {memory.name} is registered as {name}")
         require(name not in here, graph.name, f"{name} is an input, not memory of the program")
         numbers.check_symbols((memory.size, *memory.shape), f"{graph.name}, memory {name}")
         memories[name] = Space(memory.dtype, numbers.of(memory.size))

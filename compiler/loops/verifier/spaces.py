@@ -62,9 +62,13 @@ class Numbers:
     def check_symbols(self, sizes: Iterable[Size], where: str) -> None:
         for size in sizes:
             for name in sorted(symbols_of(size)):
-                require(name in self.known, where, f"no argument and no formula gives {name}")
+                require(
+                    name in self.known,
+                    where,
+                    f"{name} is defined by neither an argument nor a formula",
+                )
             if isinstance(size, int):
-                require(not isinstance(size, bool), where, f"{size} is no size")
+                require(not isinstance(size, bool), where, f"{size} is not a size")
 
     def span(self, shape: Shape, strides: tuple[Size, ...]) -> int | None:
         """The number of elements from the first to the last of a strided tensor."""
