@@ -47,7 +47,7 @@ def avg_pool2d(
         if meta.strides[channels] != 1 or meta.shape[channels] == 1:
             raise NoLowering("at the border, and the channels of a pixel are not side by side")
         if windows.stride != (1, 1):
-            raise NoLowering("strided windows at the border: ATen passes over what is beyond")
+            raise NoLowering("strided windows at the border: ATen skips the pixels beyond it")
         pixels = windows.clipped()
         if not (count_include_pad or divisor_override):
             divisor = windows.counted().to(windows.compute)
@@ -213,7 +213,7 @@ def _tiles(image: Shape, windows: Shape) -> tuple[int, int]:
     found = []
     for whole, count in zip(image[-2:], windows[-2:], strict=True):
         if not isinstance(whole, int) or not isinstance(count, int):
-            raise NoLowering("windows of a size that is not known")
+            raise NoLowering("windows of unknown size")
         if not count or whole % count:
             raise NoLowering("windows of several sizes")
         found.append(whole // count)

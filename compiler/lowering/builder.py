@@ -69,7 +69,7 @@ class Builder:
         for meta in self.metas:
             if meta is not None:
                 return meta
-        raise NoLowering("answers no tensor")
+        raise NoLowering("returns no tensor")
 
     def is_storable(self, value: str) -> bool:
         """Whether stores may write the value, i.e. it is an input or a buffer."""
@@ -328,7 +328,7 @@ class Builder:
     ) -> Tensor:
         """A reduction over no elements: the identity of the operation."""
         if op not in _IDENTITIES:
-            raise NoLowering(f"{op} of no element")
+            raise NoLowering(f"{op} of no elements")
         whole = tuple(1 if d in away else size for d, size in enumerate(tensor.shape))
         left = tuple(size for d, size in enumerate(tensor.shape) if d not in away)
         shape = whole if keepdim else left

@@ -131,7 +131,7 @@ def operation(target: Any) -> Operation:
 def _inspect(target: Any) -> Operation:
     schema = getattr(target, "_schema", None)
     if schema is None:
-        raise Unsupported(f"{target} is no ATen operation")
+        raise Unsupported(f"{target} is not an ATen operation")
     namespace, _, name = schema.name.partition("::")
     writes: list[int | str] = []
     shares: list[int | str] = []
@@ -202,7 +202,7 @@ def call(
         if isinstance(value, Real):
             return value.symbol()
         if isinstance(value, Item):
-            raise Unsupported(f"{known.name} takes a number that is in a tensor")
+            raise Unsupported(f"{known.name} takes a number that is stored in a tensor")
         if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
             raise Unsupported(f"{known.name} takes a {type(value).__name__}")
         return value

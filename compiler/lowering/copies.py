@@ -67,7 +67,7 @@ def copy_(builder: Builder, target: Tensor, source: Tensor, non_blocking: bool =
     if source == target or 0 in target.shape:
         return target
     if not builder.is_storable(target.value):
-        raise NoLowering("it is not written to an argument")
+        raise NoLowering("the target is neither an input nor a buffer")
     if source.value == target.value:
         source = builder.copy(source)
     builder.about_to_write(target.value)

@@ -181,7 +181,7 @@ class _Driver:
 
     def input(self, node: fx.Node, value: Any, name: str, *, constant: bool) -> None:
         if value.is_neg():
-            raise Unsupported("an input with a negative bit: loops read its memory as it is")
+            raise Unsupported("an input with the negative bit set: loops would ignore the bit")
         meta = self.meta(value)
         self.metas[node] = meta
         if self.fake.device is None and value.dim():
@@ -318,7 +318,7 @@ class _Driver:
             obstacle = "a dtype or device without loops"
             kept = self.kept is not None and plain and self.kept.as_call(node, known, metas)
             if kept:
-                reason = "kept as a call of ATen by an override"
+                reason = "kept as an ATen call by an override"
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
                 self.builder.in_place = self.replacing.get(node, "")
@@ -360,7 +360,7 @@ class _Driver:
         reason: str,
     ) -> tuple[Tensor | None, ...]:
         if known.name.startswith(_ON_STORAGE):
-            raise Unsupported(f"{known.name} changes or reads a storage as a whole")
+            raise Unsupported(f"{known.name} modifies or reads a whole storage")
         strides = {id(tensor): meta.strides for tensor, meta in self.promised(node)}
         results = call(
             self.builder,
@@ -393,7 +393,7 @@ class _Driver:
             known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
         ) -> tuple[Any, ...]:
             if any(isinstance(a, (list, tuple)) for a in answers):
-                raise Unsupported(f"{known.name} answers a list inside {name}")
+                raise Unsupported(f"{known.name} returns a list inside {name}")
             metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
             reason = "" if known.wanted else f"no lowering for {known.name}"
             return self.called(node, known, args, kwargs, answers, metas, single, reason)
@@ -409,7 +409,7 @@ class _Driver:
             value = random_value(node)
             results = with_random_state(add_call, name, args, kwargs, value)
         else:
-            raise Unsupported(f"{name}: higher-order operations run as ATen")
+            raise Unsupported(f"{name}: higher-order operations run on ATen")
         self.values[node] = results
         if isinstance(results, Tensor):
             self.metas[node] = self.meta(value)

@@ -141,7 +141,7 @@ def constant(number: Number, dtype: str) -> Const:
     if dtype == "bool":
         return Const(bool(number), dtype)
     if isinstance(number, float) and not math.isfinite(number):
-        raise NoLowering(f"{number} is no {dtype}")
+        raise NoLowering(f"{number} is not of dtype {dtype}")
     least, greatest = RANGES[dtype]
     if not least <= int(number) <= greatest:
         raise NoLowering(f"{number} is out of range for {dtype}")

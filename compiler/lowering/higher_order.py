@@ -132,7 +132,7 @@ def random_value(node: fx.Node) -> Any:
 
 def _only_aten(target: Any) -> None:
     if not isinstance(target, torch._ops.OpOverload):
-        raise Unsupported(f"{target}: higher-order operations run as ATen")
+        raise Unsupported(f"{target}: higher-order operations run on ATen")
 
 
 def _copy(builder: Builder, tensor: Tensor | None, metas: Callable[[Tensor], Meta]) -> Any:
@@ -161,4 +161,4 @@ def _regenerated(builder: Builder, view: Any, copies: Sequence[Tensor | None]) -
         shape = tuple(view.size)
         layout = Layout(shape, tuple(view.stride), view.storage_offset or 0)
         return builder.view(replace(whole, view=()), layout, shape)
-    raise Unsupported(f"a view of what is written: {type(view).__name__}")
+    raise Unsupported(f"a view of a written argument: {type(view).__name__}")

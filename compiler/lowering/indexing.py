@@ -91,7 +91,7 @@ def advanced(builder: Builder, tensor: Tensor, indices: Indices) -> Advanced:
     """
     given = {d: index for d, index in enumerate(indices) if index is not None}
     if any(index.dtype in ("bool", "uint8") for index in given.values()):
-        raise NoLowering("a mask selects as many elements as the data says")
+        raise NoLowering("a mask selects a data-dependent number of elements")
     rank = max((len(index.shape) for index in given.values()), default=0)
     common: list[Size] = [1] * rank
     for index in given.values():

@@ -18,7 +18,7 @@ KIND = "lowering"
 LOOPS = "loops"
 ATEN = "aten"
 
-MEANS = "a call of ATen: no loop nest computes it, and what it reads and makes goes through memory"
+MEANS = "an ATen call: no loop nest computes it, and its inputs and results go through memory"
 
 _VIEWS = frozenset({"aten._unsafe_view.default", "aten.lift_fresh.default"})
 """Operations whose result is a view of their argument, although their schema does not say so."""
@@ -41,7 +41,7 @@ class Kept:
             LOOPS,
             (LOOPS, ATEN),
             "has a lowering",
-            f"{known.name} as loops can share a nest with what it reads and what reads it",
+            f"as loops, {known.name} can share a nest with its producers and readers",
             {} if (made := _bytes(metas)) is None else {"write_bytes": made},
             {ATEN: illegal} if illegal else {},
             (lambda: Detail(origins=(node.name,), means=MEANS)) if self._gate.asks else None,
@@ -70,7 +70,7 @@ class Kept:
 def _illegal(target: Any, known: Operation) -> tuple[str, str] | None:
     """The rule that forbids an ATen call, with its reason."""
     if (known.shares and not known.writes) or known.name in _VIEWS:
-        return "view", f"{known.name} only says where to read: there is nothing to compute"
+        return "view", f"{known.name} is a view: there is nothing to compute"
     if not _has_kernel(target):
         return "no kernel", f"{known.name} is a step of a decomposition: ATen has no kernel for it"
     return None

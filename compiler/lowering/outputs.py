@@ -61,13 +61,13 @@ class Outputs:
         if not isinstance(item, fx.Node):
             if isinstance(item, (bool, int, float, type(None))):
                 return item
-            raise Unsupported(f"the graph answers a {type(item).__name__}")
+            raise Unsupported(f"the graph returns a {type(item).__name__}")
         shown = self._value_of(item)
         if not isinstance(shown, Tensor):
             if isinstance(shown, (list, tuple)):
-                raise Unsupported("the graph answers a list")
+                raise Unsupported("the graph returns a list")
             if isinstance(shown, (Real, Item)):
-                raise Unsupported("the graph answers a symbolic number")
+                raise Unsupported("the graph returns a symbolic number")
             answer: Answer = shown
             return answer
         self._builder.node = item.name

@@ -38,7 +38,7 @@ def max_pool2d(
     sizes, strides = _pair(kernel), _pair(stride or kernel)
     paddings = _pair(padding)
     if 1 not in builder.unread:
-        raise NoLowering("the places of the maxima are read")
+        raise NoLowering("the indices of the maxima are used")
     if len(meta.shape) != 4 or meta.strides[1] != 1 or meta.shape[1] == 1:
         raise NoLowering("the channels of a pixel are not side by side")
     if _pair(dilation) != (1, 1) or ceil_mode or sizes[0] * sizes[1] > LARGEST_WINDOW:

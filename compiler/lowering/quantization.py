@@ -26,7 +26,7 @@ def per_tensor(
     _check(x)
     width = _float32(scale)
     if not width:
-        raise NoLowering("steps of no width")
+        raise NoLowering("steps of zero width")
     inverse = _float32(1.0 / width)
 
     def steps(value: Element) -> Element:
@@ -65,7 +65,7 @@ def per_channel(
 
 def _check(x: Tensor) -> None:
     if x.dtype != "float32":
-        raise NoLowering("steps of another dtype than float32")
+        raise NoLowering("steps of a dtype other than float32")
 
 
 def _both(

@@ -115,7 +115,7 @@ def _no_elements(
     shape = whole if keepdim else tuple(s for d, s in enumerate(first.shape) if d not in dims)
     meta = dense(shape, dtype)
     if op not in ("sum", "prod", "any", "all") and 0 not in shape:
-        raise NoLowering(f"{op} of no element")
+        raise NoLowering(f"{op} of no elements")
     identity = 1 if op in ("prod", "all") else 0
     return formula_map(builder, lambda: identity, (), meta=meta, name=name)
 

@@ -96,7 +96,7 @@ def _put_at_mask(builder: Builder, tensor: Tensor, indices: Indices, values: Ten
     places = [d for d, index in enumerate(indices) if index is not None]
     mask = indices[places[0]]
     if len(places) != 1 or mask is None or values.size != 1:
-        raise NoLowering("a mask selects as many elements as the data says")
+        raise NoLowering("a mask selects a data-dependent number of elements")
     before = places[0]
     shape = (
         *((1,) * before),

@@ -114,7 +114,7 @@ def narrow(
     builder: Builder, tensor: Tensor, dim: int, start: Size | Tensor, length: Size
 ) -> Tensor:
     if isinstance(start, Tensor):
-        raise NoLowering("the start is the content of a tensor")
+        raise NoLowering("the start is stored in a tensor")
     dim = dimension(dim, len(tensor.shape))
     return piece(builder, tensor, dim, position(start, tensor.shape[dim]), length)
 
@@ -213,12 +213,12 @@ def as_strided(
     """A view of the value's memory, which starts at the storage's start unless in `offsets`."""
     if storage_offset is None:
         if len(tensor.view) > 1:
-            raise NoLowering("as_strided of what is not in memory")
+            raise NoLowering("as_strided of a value that is not in memory")
         start = tensor.view[0].offset if tensor.view else 0
     else:
         first = builder.offsets.get(tensor.value, 0)
         if first is None:
-            raise NoLowering("where the storage starts is not known")
+            raise NoLowering("the start of the storage is unknown")
         start = subtract(storage_offset, first)
     shape = builder.meta.shape
     if 0 in shape:
