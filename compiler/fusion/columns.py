@@ -81,7 +81,7 @@ def with_columns(
             found = follow.at(source, part, DEEP)
             if found is None or not _checks(found):
                 return part
-            reason = f"{follow.work} instructions for each picked element, nothing written"
+            reason = f"{follow.work} instructions per picked element, nothing written"
             pair = (source.name, reader)
             decision = Decision(
                 graph.name,

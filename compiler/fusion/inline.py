@@ -26,7 +26,7 @@ CHEAP = 8
 """Instruction count up to which recomputing is cheaper than a memory round trip."""
 SPARE = 1.125
 """Maximum bytes read per byte of result for a cheap map; the margin allows for row scalars."""
-MEANS = "kept: a value with loops of its own; inlined: each reader computes it where it reads it"
+MEANS = "kept: a value with its own loops; inlined: each reader computes it on the spot"
 LARGEST = 64
 """Maximum size of an expression, in nodes, that is copied into several readers."""
 
@@ -186,7 +186,7 @@ class _Pass:
             return "", ""
         cost = instructions(node)
         if not any(True for _ in reads(node)) and cost <= (CHEAP if len(mine) > 1 else 4 * CHEAP):
-            return "constant", f"needs no memory, {cost} instructions an element"
+            return "constant", f"needs no memory, {cost} instructions per element"
         size = self.weights.number(elements(node.domain))
         sizes = [_domain(self.answer.nodes[use.reader], self.weights) for use in mine]
         if not all(count >= INVARIANT * size for count in sizes):
@@ -194,7 +194,7 @@ class _Pass:
         if cost > CHEAP and not all(_still(use.view) for use in mine):
             return "", ""
         times = min(sizes) // max(1, size)
-        return "invariant", f"read {times} times for each element, {cost} instructions"
+        return "invariant", f"read {times} times per element, {cost} instructions"
 
     def _other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
         sources = list(reads(node))
@@ -206,7 +206,7 @@ class _Pass:
         result = BYTES.get(node.dtype, 4)
         moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
         if cost < CHEAP and moved <= result * SPARE:
-            return "cheap", f"reads {moved:g} bytes an element, its result is {result}"
+            return "cheap", f"reads {moved:g} bytes per element, its result has {result}"
         seen = sum(_domain(self.answer.nodes[use.reader], self.weights) for use in mine)
         if any(isinstance(source, Gather) for source in sources):
             return "", ""

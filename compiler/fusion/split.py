@@ -27,7 +27,7 @@ from compiler.loops.sizes import Size, add, multiply, product
 KIND = "split"
 SPLIT = "split"
 WHOLE = "whole"
-MEANS = "whole: the cat is written and read again; split: a loop for each piece, and no cat"
+MEANS = "whole: the cat is written and read again; split: one loop per piece, and no cat"
 PIECES = 4
 """Maximum number of loops that a loop is split into."""
 WORK = 16
@@ -86,7 +86,7 @@ def split_at_pieces(
         if parts is None or not moved:
             nodes.append(graph.nodes[place])
             continue
-        reason = f"{buffer} need not be written: {len(parts)} loops, one for each piece"
+        reason = f"{buffer} need not be written: {len(parts)} loops, one per piece"
         pair = (node.name, buffer)
         decision = Decision(
             graph.name,

@@ -49,7 +49,7 @@ def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Ref
 
 def _waits(place: int, earlier: int, order: Dependencies) -> Refusal:
     one, two = order.units[place].name, order.units[earlier].name
-    return Refusal("barrier", f"{one} waits for {two} to be done with memory")
+    return Refusal("barrier", f"{one} runs after {two}, which uses the same memory")
 
 
 def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> Refusal | None:

@@ -22,7 +22,7 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
         if mask == space.mask:
             continue
         if node.op not in RIDE:
-            return Refusal("rider", f"{node.name} ({node.op}) needs a loop of its own rows")
+            return Refusal("rider", f"{node.name} ({node.op}) needs a loop over its own rows")
         if elements(node.domain) == space.size:
             refusal = _rides(node, mask, space)
             if refusal is not None:
@@ -42,7 +42,7 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
 
 def _rides(node: Reduce, mask: Mask, space: Space) -> Refusal | None:
     if len(mask) > 2:
-        return Refusal("rider", f"{node.name} ({mask_text(mask)}) is no plain column sum")
+        return Refusal("rider", f"{node.name} ({mask_text(mask)}) is not a plain column sum")
     if len(mask) == 1:
         return None
     others = [other for other in space.riders if len(other) > 1 and other != mask]

@@ -22,7 +22,7 @@ def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | N
     if not reduces:
         return Refusal(
             "recomputed",
-            f"row scalars of {mask_text(mask)} would be computed again for each row",
+            f"row scalars of {mask_text(mask)} would be recomputed for each row",
             legal=True,
         )
     return strided_rows(mask, weights)
