@@ -86,11 +86,11 @@ class _Machine:
             else:
                 self._call(step.run)
             for name in step.dies:
-                self._require(name in self.bound, f"{name} dies, but is not there")
+                self._require(name in self.bound, f"{name} dies, but does not exist")
                 self._require(name not in values.outputs, f"the output {name} dies")
                 self.bound.discard(name)
         for name in values.outputs:
-            self._require(name in self.bound, f"the output {name} is not there at the end")
+            self._require(name in self.bound, f"the output {name} does not exist at the end")
             self._read(name, "the end")
 
     def _segment(self, segment: Segment) -> None:
@@ -99,7 +99,7 @@ class _Machine:
         self.owners[arena] = [(0, size, "")]
         self.arena_bytes = size
         for name in segment.takes:
-            self._require(name in self.bound, f"{segment.name} takes {name}, which is not there")
+            self._require(name in self.bound, f"{segment.name} takes {name}, which does not exist")
         for name in segment.gives:
             if isinstance(self.plan.placements[name], New):
                 self._create(name, self._bytes(name), owner="")
@@ -137,18 +137,18 @@ class _Machine:
             self._require(offset % 64 == 0, f"{name} is not aligned")
             self._require(offset + size <= self.arena_bytes, f"{name} is beyond the arena")
             return arena, offset, offset + size
-        self._require(isinstance(placement, TakesOver), f"{name} is new, but nothing gives it")
+        self._require(isinstance(placement, TakesOver), f"{name} is new, but no segment returns it")
         assert isinstance(placement, TakesOver)
         donor = placement.value
-        self._require(donor in self.place, f"{name} takes over {donor}, which is not there")
+        self._require(donor in self.place, f"{name} reuses {donor}, which does not exist")
         self._require(
             self.values.bytes(donor) == self.values.bytes(name),
             f"{name} is not as large as {donor}",
         )
         input_kept = donor in self.values.inputs and donor not in self.donated
-        self._require(not input_kept, f"{name} takes over the caller's {donor}")
-        self._require(donor not in self.values.outputs, f"{name} takes over the output {donor}")
-        self._require(not self.values.aliased(donor), f"{name} takes over {donor}, an alias")
+        self._require(not input_kept, f"{name} reuses the caller's {donor}")
+        self._require(donor not in self.values.outputs, f"{name} reuses the output {donor}")
+        self._require(not self.values.aliased(donor), f"{name} reuses {donor}, an alias")
         return self.place[donor]
 
     def _write(self, name: str, nest: Nest) -> None:
@@ -180,10 +180,10 @@ class _Machine:
     def _call(self, call: Call) -> None:
         accessed = access(call)
         for name in accessed.reads:
-            self._require(name in self.bound, f"{call.name} reads {name}, which is not there")
+            self._require(name in self.bound, f"{call.name} reads {name}, which does not exist")
             self._read(name, call.name)
         for name in call.mutates:
-            self._require(name in self.bound, f"{call.name} writes {name}, which is not there")
+            self._require(name in self.bound, f"{call.name} writes {name}, which does not exist")
         for result in call.results:
             if result is not None:
                 self._create(result.name, self._bytes(result.name))
@@ -194,7 +194,7 @@ class _Machine:
         self.owners[name] = [(0, size, name if owner is None else owner)]
 
     def _read(self, name: str, where: str) -> None:
-        self._require(name in self.place, f"{where} reads {name}, which is not there")
+        self._require(name in self.place, f"{where} reads {name}, which does not exist")
         region, start, end = self.place[name]
         for first, last, owner in self.owners[region]:
             if first < end and start < last:

@@ -23,7 +23,8 @@ EARLY, LATE, AS_FUSED = "early", "late", "as-fused"
 """Choices of an `order` decision: where to run a nest that may belong to several segments."""
 
 ORDERS = (
-    "where nests stand that no call waits for: as early as they can, as late, or as fusion had them"
+    "the order of nests that may run in several segments: as early or as late as possible,"
+    " or as fusion ordered them"
 )
 
 PEAK_TOLERANCE = 1.02
@@ -201,7 +202,7 @@ def _arenas(
                 value,
                 REUSE,
                 "arena",
-                f"{other} is dead by then: its bytes serve again",
+                f"{other} is dead by then: its bytes are reused",
             )
             == OWN
         }

@@ -23,7 +23,7 @@ from compiler.memory.plan import TakesOver
 KIND = "reuse"
 REUSE = "reuse"
 OWN = "own"
-MEANS = "own: memory of its own; reuse: the memory of a value that is dead by then"
+MEANS = "own: separate memory; reuse: the memory of a value that is dead by then"
 
 FRESH = frozenset(
     f"{name}.default"
