@@ -61,7 +61,7 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
         f"of {words}: {axis_name(default)} takes {costs[default]:.1f} instructions for 16 elements",
         numbers={f"{axis_name(axis)}_cost": round(cost, 1) for axis, cost in costs.items()},
         forbidden={
-            axis_name(axis): ("order", f"positions along {axis_name(axis)} are taken in order")
+            axis_name(axis): ("order", f"positions along {axis_name(axis)} must run in order")
             for axis in axes
             if axis not in costs
         },
@@ -107,8 +107,8 @@ def tile(
         "transposed reads",
         f"reads with a stride on the lanes, in tiles of {lanes} x {lanes}",
         numbers={"tile": lanes},
-        means="reads along another axis than the lanes: square tiles turned in registers, or one "
-        "element a lane",
+        means="reads along an axis other than the lanes: square tiles transposed in registers, or "
+        "one element per lane",
     )
     return names.get(answer)
 
@@ -151,7 +151,7 @@ def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> b
         ONE if small else PARALLEL,
         [ONE, PARALLEL],
         "enough work",
-        f"{known}; {least:,} are worth more than one thread",
+        f"{known}; several threads pay off from {least:,}",
         numbers={} if work is None else {"instructions": work},
         means="whether threads share the nest's units",
     )
@@ -165,9 +165,9 @@ def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
         SPREAD if default else ROWS,
         [ROWS, SPREAD],
         "long reductions",
-        "few results of many elements" if default else "rows enough for all threads",
+        "few results of many elements" if default else "enough rows for all threads",
         forbidden={SPREAD: ("scan", "a scan needs its whole row")} if scans and not default else {},
-        means="a row is added up by one thread, or in blocks whose sums are added up",
+        means="one thread reduces a row, or blocks of it are reduced and then combined",
     )
     return answer == SPREAD
 
@@ -181,8 +181,8 @@ def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) 
         "room for partial results",
         f"its partial results take {bytes_:,} bytes",
         numbers={"partial_bytes": bytes_},
-        forbidden={ALONE: ("rows", f"{name} adds up what each row adds up first")} if rows else {},
-        means="it adds up while the rows are walked over, or in a pass of its own",
+        forbidden={ALONE: ("rows", f"{name} reduces the results of whole rows")} if rows else {},
+        means="it accumulates during the passes over the rows, or in a separate pass",
         about=name,
     )
     return answer == ALONE
@@ -196,8 +196,8 @@ def partials(choose: NestChooser, default: int) -> int:
         str(default),
         [str(count) for count in counts],
         "one thread" if default == 1 else "enough for all threads",
-        "the sizes alone decide it, so that any number of threads gives the same bits",
-        means="blocks of units that add up by themselves before they are added to the result",
+        "it depends only on the sizes, so that any number of threads gives the same bits",
+        means="blocks of units that are reduced separately before they are added to the result",
     )
     return int(answer)
 
@@ -239,12 +239,12 @@ def steps(
         str(default),
         [str(count) for count in STEPS],
         "independent chains",
-        f"{weight} simple instructions a vector, {sums} reductions",
+        f"{weight} simple instructions per vector, {sums} reductions",
         numbers={"instructions": weight, "reductions": sums},
         forbidden={str(count): ("order", illegal) for count in STEPS if count > 1}
         if illegal
         else {},
-        means="vectors a step, each with accumulators of its own",
+        means="vectors per step, each with its own accumulators",
         about=first.buffer if isinstance(first, Write) else first.name,
     )
     return int(answer)
