@@ -103,7 +103,7 @@ def launcher_status() -> HookStatus:
     return HookStatus(
         name="launcher",
         available=isinstance(found, Addresses),
-        offers="calls of compiled graphs without Python on the way to the kernels",
+        offers="direct calls of compiled graphs, without Python on the way to the kernels",
         reason=str(found) if isinstance(found, Missing) else "",
         tried_on=TRIED_ON,
     )
@@ -112,7 +112,7 @@ def launcher_status() -> HookStatus:
 def _data_pointer() -> int:
     found = resolve(DATA_POINTER)
     if not isinstance(found, int) or not found:
-        raise Missing(f"not available in torch {torch_version()}: {DATA_POINTER} is no address")
+        raise Missing(f"not available in torch {torch_version()}: {DATA_POINTER} is not an address")
     return found
 
 

@@ -57,7 +57,7 @@ def build(
             raise BuildFailed(_reason(command[0], code, words, text))
         library = Path(name).read_bytes()
         if not library.startswith(b"\x7fELF"):
-            raise BuildFailed(f"{command[0]} left no shared library")
+            raise BuildFailed(f"{command[0]} produced no shared library")
         return Built(library, cpu_seconds, wall_seconds)
     finally:
         Path(name).unlink(missing_ok=True)

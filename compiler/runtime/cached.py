@@ -60,9 +60,9 @@ def words(found: Hit | Miss) -> str:
         return ""
     if found.reason != "changed":
         return {
-            "first": "no entry of such a graph",
+            "first": "no entry of a similar graph",
             "damaged": "the entry is damaged",
-            "unexplained": "no entry of this graph",
+            "unexplained": "no entry for this graph",
         }[found.reason]
     changes = [
         f"{change.name}: {change.before or 'none'} → {change.now or 'none'}"

@@ -36,7 +36,7 @@ def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:
         except AssertionError:
             pass
     if tuple(tensor.shape) != tuple(sizes):
-        raise RuntimeError(f"an ATen call answered {tuple(tensor.shape)}, not {tuple(sizes)}")
+        raise RuntimeError(f"an ATen call returned {tuple(tensor.shape)}, not {tuple(sizes)}")
     if tensor.stride() == tuple(strides):
         return tensor
     copy = torch.empty_strided(sizes, strides, dtype=tensor.dtype, device=tensor.device)

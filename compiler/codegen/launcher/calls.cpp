@@ -104,7 +104,7 @@ static PyObject* refuse(int code, const long* found) {
   else if (code == DIVISION_BY_ZERO)
     python.set_error(objects.runtime_error, "ZeroDivisionError");
   else
-    python.set_error(objects.runtime_error, "a compiled kernel answered an unknown error");
+    python.set_error(objects.runtime_error, "a compiled kernel returned an unknown error");
   return 0;
 }
 
