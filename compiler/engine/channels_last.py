@@ -24,7 +24,7 @@ aten = torch.ops.aten
 KIND = "layout"
 CHANNELS_LAST = "channels-last"
 AS_CAPTURED = "as-captured"
-MEANS = "in which order images lie in memory; the values are the same"
+MEANS = "the memory order of images; the values are the same"
 
 _IMAGES = {
     aten.convolution.default: (0,),

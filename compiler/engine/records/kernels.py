@@ -70,7 +70,7 @@ def _nest(
         origins=origins,
         locations=locations,
         lines=_lines(compiled, function) if function else (),
-        no_line="" if locations else "none of its nodes has a line",
+        no_line="" if locations else "none of its nodes has a source line",
         loop_nests=1,
         step=number,
         steps=(number,),
@@ -89,7 +89,7 @@ def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> K
         nodes=compiled.members.get(call.name, ()),
         origins=origins,
         locations=locations,
-        no_line="" if locations else "none of its nodes has a line",
+        no_line="" if locations else "none of its nodes has a source line",
         step=number,
         steps=(number,),
     )
@@ -108,7 +108,7 @@ def call_records(compiled: Compiled) -> Iterator[Record]:
             language="aten",
             origins=(node.name,),
             locations=locations,
-            no_line="" if locations else "its node has no line",
+            no_line="" if locations else "its node has no source line",
             step=number,
             steps=(number,),
         )
