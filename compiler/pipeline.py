@@ -63,7 +63,7 @@ def recording(
             if not near and engine != settings.engine != "both":
                 near = f"; it is about the {engine} engine"
             elif not near and not reached("codegen", settings.until):
-                near = f"; this went until {settings.until} only"
+                near = f"; this recording ran only until {settings.until}"
             recorder.warn_once(f"override {id} met no decision{near}", asked=True)
         for one in gate.refused():
             recorder.warn_once(
