@@ -1,10 +1,11 @@
-"""The door: starts tcw with its own packages, whatever packages the user's project has.
+"""The entry point: starts tcw with its own packages, whatever packages the user's project has.
 
-The project that is debugged may hold top-level packages named `compiler`, `viewers` or
-`workbench`, and PYTHONPATH may put them first. While `Ours` stands on `sys.meta_path`, these names
-mean the packages beside this file; the worker takes it away before the user's file loads.
+The debugged project may have top-level packages named `compiler`, `viewers` or `workbench`, and
+PYTHONPATH may put them first. While `Ours` is on `sys.meta_path`, these names refer to the packages
+next to this file; the worker removes it before the user's file is loaded.
 
-It is also the door to our compiler: `torch.compile(model, backend="tcw")` finds `backend` here.
+It is also the entry point of our compiler: `torch.compile(model, backend="tcw")` finds `backend`
+here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PACKAGES = ("compiler", "viewers", "workbench", "sample_models")
 
 
 class Ours:
-    """Finds our top-level packages beside this file, and nothing else."""
+    """Finds our top-level packages next to this file, and nothing else."""
 
     @staticmethod
     def find_spec(
@@ -32,22 +33,22 @@ class Ours:
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], **options: Any) -> Any:
-    """The backend `tcw` of torch.compile. Our compiler is imported when a first graph comes."""
+    """The backend `tcw` of torch.compile. Our compiler is imported for the first graph."""
     return _engine()(graph_module, example_inputs, **options)
 
 
-backend.__name__ = "tcw"  # what torch calls it in its messages
+backend.__name__ = "tcw"  # torch's messages use this name
 
 _kept: dict[str, ModuleType] = {}
-"""Our modules stay alive here: a module that dies takes its globals with it."""
+"""Keeps our modules alive: a module that is freed loses its globals."""
 
 
 @functools.cache
 def _engine() -> Callable[..., Any]:
     """Our compiler, imported so that neither side sees the other's packages.
 
-    Modules of the user's under our names are put aside for the import and back after it, and ours
-    are taken out of `sys.modules` again, unless they were there before.
+    The user's modules with our names are set aside during the import and restored after it. Ours
+    are then removed from `sys.modules`, unless they were there before.
     """
     present = {name: sys.modules[name] for name in list(sys.modules) if _is_named_like_ours(name)}
     root = getattr(present.get("compiler"), "__file__", None) or ""

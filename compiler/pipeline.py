@@ -1,4 +1,4 @@
-"""The stages in order, on one screen: which hooks record each of them."""
+"""The stages in order, on one screen: the hooks that record each of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOOKS: tuple[Hook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)
 
 
 def statuses() -> tuple[HookStatus, ...]:
-    """What this torch offers, hook by hook. Imports torch."""
+    """What this torch supports, hook by hook. Imports torch."""
     return tuple(hook.check() for hook in HOOKS)
 
 
@@ -30,10 +30,10 @@ def statuses() -> tuple[HookStatus, ...]:
 def recording(
     recorder: Recorder, ask: Callable[[Decision], str] | None = None
 ) -> Iterator[tuple[HookStatus, ...]]:
-    """Every compile inside the block is recorded; torch is as before after it.
+    """Record every compile inside the block; afterwards torch is restored.
 
-    `ask` is a person who may answer decisions; their choices are added to the settings' overrides
-    in `Recorder.overrides`.
+    `ask` lets a person make decisions; their choices are added to the settings' overrides in
+    `Recorder.overrides`.
     """
     settings = recorder.settings
 
@@ -63,7 +63,7 @@ def recording(
             if not near and engine != settings.engine != "both":
                 near = f"; it is about the {engine} engine"
             elif not near and not reached("codegen", settings.until):
-                near = f"; this went until {settings.until} only"
+                near = f"; this recording ran only until {settings.until}"
             recorder.warn_once(f"override {id} met no decision{near}", asked=True)
         for one in gate.refused():
             recorder.warn_once(

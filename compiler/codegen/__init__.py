@@ -1,1 +1,1 @@
-"""From fused loops to source text: a folder for each target. Nothing here imports torch."""
+"""From fused loops to source text, one folder per target. Nothing here imports torch."""

@@ -1,4 +1,4 @@
-"""What a code generator decides by itself, as questions that somebody else may answer otherwise."""
+"""The code generator's own choices, as questions that may be answered with an override."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One choice, with everything that speaks for its default."""
+    """One choice, with the reasons for its default."""
 
     kind: str
-    """`vector`, `lanes`, `tile`, …: one file of `cpp/nests/` asks each."""
+    """`vector`, `lanes`, `tile`, …: each is asked in one file of `cpp/nests/`."""
     names: tuple[str, ...]
-    """Of the value that names the nest, or of the value that is asked about."""
+    """Names of the value that identifies the nest, or of the value in question."""
     default: str
     choices: tuple[str, ...]
-    """All answers that can be carried out, and those that a rule forbids."""
+    """All possible answers, including those that a rule forbids."""
     rule: str
     reason: str
     numbers: Mapping[str, int | float] = field(default_factory=dict)
@@ -30,20 +30,20 @@ Ask = Callable[[Question], str]
 
 
 class Chooser:
-    """Asks about the nests of one unit."""
+    """Asks questions about the nests of one unit."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self._taken: set[tuple[str, ...]] = set()
 
     def nest(self, candidates: Sequence[str], origins: tuple[str, ...]) -> NestChooser:
-        """Of a nest, or one of its phases, named by the first of these values that names no
-        other; by `VALUE+totals` where all do."""
+        """A chooser for a nest, or for one of its phases. It is named after the first of these
+        values whose name is unused, or `VALUE+totals` if all are used."""
         free = [one for one in candidates if ("", one) not in self._taken][:1]
         return NestChooser(self, self.name("", *(free or candidates[:1])), origins)
 
     def name(self, kind: str, value: str) -> tuple[str, ...]:
-        """The value's name, or where it was given before in this kind `VALUE+totals`."""
+        """The value's name, or `VALUE+totals` if it is already used for this kind."""
         names: tuple[str, ...] = (value,)
         number = 1
         while (kind, *names) in self._taken:
@@ -55,7 +55,7 @@ class Chooser:
 
 @dataclass(frozen=True, slots=True)
 class NestChooser:
-    """Asks about one nest."""
+    """Asks questions about one nest."""
 
     _chooser: Chooser
     names: tuple[str, ...]
@@ -74,8 +74,8 @@ class NestChooser:
         means: str = "",
         about: str = "",
     ) -> str:
-        """The answer; the default without a question where there is nothing else. `about`: the
-        value that it is about, where a nest has several such questions."""
+        """The chosen answer, or the default without asking if there is no alternative. `about`
+        names the value in question, if a nest has several questions of this kind."""
         if all(choice == default for choice in choices):
             return default
         names = self._chooser.name(kind, about) if about else self.names

@@ -1,4 +1,4 @@
-"""A graph run as it is, operation by operation, on ATen: the road that is always open."""
+"""A graph run uncompiled on ATen, operation by operation: the fallback that always works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import fx
 from compiler.engine.foretold import keep_foretold_strides
 
 Compiled = Callable[[list[Any]], Any]
-"""Takes its arguments as a list, which it empties, so that each dies after its last use."""
+"""Takes its arguments as a list, which it empties, so that each is freed after its last use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class AsItIs:
     module: fx.GraphModule
     call: Compiled
     takes_list: bool
-    """Its Python takes its arguments in a list."""
+    """Its Python code takes the arguments in a list."""
 
 
 def calls_aten(node: fx.Node) -> bool:
-    """Whether it is an operation, and no `getitem` or computation of sizes."""
+    """Whether the node is an operation, not a `getitem` or a computation of sizes."""
     return node.op == "call_function" and isinstance(
         node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
     )
@@ -44,7 +44,7 @@ def run_as_it_is(module: fx.GraphModule) -> Compiled:
 
 
 def as_it_is(module: fx.GraphModule) -> AsItIs:
-    """The graph's own Python, with its arguments in a list where this torch can write it so."""
+    """The graph's own Python code, with its arguments in a list if this torch supports that."""
     codegen: Any = getattr(fx.graph, "_BoxedCodeGen", None)
     takes_list = codegen is not None
     keep_foretold_strides(module.graph)
@@ -63,7 +63,7 @@ def as_it_is(module: fx.GraphModule) -> AsItIs:
 
 
 def run_as_it_is_when_asked(module: fx.GraphModule) -> Compiled:
-    """The same, made at the first call: most graphs never get one."""
+    """The same, created at the first call, since most graphs never get one."""
     made: list[Compiled] = []
 
     def run(arguments: list[Any]) -> Any:

@@ -1,6 +1,6 @@
-"""The backend: AOTAutograd around our compiler, as `compile_fx` is around Inductor's.
+"""The backend: AOTAutograd around our compiler, like `compile_fx` around Inductor.
 
-torch/_inductor/compile_fx.py is the model for what has to be in force while AOTAutograd works.
+torch/_inductor/compile_fx.py is the model for the settings in force during AOTAutograd.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OPTIONS = ("overrides",)
 
 
 class UnknownOption(Exception):
-    """`options` holds a key that this backend does not have."""
+    """`options` contains a key that this backend does not support."""
 
 
 def backend(
@@ -41,7 +41,7 @@ def backend(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Compile what TorchDynamo captured. `mode` is taken for Inductor's sake and changes nothing.
+    """Compile what TorchDynamo captured. `mode` is ignored; Inductor accepts it.
 
     Raises `UnknownOption` and `compiler.control.decisions.OverrideError`.
     """
@@ -65,11 +65,11 @@ def _may_train(module: fx.GraphModule, inputs: Sequence[Any]) -> bool:
     )
 
 
-backend.__name__ = "tcw"  # what torch calls it in its messages
+backend.__name__ = "tcw"  # torch's messages use this name
 
 
 def _compiler(kind: GraphKind, gate: Gate | None) -> Callable[..., Compiled]:
-    """What AOTAutograd calls with a graph of this kind; a backward may come much later."""
+    """The compiler that AOTAutograd calls for graphs of this kind; a backward may come later."""
 
     def compile(module: fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         graph = graph_id(current_compile_id(), kind)
@@ -80,7 +80,7 @@ def _compiler(kind: GraphKind, gate: Gate | None) -> Callable[..., Compiled]:
 
 
 def _gate(options: Mapping[str, Any]) -> Gate | None:
-    """A gate of this compile's own, where it was given overrides of its own."""
+    """A separate gate for this compile, if it was given overrides."""
     for name in options:
         if name not in OPTIONS:
             raise UnknownOption(f'backend="tcw" has no option {name!r}: it takes {OPTIONS[0]!r}')
@@ -99,7 +99,7 @@ def _listening(gate: Gate | None) -> Iterator[None]:
 
 @contextmanager
 def _in_force() -> Iterator[None]:
-    """What has to hold while AOTAutograd traces."""
+    """Settings that must be in force while AOTAutograd traces."""
     with (
         torch._dispatch.python.enable_python_dispatcher(),
         functorch_config.patch(unlift_effect_tokens=True),
@@ -109,7 +109,7 @@ def _in_force() -> Iterator[None]:
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """No garbage collection inside: a full one costs 150 ms in the middle of a stage of 5 ms."""
+    """No garbage collection inside: a full one costs 150 ms, in the middle of a stage of 5 ms."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -1,9 +1,10 @@
-"""The channels-last pass: convolutions read and answer NHWC memory, and what lies between follows.
+"""The channels-last pass: convolutions use NHWC memory, and the operations between them follow.
 
-oneDNN's convolutions are faster on channels-last memory, and pointwise loops do not care. So each
-image that a convolution reads is made channels-last, where it is not; strides are then worked out
-anew downstream, which leaves one conversion at the start and one at each output whose strides the
-user was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inductor/graph.py).
+oneDNN's convolutions are faster on channels-last memory, and pointwise loops work in any order. So
+each image that a convolution reads is converted to channels-last if necessary. Strides are then
+recomputed downstream, which leaves one conversion at the start, and one at each output whose
+strides the user was promised. The idea is Inductor's (`decide_layout_opt` in
+torch/_inductor/graph.py).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ aten = torch.ops.aten
 KIND = "layout"
 CHANNELS_LAST = "channels-last"
 AS_CAPTURED = "as-captured"
-MEANS = "in which order images lie in memory; the values are the same"
+MEANS = "the memory order of images; the values are the same"
 
 _IMAGES = {
     aten.convolution.default: (0,),
@@ -32,8 +33,8 @@ _IMAGES = {
 """Operation -> which of its arguments are images."""
 
 _LIKE_FIRST = frozenset({aten._native_batch_norm_legit_no_training.default})
-"""Their first answer is like their first argument, the others stay: known without running torch's
-decomposition on fake tensors, which is most of this pass on a ResNet."""
+"""Their first result is laid out like their first argument; the others are unchanged. This avoids
+running torch's decomposition on fake tensors, which would dominate this pass on a ResNet."""
 _OF_MEMORY = frozenset(
     {
         aten.as_strided.default,
@@ -43,7 +44,7 @@ _OF_MEMORY = frozenset(
         aten.view_as_complex.default,
     }
 )
-"""Operations that mean memory, not a tensor's elements."""
+"""Operations that depend on memory layout, not only on a tensor's elements."""
 
 
 def channels_last(
@@ -54,11 +55,11 @@ def channels_last(
     promised: int,
     gate: Gate | None = None,
 ) -> int:
-    """Rewrite the graph in place; answers how many images were converted.
+    """Rewrite the graph in place and return the number of images converted.
 
-    `promised` outputs, the first ones, keep the strides that eager gives them. Also where no
-    convolution is there, strides are worked out anew for inputs that come in other strides than
-    the graph was traced with, as the backward of a converted forward does.
+    The first `promised` outputs retain the strides that eager gives them. Even without
+    convolutions, strides are recomputed if inputs have other strides than the graph was traced
+    with, as in the backward of a converted forward.
     """
     mode = _fake_mode(module)
     nodes = [node for node in module.graph.nodes if node.target in _IMAGES]
@@ -89,8 +90,8 @@ def channels_last(
 
 
 def _reads_memory(target: Any) -> bool:
-    """Whether other strides give another result, or may: random numbers are drawn in the order of
-    memory, and nothing is known of operations that are not torch's."""
+    """Whether the result depends, or may depend, on strides: random numbers are drawn in memory
+    order, and nothing is known about operations that are not torch's."""
     if not isinstance(target, torch._ops.OpOverload):
         return isinstance(target, torch._ops.HigherOrderOperator)
     known = target.namespace in ("aten", "prims")
@@ -98,7 +99,7 @@ def _reads_memory(target: Any) -> bool:
 
 
 def _give_as_captured(module: fx.GraphModule, user: fx.Node, captured: dict[fx.Node, Any]) -> None:
-    """Copy what an operation is given back into the strides with which it was captured."""
+    """Copy an operation's inputs back into the strides with which they were captured."""
     for given in user.all_input_nodes:
         before = captured.get(given)
         is_tensor = isinstance(given.meta.get("val"), torch.Tensor)
@@ -107,7 +108,7 @@ def _give_as_captured(module: fx.GraphModule, user: fx.Node, captured: dict[fx.N
 
 
 def report_strides(module: fx.GraphModule) -> None:
-    """Tell AOTAutograd which strides the forward answers: the backward is compiled for them."""
+    """Report the forward's output strides to AOTAutograd, which compiles the backward for them."""
     context = TracingContext.try_get()
     if context is None or context.output_strides is None or context.output_strides:
         return
@@ -143,7 +144,7 @@ def _detail(nodes: Sequence[fx.Node]) -> Callable[[], Detail]:
 
 
 def _images(node: fx.Node) -> list[fx.Node]:
-    """The arguments of a convolution that are images: four dimensions, on the CPU."""
+    """The image arguments of a convolution: four-dimensional tensors on the CPU."""
     found = []
     for position in _IMAGES[node.target]:
         argument = node.args[position]
@@ -174,7 +175,7 @@ def _convert_images(
 
 
 def _refresh(node: fx.Node) -> bool:
-    """Work out what a node answers, anew; whether its strides changed."""
+    """Recompute a node's result on fake tensors; returns whether its strides changed."""
     before = node.meta.get("val")
     args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), _value)
     try:
@@ -186,7 +187,7 @@ def _refresh(node: fx.Node) -> bool:
     except (RuntimeError, ValueError):
         if node.target is not aten.view.default:
             raise
-        # A view of memory in another order may be a copy; lowering makes no difference.
+        # A view of memory in another order may be a copy; lowering treats both alike.
         node.target = aten.reshape.default
         after = aten.reshape.default(*args, **kwargs)
     node.meta["val"] = after
@@ -200,7 +201,7 @@ def _value(argument: Any) -> Any:
 def _restore(
     module: fx.GraphModule, output: fx.Node, strides: Sequence[Any], promised: int
 ) -> None:
-    """Copy each promised output whose strides changed back into those that it had."""
+    """Copy each promised output with changed strides back into its original strides."""
     results = list(output.args[0])
     for position, (node, before) in enumerate(zip(results, strides, strict=True)):
         if position >= promised or before is None or _strides(node) == before:
@@ -210,7 +211,7 @@ def _restore(
 
 
 def _copied(module: fx.GraphModule, node: fx.Node, strides: Sequence[Any], user: fx.Node) -> Any:
-    """A copy in the order of these strides, in front of its user."""
+    """Insert a copy in the order of these strides before its user."""
     order = sorted(range(len(strides)), key=lambda d: (-strides[d], d))
     back = [order.index(d) for d in range(len(strides))]
     with module.graph.inserting_before(user):
@@ -226,7 +227,7 @@ def _copied(module: fx.GraphModule, node: fx.Node, strides: Sequence[Any], user:
 
 
 def _restride_inputs(module: fx.GraphModule, example_inputs: Sequence[Any]) -> dict[fx.Node, Any]:
-    """Placeholders that come in other strides than they were traced with, and those."""
+    """Placeholders whose inputs have other strides than in the trace -> the traced strides."""
     changed = {}
     holders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for node, given in zip(holders, example_inputs, strict=False):

@@ -1,7 +1,7 @@
-"""Equal operations of a joint graph become one, before it is cut into forward and backward.
+"""Common subexpression elimination in a joint graph, before it is partitioned.
 
 The rules are those of `fx_graph_cse` (torch/_functorch/compile_utils.py), which the partitioner
-would call: it imports Inductor's lowerings on the way, 0.4 CPU seconds for two small functions.
+would call. That imports Inductor's lowerings: 0.4 CPU seconds for two small functions.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ _NOT_AGAIN = frozenset(
         torch.Tag.dynamic_output_shape,
     }
 )
-"""Operations whose second call answers something else, or sizes of its own."""
+"""Operations whose second call may return other values, or data-dependent shapes."""
 
 _EMPTY = frozenset({"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty"})
-"""Memory of their own is all that they answer."""
+"""Operations that only return new memory."""
 
 
 _ALIAS = torch.ops.aten.alias.default
-"""Its argument again. Left in, the cut may save both for the backward, one tensor too many."""
+"""Returns its argument. Left in, the partitioner may save both for the backward, redundantly."""
 
 
 def merge_common_subexpressions(graph: fx.Graph) -> None:
-    """In place: the first of equal operations stays, and an alias gives way to what it is of. What
-    shares memory with an output stays as it is, because two outputs are two tensors; and nothing
-    is merged across a mutation."""
+    """Merge in place: the first of equal operations stays, and aliases give way to their source.
+
+    Nodes that share memory with an output stay, since two outputs are two tensors. Nothing is
+    merged across a mutation.
+    """
     kept = _alias_outputs(graph)
     first: dict[Hashable, fx.Node] = {}
     mutations = 0
@@ -49,7 +51,7 @@ def merge_common_subexpressions(graph: fx.Graph) -> None:
         try:
             key = (mutations, node.target, _key(node.args), _key(node.kwargs))
             earlier = first.setdefault(key, node)
-        except TypeError:  # an argument without a hash
+        except TypeError:  # an unhashable argument
             continue
         if earlier is not node:
             node.replace_all_uses_with(earlier)

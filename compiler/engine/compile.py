@@ -44,24 +44,24 @@ from compiler.runtime.toolchain import find_compiler, instruction_set
 from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
-load_families()  # now: when a graph comes, our packages may be out of reach (tcw.py)
+load_families()  # now: by the time of a graph, our packages may be hidden (tcw.py)
 
 
 LOOPS_ON = torch.device("cpu")
-"""What is on another device becomes calls."""
+"""Operations on other devices become calls."""
 
 
 class Ended(Exception):
-    """The recording ends before there is something to call."""
+    """The recording ends before there is anything to call."""
 
 
 def compile_graph(
     module: fx.GraphModule, example_inputs: Sequence[Any], *, kind: GraphKind, graph: str
 ) -> Compiled:
-    """Compile one functionalised graph; where our compiler fails, the graph runs as it is.
+    """Compile one functionalised graph. If our compiler fails, the graph runs uncompiled.
 
-    `example_inputs` are fake tensors and symbolic integers, in the order of the placeholders;
-    `graph` is its id: `0/0/forward`.
+    `example_inputs` are fake tensors and symbolic integers, in the order of the placeholders.
+    `graph` is its id, such as `0/0/forward`.
     """
     user_outputs = outputs_of_the_user(module, kind)
     records = GraphRecords(current().recorder, module, graph, user_outputs)
@@ -69,7 +69,7 @@ def compile_graph(
         compiled = _compiled(module, example_inputs, records, user_outputs, kind=kind, graph=graph)
     except Ended:
         compiled = run_as_it_is(module)
-    except Exception as error:  # whatever it is, the user's model goes on
+    except Exception as error:  # whatever it is, the user's model must keep running
         gave_up(error, graph)
         compiled = _left_to_aten(module, graph, records)
     if kind == "forward":
@@ -103,7 +103,7 @@ def _compiled(
     products(module, graph=graph, gate=gate)
 
     def make() -> Artifact:
-        """What the cache does not hold."""
+        """Build the artifact, if it is not in the cache."""
         with dynamo_timed("tcw.lowering"):
             values = lower(module, graph, LOOPS_ON, gate)
         if strict():
@@ -139,8 +139,8 @@ def _compiled(
     try:
         with dynamo_timed("tcw.build"):
             if gate.asks or (recorder is not None and gate.overrides):
-                # An override has to meet its decision: nothing may come from the cache, and what
-                # a person is about to choose is in no key.
+                # An override must meet its decision, so nothing may come from the cache; and no key
+                # contains what a person is about to choose.
                 outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
             else:
                 settings = {

@@ -1,8 +1,8 @@
-"""Which ATen operations are taken apart before our compiler sees the graph.
+"""Which ATen operations are decomposed before our compiler sees the graph.
 
-torch's core ATen table, minus what one ATen kernel does better than the pieces would, plus the
-composites that fusion lives on: normalisations, softmaxes, activations, losses, `_foreach` lists.
-Random numbers stay ATen calls, so that the bits are those of eager.
+torch's core ATen table, minus operations that one ATen kernel does better than the pieces would,
+plus composites that benefit from fusion: normalisations, softmaxes, activations, losses, `_foreach`
+lists. Random operations stay ATen calls, so that they produce the same bits as eager.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ aten = torch.ops.aten
 Table = dict[Any, Callable[..., Any]]
 
 WHOLE = (
-    # one call, however the mask comes: its pieces would write the scores to memory
+    # a single call, whatever the form of the mask: its pieces would write the scores to memory
     aten._scaled_dot_product_flash_attention_for_cpu,
     # products: BLAS
     aten.baddbmm,
     aten.dot,
     aten.vdot,
     aten.mv,
-    # an index picks rows that are added up: ATen's kernels need no atomics
+    # an index selects rows to be summed: ATen's kernels need no atomics
     aten.embedding_dense_backward,
     aten._embedding_bag,
     aten.index_add,
@@ -48,9 +48,9 @@ WHOLE = (
     aten.rrelu_with_noise,
     aten.rrelu_with_noise_,
     aten.native_dropout,
-    # quantisation observers change their arguments
+    # quantisation observers mutate their arguments
     aten._fused_moving_avg_obs_fq_helper,
-    # one operator of the loop IR each
+    # a single operator of the loop IR each
     aten.sigmoid,
     aten.tanh,
     aten.erf,
@@ -61,7 +61,7 @@ WHOLE = (
     aten.all,
     aten.any,
 )
-"""Never taken apart, though torch's core table would."""
+"""Never decomposed, although torch's core table would."""
 
 APART = (
     aten._batch_norm_no_update,
@@ -91,13 +91,13 @@ APART = (
     aten.triu_indices,
     aten.unbind_copy.int,
 )
-"""Taken apart, though torch's core table keeps them."""
+"""Decomposed, although torch's core table keeps them."""
 
 
 LOWERED_WHOLE = (aten.gelu, aten.gelu_backward, aten.silu)
-"""Lowered at once, to the loops that their pieces would become: tracing the pieces costs more than
-all our stages together. Only what the partitioner knows how to recompute: it saves what any other
-operation of the backward reads, and knows nothing better of a normalisation in one piece."""
+"""Lowered directly to the loops that their pieces would become, because tracing the pieces costs
+more than all our stages together. Limited to operations that the partitioner can recompute. It
+saves what any other operation of the backward reads, which is suboptimal for a normalisation."""
 
 LOWERED_WHOLE_IN_INFERENCE = (
     aten._fused_rms_norm,
@@ -121,14 +121,14 @@ LOWERED_WHOLE_IN_INFERENCE = (
     aten.softplus,
     aten.std,
 )
-"""The same, where no partitioner has to choose among the pieces what to save for the backward."""
+"""The same if no partitioner has to choose which of the pieces to save for the backward."""
 
 
 def _softmax_backward_data(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
-    """(grad - sum(grad * output)) * output, as ATen's kernel has it.
+    """(grad - sum(grad * output)) * output, as in ATen's kernel.
 
-    torch's table says `grad * output - output * sum`: two rounded products that nearly cancel where
-    one probability is close to 1.
+    torch's table has `grad * output - output * sum`: two rounded products that nearly cancel if one
+    probability is close to 1.
     """
     dtype = output.dtype
     wide = torch._prims_common.get_computation_dtype(dtype)
@@ -139,7 +139,7 @@ def _softmax_backward_data(grad: Any, output: Any, dim: int, input_dtype: Any) -
 
 
 def _weight_norm_backward(grad: Any, v: Any, g: Any, norms: Any, dim: int) -> Any:
-    """torch's table has the forward alone. aten/src/ATen/native/cpu/WeightNormKernel.cpp."""
+    """torch's table has only the forward. From aten/src/ATen/native/cpu/WeightNormKernel.cpp."""
     wide = norms.dtype
     grad, direction, length = grad.to(wide), v.to(wide), g.to(wide)
     others = [d for d in range(v.dim()) if d != dim % v.dim()]
@@ -150,7 +150,7 @@ def _weight_norm_backward(grad: Any, v: Any, g: Any, norms: Any, dim: int) -> An
 
 @functools.cache
 def decompositions(training: bool = True) -> Table:
-    """Operation -> the function that writes it in others."""
+    """Operation -> the function that expresses it in other operations."""
     table: Table = dict(_core_aten_decompositions_post_autograd())
     for operation in WHOLE:
         for overload in operation.overloads():

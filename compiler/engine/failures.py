@@ -1,4 +1,4 @@
-"""Where an error of our compiler ends: said once, and the graph runs on ATen instead.
+"""Handling of errors in our compiler: they are reported once, and the graph runs on ATen instead.
 
 A user's model must not fail because our compiler does. `TCW_STRICT=1` raises instead; tests set it.
 """
@@ -14,12 +14,12 @@ _said: set[tuple[str, str]] = set()
 
 
 def strict() -> bool:
-    """Whether `TCW_STRICT` is set: errors are raised, and products verified between the stages."""
+    """Whether `TCW_STRICT` is set: errors are raised, and results verified between the stages."""
     return os.environ.get("TCW_STRICT", "") not in ("", "0")
 
 
 def gave_up(error: Exception, graph: str) -> None:
-    """Say that a graph runs on ATen, and why; raise `error` again where errors are wanted."""
+    """Report that a graph runs on ATen, and why. In strict mode, re-raise `error`."""
     if strict():
         raise error
     place = _place(error)
@@ -38,7 +38,7 @@ def gave_up(error: Exception, graph: str) -> None:
 
 
 def _place(error: Exception) -> str:
-    """`lowering/views.py:71`, the deepest line of ours on its way."""
+    """`lowering/views.py:71`, the innermost of our frames in the traceback."""
     frame, place = error.__traceback__, "?"
     while frame is not None:
         _, slash, file = frame.tb_frame.f_code.co_filename.rpartition("/compiler/")

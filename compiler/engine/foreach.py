@@ -1,6 +1,6 @@
-"""`_foreach` operations, taken apart into one operation for each tensor of the list.
+"""Decompositions of `_foreach` operations into one operation per tensor of the list.
 
-Optimisers are written with them; fused, the whole update of a parameter becomes one loop.
+Optimisers use them; fused, the whole update of a parameter becomes one loop.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _OTHER_NAMES = {
     ("minimum", "ScalarList"): "clamp_max",
     ("norm", "Scalar"): "linalg_vector_norm",
 }
-"""(name, overload) -> the operation on one tensor, where it is called otherwise."""
+"""(name, overload) -> the operation on one tensor, if it has another name."""
 
 _KEPT = frozenset({"mm", "max", "powsum", "copy", "zero", "clone"})
-"""Products, and those whose operation on one tensor means something else."""
+"""Products, and operations whose single-tensor namesake means something else."""
 
 
 def foreach_decompositions() -> dict[Any, Callable[..., list[torch.Tensor]]]:
-    """For every functional `_foreach` overload that this torch has."""
+    """A decomposition for each functional `_foreach` overload that this torch has."""
     table: dict[Any, Callable[..., list[torch.Tensor]]] = {}
     aten = torch.ops.aten
     for name in _names():
@@ -53,14 +53,14 @@ def _names() -> list[str]:
 
 
 def one_by_one(operation: Callable[..., Any], schema: Any) -> Callable[..., list[torch.Tensor]]:
-    """The function that calls `operation` for each position of the lists in the arguments."""
+    """A function that calls `operation` for each position of the lists in the arguments."""
     lists = {
         argument.name
         for argument in schema.arguments
         if str(argument.type) in ("List[Tensor]", "List[number]")
     }
     names = [argument.name for argument in schema.arguments]
-    # a tensor of scalars holds one for each position
+    # a tensor of scalars holds one scalar per position
     spread = schema.overload_name == "Tensor" and "scalars" in names
     after = ("value",) if "addc" in schema.name else ()
 

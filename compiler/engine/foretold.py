@@ -1,9 +1,9 @@
-"""Strides that fake tensors foretold, in a graph that runs as it is on ATen.
+"""Enforces the strides that fake tensors predicted, in a graph that runs uncompiled on ATen.
 
-A library may answer other strides than the fake tensor of an operation said (torch 2.11's FFTs do).
-AOTAutograd promised the caller those of the answers, and a view was traced with those of what it
-looks at: in such a place a tensor that came out otherwise is copied. Compiled graphs have the same
-in their wrapper's text (compiler/runtime/wrapper.py).
+A library may return other strides than the operation's fake tensor has (torch 2.11's FFTs do).
+AOTAutograd promised the caller the strides of the outputs, and a view was traced with those of its
+base. In such places, a tensor with other strides is copied. Compiled graphs do the same in their
+wrapper's text (compiler/runtime/wrapper.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compiler.runtime.wrapper_helpers import laid_out, row_by_row
 
 
 def keep_foretold_strides(graph: fx.Graph) -> None:
-    """In place, once: a check behind each operation whose strides are relied on."""
+    """Insert, once and in place, a check after each operation whose strides matter."""
     for node in dict.fromkeys(_relied_on(graph)):
         check = _check(node) if _makes_memory(node) else None
         if check is None or any(user.target in (laid_out, row_by_row) for user in node.users):
@@ -32,14 +32,14 @@ def keep_foretold_strides(graph: fx.Graph) -> None:
 
 
 def _relied_on(graph: fx.Graph) -> Iterator[fx.Node]:
-    """What a view is taken of, and what the graph answers."""
+    """The bases of views, and the graph's outputs."""
     for node in graph.nodes:
         if node.op == "output" or _is_view(node):
             yield from node.all_input_nodes
 
 
 def _is_view(node: fx.Node) -> bool:
-    """Whether an answer lies in the memory of an argument."""
+    """Whether a result is in the memory of an argument."""
     schema = getattr(node.target, "_schema", None)
     return schema is not None and any(one.alias_info is not None for one in schema.returns)
 
@@ -52,8 +52,8 @@ def _makes_memory(node: fx.Node) -> bool:
 
 
 def _check(node: fx.Node) -> tuple[Any, tuple[Any, ...]] | None:
-    """What lays its tensor out as foretold; None where the strides are in no numbers yet and not
-    those of rows one after the other."""
+    """A helper, with arguments, that gives the tensor its predicted strides. None if the strides
+    are symbolic and not those of a contiguous tensor."""
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return None

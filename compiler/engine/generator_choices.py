@@ -1,4 +1,4 @@
-"""The code generator's own choices at the gate: it reads nests alone, and knows no gate."""
+"""Connects the code generator's choices to the gate, which the generator itself does not know."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from compiler.control.decisions import Decision, Detail, Gate
 
 
 def asking(gate: Gate, graph: str) -> Ask | None:
-    """Who answers the questions about one graph's nests; None where the answers are the defaults.
+    """Answers the questions about one graph's nests; None if all answers are the defaults.
 
-    What has no legal alternative is no decision, but where an override wants one all the same.
+    A choice without legal alternatives is not a decision, unless an override asks for one.
     """
     if gate.silent:
         return None

@@ -1,4 +1,4 @@
-"""What the stages have to know of an ATen graph beside its nodes."""
+"""What the stages need to know about an ATen graph besides its nodes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compiler.trace.records.graph import GraphKind
 
 
 def outputs_of_the_user(module: fx.GraphModule, kind: GraphKind) -> int:
-    """How many of the graph's outputs, the first ones, are not kept for the backward."""
+    """The number of leading outputs of the graph that are not saved for the backward."""
     count = len(_output(module).args[0])
     found = getattr(_metadata(), "num_forward", None) if kind == "forward" else None
     return found if isinstance(found, int) else count
 
 
 def donated(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
-    """Inputs of a backward that nobody holds once it runs: AOTAutograd refuses to run such a
+    """Inputs of a backward that nothing else holds once it runs: AOTAutograd refuses to run such a
     backward twice (`donated_buffer` in torch/_functorch/config.py)."""
     places = getattr(_metadata(), "bw_donated_idxs", None) if kind == "backward" else None
     if not places:
@@ -32,9 +32,11 @@ def donated(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
 
 
 def let_go(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
-    """Inputs of a backward that are freed when it lets them go, if the caller holds them no more:
-    the donated, and the gradients that come in (`_is_tangent` in torch/_functorch/partitioners.py).
-    A gradient may be somebody else's as well: it is never written over."""
+    """Inputs of a backward that are freed when it releases them, unless the caller holds them.
+
+    These are the donated inputs and the incoming gradients (`_is_tangent` in
+    torch/_functorch/partitioners.py). A gradient may be shared, so it is never overwritten.
+    """
     if kind != "backward":
         return ()
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -43,7 +45,7 @@ def let_go(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
 
 
 def constants(module: fx.GraphModule) -> dict[str, Any]:
-    """The graph's own tensors, by name of their node."""
+    """The graph's own tensors, by the names of their nodes."""
     return {
         node.name: operator.attrgetter(str(node.target))(module)
         for node in module.graph.nodes
@@ -52,7 +54,7 @@ def constants(module: fx.GraphModule) -> dict[str, Any]:
 
 
 def devices(module: fx.GraphModule) -> list[str]:
-    """Kinds of the devices that the graph's tensors are on, `cpu` or `cuda`, each once."""
+    """The device types of the graph's tensors, `cpu` or `cuda`, without duplicates."""
     found: dict[str, None] = {}
     for node in module.graph.nodes:
         value = node.meta.get("val")
@@ -63,7 +65,7 @@ def devices(module: fx.GraphModule) -> list[str]:
 
 
 def comments(module: fx.GraphModule) -> dict[str, str]:
-    """Name of a node -> the user's line, as it stands above the loop: `model.py:12  x = f(x)`."""
+    """Name of a node -> the user's line for comments above loops: `model.py:12  x = f(x)`."""
     found = {}
     for node in module.graph.nodes:
         stack = parse_stack_trace(node.meta.get("stack_trace") or "")

@@ -1,5 +1,5 @@
-"""What crosses from the forward to the backward of our engine: torch's min-cut, decided at the
-gate (compiler/autograd/save.py), with our own merging of common subexpressions."""
+"""The partition into forward and backward for our engine: torch's min-cut, decided by the gate
+(compiler/autograd/save.py), with our own common subexpression elimination."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compiler.graphs.current import current_compile_id, graph_id
 def partition(
     joint: fx.GraphModule, joint_inputs: Sequence[Any], *, gate: Gate | None = None, **kwargs: Any
 ) -> Halves:
-    """The forward and the backward half of a joint graph. Every saved or recomputed tensor is a
+    """The forward and the backward half of a joint graph. Each saved or recomputed tensor is a
     decision `tcw/0/0/joint/save/NAME`."""
 
     def cut() -> Halves:
@@ -32,7 +32,7 @@ def partition(
 
 
 def _cut(joint: fx.GraphModule, joint_inputs: Sequence[Any], **kwargs: Any) -> Halves:
-    """Torch's min-cut, with our own merging of common subexpressions in place of its own."""
+    """Torch's min-cut, with our common subexpression elimination instead of torch's."""
     keep_statistics_wide(joint.graph)
     if functorch_config.cse:
         merge_common_subexpressions(joint.graph)

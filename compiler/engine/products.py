@@ -1,9 +1,9 @@
 """The matrix-product pass: which library computes a product of two matrices.
 
-ATen calls MKL for float32. MKL runs its fast paths on Intel's processors alone: on AMD's oneDNN,
-which torch has on board as well and uses for 16-bit floats and convolutions, needs half the time.
-So there `mm`, and `addmm` with a row as bias, become oneDNN's linear layer, which is the same
-product: x @ weight.T + bias, in float32, without a packed copy of the weight.
+ATen calls MKL for float32. MKL uses its fast paths only on Intel processors. On AMD's, oneDNN takes
+half the time; torch includes it for 16-bit floats and convolutions. There, `mm`, and `addmm` with a
+row as bias, become oneDNN's linear layer, which computes the same product: x @ weight.T + bias, in
+float32, without a packed copy of the weight.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ATEN = "aten"
 MEANS = "a library call either way, never a loop nest: oneDNN's linear layer or ATen's product"
 
 WORTH = 1 << 22
-"""Multiplications from which oneDNN's dearer call (13 against 3 µs) is paid back."""
+"""Multiplications from which oneDNN's more expensive call (13 instead of 3 µs) pays off."""
 ROWS = 8
-"""With fewer, a product reads its weight once and is as fast as memory is."""
+"""With fewer rows, a product reads its weight once and is limited by memory bandwidth."""
 
 
 def products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
-    """Rewrite the graph in place; answers how many products became calls of oneDNN."""
+    """Rewrite the graph in place and return the number of products that became oneDNN calls."""
     linear = _linear()
     if linear is None or not torch.backends.mkldnn.enabled:
         return 0
@@ -56,7 +56,7 @@ def products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) ->
 
 @cache
 def _linear() -> Any:
-    """oneDNN's linear layer, where it is there and better than what ATen calls."""
+    """oneDNN's linear layer, if it is available and better than what ATen calls."""
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return None
     if _vendor() != "AuthenticAMD":
@@ -77,7 +77,7 @@ def _vendor() -> str:
 
 
 def _parts(node: fx.Node) -> tuple[fx.Node, fx.Node, fx.Node | None] | None:
-    """The two factors and the bias; None for a product that oneDNN's layer cannot take."""
+    """The two factors and the bias; None for a product that oneDNN's layer does not support."""
     bias, factors = None, node.args
     if node.target is aten.addmm.default:
         if any(scale != 1 for scale in node.kwargs.values()):
@@ -99,7 +99,7 @@ def _parts(node: fx.Node) -> tuple[fx.Node, fx.Node, fx.Node | None] | None:
 
 
 def _value(node: Any) -> Any:
-    """What a node answers, if that is a float32 tensor on the CPU."""
+    """A node's result if it is a float32 tensor on the CPU, else None."""
     value = node.meta.get("val") if isinstance(node, fx.Node) else None
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return None
@@ -133,7 +133,7 @@ def _wanted(
 
 
 def _hint(size: Any) -> int:
-    """A size as it was when the graph was traced; 0 where that is not known."""
+    """A size at tracing time; 0 if unknown."""
     if isinstance(size, int):
         return size
     hint = getattr(size.node, "hint", None)
@@ -141,7 +141,7 @@ def _hint(size: Any) -> int:
 
 
 def _transposed(module: fx.GraphModule, node: fx.Node, right: fx.Node) -> fx.Node:
-    """The weight of the layer: what the right factor is the transpose of."""
+    """The layer's weight: the tensor whose transpose is the right factor."""
     if right.target is aten.permute.default and list(right.args[1]) in ([1, 0], [-1, -2]):
         return right.args[0]
     with module.graph.inserting_before(node):

@@ -1,6 +1,6 @@
-"""Who listens to the engine: the recorder of a recording, and the gate of all decisions.
+"""The listeners of the engine: the recorder of a recording, and the gate of all decisions.
 
-Without a recording there is a gate all the same; it has no overrides.
+Without a recording there is still a gate, without overrides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compiler.control.recorder import Recorder
 
 @dataclass
 class Listening:
-    """What the compiles of now report to."""
+    """What the current compiles report to."""
 
     recorder: Recorder | None = None
     gate: Gate = field(default_factory=Gate)
@@ -26,13 +26,13 @@ _stack: list[Listening] = [Listening()]
 
 
 def current() -> Listening:
-    """Those of the recording that is on; a gate without overrides where none is."""
+    """The listeners of the active recording, or a gate without overrides if there is none."""
     return _stack[-1]
 
 
 @contextmanager
 def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
-    """Inside the block, compiles report to `recorder` and ask `gate`, on all threads."""
+    """Inside the block, compiles on all threads report to `recorder` and ask `gate`."""
     _stack.append(Listening(recorder, gate))
     try:
         yield
@@ -41,9 +41,9 @@ def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
 
 
 Watch = Callable[[str, Any, Any], Callable[..., Any]]
-"""Given a graph's id, its `Compiled` (compiler.runtime.compiled), or its `AsItIs`
-(compiler.engine.aten) where it was left to ATen, and the lowered graph's module: what AOTAutograd
-gets."""
+"""Called with a graph's id, its `Compiled` (compiler.runtime.compiled) or, if it was left to ATen,
+its `AsItIs` (compiler.engine.aten), and the lowered graph's module. Returns the callable for
+AOTAutograd."""
 
 _watches: list[Watch] = []
 
@@ -59,7 +59,7 @@ def watching(watch: Watch) -> Iterator[None]:
 
 
 def watched(graph: str, compiled: Any, module: Any) -> Callable[..., Any]:
-    """The callable of a compiled graph."""
+    """The callable of a compiled graph, passed through the latest watch."""
     if not _watches:
         return compiled.call  # type: ignore[no-any-return]
     return _watches[-1](graph, compiled, module)

@@ -1,4 +1,4 @@
-"""What stands in a graph's artifact of its buffers, for who looks at them while it runs."""
+"""The buffers described in a graph's artifact, for inspection while it runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from compiler.loops.sizes import Size
 from compiler.memory.plan import Plan, Segment
 
 Number = int | str
-"""A size; a Python expression of the graph's symbols where it is symbolic."""
+"""A size, or a Python expression in the graph's symbols if it is symbolic."""
 
 
 class Form(msgspec.Struct, frozen=True, array_like=True):
-    """A strided tensor: strides and offset in elements."""
+    """A strided tensor; strides and offset are in elements."""
 
     dtype: str
     sizes: tuple[Number, ...]
@@ -29,31 +29,31 @@ class Form(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StepBuffers(msgspec.Struct, frozen=True, array_like=True):
-    """What one kernel or ATen call touches, by name."""
+    """The buffers that one kernel or ATen call accesses, by name."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     ends: tuple[str, ...] = ()
-    """What it reads and overwrites: other buffers in the same memory."""
+    """Buffers that it reads and overwrites: other buffers in the same memory."""
     pointers: tuple[str, ...] = ()
-    """Of a kernel: its buffers, in the order of its pointers."""
+    """For a kernel: its buffers, in the order of its pointers."""
 
 
 class GraphBuffers(msgspec.Struct, frozen=True):
     """The buffers of one graph. A name is a value of the value graph, or an argument."""
 
     forms: dict[str, Form]
-    """Each buffer, dense; of an argument as it is passed."""
+    """The form of each buffer: dense, or as passed for an argument."""
     steps: tuple[StepBuffers, ...]
-    """In the order of the plan, as `MemoryPlan.steps` has them."""
+    """In plan order, like `MemoryPlan.steps`."""
     nodes: dict[str, tuple[str, Form]]
-    """Nodes of the lowered graph whose tensor lies in a buffer: its name, the tensor in it."""
+    """Nodes of the lowered graph that are in a buffer -> the buffer's name, the tensor in it."""
 
 
 def graph_buffers(program: Program, plan: Plan, kernels: Kernels) -> GraphBuffers:
-    """The buffers of a program whose memory is planned.
+    """The buffers of a program with planned memory.
 
-    `kernels`: name of a nest -> the function that carries it out.
+    `kernels`: name of a nest -> its function.
     """
     forms = {
         memory.name: _form(memory.dtype, memory.shape, row_major(memory.shape).strides)

@@ -1,10 +1,10 @@
 """Statistics of 16-bit tensors that a backward reads stay float32.
 
-torch's decompositions answer a normalisation's mean and reciprocal deviation in the dtype of its
-input, as ATen's kernels do, and those of its backward widen them again: of a mean far from zero
-little of the gradients is left. What the backward reads is taken from before the rounding; a
-statistic has so few elements that saving it wide costs nothing. Who asked the operation itself for
-its statistics still gets them rounded.
+torch's decompositions return a normalisation's mean and reciprocal deviation in the dtype of its
+input, as ATen's kernels do, and the backward's decompositions widen them again. With a mean far
+from zero, this loses most of the gradients' precision. The backward therefore reads the statistics
+before rounding; they have so few elements that saving them in float32 costs nothing. Users of the
+operation's own statistics still get them rounded.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _REDUCTIONS = frozenset(
 
 
 def keep_statistics_wide(graph: fx.Graph) -> None:
-    """In place, in a joint graph. What nothing reads any more is left for the partitioner."""
+    """Rewrite a joint graph in place. Unused nodes are left to the partitioner."""
     for node in list(graph.nodes):
         if _is_rounded(node) and _is_statistic(node.args[0], _origin(node)):
             _widen_readers(node, node.args[0])
 
 
 def _is_rounded(node: fx.Node) -> bool:
-    """Whether it is the conversion at the end of a decomposition; the user's are not undone."""
+    """Whether this is the final conversion of a decomposition; the user's own are not undone."""
     if node.target is not aten._to_copy.default or _dtype(node) not in _NARROW:
         return False
     return _origin(node) not in ("None", str(node.target)) and _dtype(node.args[0]) is torch.float32
 
 
 def _origin(node: fx.Node) -> str:
-    """The operation that it was taken out of: its name, since there are copies of the object."""
+    """The operation that the node was decomposed from, by name, since the object may be a copy."""
     return str(node.meta.get("original_aten"))
 
 
 def _is_statistic(node: Any, origin: str) -> bool:
-    """Whether it is computed from the answers of reductions alone, all in one decomposition."""
+    """Whether it depends only on results of reductions, all within one decomposition."""
     if node.target is operator.getitem:
         return _is_statistic(node.args[0], origin)
     if node.op != "call_function" or _origin(node) != origin:
@@ -61,7 +61,7 @@ def _is_statistic(node: Any, origin: str) -> bool:
 
 
 def _widen_readers(narrow: fx.Node, wide: fx.Node) -> None:
-    """Let what the decomposition of a backward computes from `narrow` be computed from `wide`."""
+    """Make a backward decomposition's operations on `narrow` compute from `wide` instead."""
     for reader in list(narrow.users):
         if "backward" not in _origin(reader) or not _is_elementwise(reader):
             continue
@@ -73,14 +73,14 @@ def _widen_readers(narrow: fx.Node, wide: fx.Node) -> None:
 
 
 def _is_copy_of(reader: fx.Node, wide: fx.Node) -> bool:
-    """Whether a conversion answers what `wide` is already."""
+    """Whether a conversion returns exactly what `wide` already is."""
     if reader.target is not aten._to_copy.default or _dtype(reader) is not _dtype(wide):
         return False
     return bool(reader.meta["val"].stride() == wide.meta["val"].stride())
 
 
 def _with_argument(reader: fx.Node, narrow: fx.Node, wide: fx.Node) -> fx.Node:
-    """The same operation of another argument."""
+    """A copy of the operation with another argument."""
     graph = reader.graph
     with graph.inserting_before(reader):
         again = graph.node_copy(reader, lambda node: wide if node is narrow else node)

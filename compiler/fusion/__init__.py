@@ -1,1 +1,1 @@
-"""Fusion: value graph -> loop nests and calls in order. `fuse.py` is the stage on one screen."""
+"""Fusion: value graph -> ordered loop nests and calls. `fuse.py` gives the stage on one screen."""

@@ -24,12 +24,12 @@ from compiler.loops.layouts import (
 
 @dataclass(slots=True)
 class Axes:
-    """Digits of a group's flat domain, and what is said along them."""
+    """Digits of a group's flat domain, and accesses expressed in them."""
 
     sizes: Shape
 
     def address(self, view: View) -> Address:
-        """The address of `view` of the group's flat index."""
+        """The address of `view` applied to the group's flat index."""
         if not view:
             return Address(row_major(self.sizes).strides)
         strides = strides_over(view[-1], self.sizes)
@@ -38,18 +38,18 @@ class Axes:
         return Address(strides, view[-1].offset, view[:-1])
 
     def along(self, layout: Layout) -> tuple[int, ...]:
-        """The axes along which a layout moves; they refine it."""
+        """The axes along which a layout varies; they must refine it."""
         strides = strides_over(layout, self.sizes)
         assert strides is not None, (layout, self.sizes)
         return tuple(axis for axis, stride in enumerate(strides) if stride != 0)
 
     def moves(self, address: Address) -> tuple[int, ...]:
-        """The axes that an address varies over."""
+        """The axes along which an address varies."""
         return tuple(axis for axis, stride in enumerate(address.strides) if stride != 0)
 
 
 def axes_of(group: Group, members: list[Compute]) -> Axes:
-    """What must be axes (rows, reductions, scans), then what can be."""
+    """Axes for all required splits (rows, reductions, scans), then for accesses where possible."""
     sizes: Shape = (group.size,)
     for layout in _required(group, members):
         found = common(sizes, layout.shape) if layout.shape else sizes
@@ -79,12 +79,12 @@ def _required(group: Group, members: list[Compute]) -> Iterator[Layout]:
 
 
 def reduced_view(group: Group, node: Reduce) -> Layout:
-    """Flat index of the group -> that of the digits which a reduction reduces."""
+    """Flat index of the group -> index within the digits that a reduction reduces."""
     return _lifted(group, node, part_view(mask_of(node.domain, node.reduced), reduced=True))
 
 
 def kept_view(group: Group, node: Reduce) -> Layout:
-    """Flat index of the group -> that of a reduction's value."""
+    """Flat index of the group -> index in a reduction's value."""
     return _lifted(group, node, part_view(mask_of(node.domain, node.reduced), reduced=False))
 
 

@@ -1,4 +1,4 @@
-"""Pairs of nodes whose groups might share a nest, the most bytes first."""
+"""Pairs of nodes whose groups might share a nest, sorted by the bytes that fusing saves."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from compiler.loops.sizes import Size
 
 Kind = Literal["vertical", "horizontal"]
 WORTH = 8
-"""Siblings share at least a byte for this many elements of the smaller domain."""
+"""Siblings must share at least one byte per this many elements of the smaller domain."""
 READERS = 12
-"""A value that more groups read is no reason to fuse them."""
+"""A value read by more groups than this is no reason to fuse them."""
 SMALL = 1 << 16
-"""Elements up to which the start of a loop counts against what it does."""
+"""Number of elements up to which a loop's start-up is a notable part of its cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Two nodes, by place."""
+    """Two nodes, by their places."""
 
     kind: Kind
     first: int
     second: int
     score: int
-    """Bytes that need not be written or read again."""
+    """Bytes whose write or repeated read is saved."""
     shared: int | None = None
-    """Bytes of inputs that both read; None where that is not what they are weighed by."""
+    """Bytes of inputs that both read; None for candidates not scored by them."""
 
 
 def vertical(grouping: Grouping) -> list[Candidate]:
-    """Producers with their readers. What nobody else reads need not be written at all."""
+    """Producers with their readers. A value with a single reader need not be written at all."""
     found: list[Candidate] = []
     for place, edges in enumerate(grouping.edges.of_producer):
         if not edges:
@@ -80,14 +80,14 @@ def siblings(grouping: Grouping) -> list[Candidate]:
 
 
 def least_shared(grouping: Grouping, candidate: Candidate) -> int:
-    """Bytes that siblings have to share for a common loop to be worth it."""
+    """The minimum number of bytes that siblings must share for a common loop to pay off."""
     groups = [grouping.groups[grouping.home[p]] for p in (candidate.first, candidate.second)]
     least = min(grouping.weights.number(group.size) for group in groups)
     return -(-least // WORTH)
 
 
 def twins(grouping: Grouping) -> list[Candidate]:
-    """Small pointwise loops over domains of the same size, one after the other: of an optimizer."""
+    """Consecutive small pointwise loops over domains of equal size, as in an optimizer step."""
     found: list[Candidate] = []
     last: dict[Size, int] = {}
     for place, group in sorted(grouping.groups.items()):
@@ -104,7 +104,7 @@ def twins(grouping: Grouping) -> list[Candidate]:
 
 
 def pieces(grouping: Grouping) -> list[Candidate]:
-    """Stores of one buffer over domains of the same size: pieces of a cat."""
+    """Stores to one buffer over domains of equal size: the pieces of a cat."""
     found: list[Candidate] = []
     last: dict[tuple[str, Size], int] = {}
     for place, unit in enumerate(grouping.order.units):

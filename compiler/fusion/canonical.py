@@ -1,5 +1,5 @@
-"""Nodes in the form that later steps expect: no reduction of one element, no store that reads
-other elements of what it writes."""
+"""Canonicalisation for later steps: no single-element reductions, and no store that reads other
+elements of the memory it writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
     """The graph's nodes, with single-element and empty reductions as maps, and safe stores.
 
-    `held` is told which nodes compute a part of another one.
+    `held` records the nodes that compute part of another node.
     """
     memory = storage(graph)
     written = {
@@ -46,13 +46,13 @@ def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
 
 
 def filled(node: Buffer) -> Store:
-    """Zeros for memory that nobody writes: a nest has to make it."""
+    """Zeros for a buffer without stores: some nest has to allocate it."""
     zero = identity("sum", node.dtype)
     return Store(f"{node.name}_empty", node.name, node.dtype, node.shape, (), zero)
 
 
 def reduction(node: Reduce) -> Map | Reduce:
-    """A map, where nothing is reduced or there is nothing to reduce."""
+    """The reduction, or a map if it reduces no digits or no elements."""
     reduced = [s for s, away in zip(node.domain, node.reduced, strict=True) if away]
     if any(size == 0 for size in reduced) and elements(node.kept) != 0:
         empty = convert(identity(node.op, node.expression.dtype), node.dtype)
@@ -74,7 +74,7 @@ def _same(node: Reduce | Scan) -> Expression:
 
 
 def identity(op: str, dtype: str) -> Const:
-    """What a reduction of nothing answers."""
+    """The result of an empty reduction."""
     if op in ("any", "all"):
         return Const(op == "all", "bool")
     if op in ("max", "min"):
@@ -94,7 +94,7 @@ def identity(op: str, dtype: str) -> Const:
 
 
 def store(node: Store, memory: dict[str, str]) -> list[Node]:
-    """Through a value of its own, where a store reads other elements of what it writes."""
+    """The store, through a separate value if it reads other elements of the memory it writes."""
     terms = [part for term in node.terms for part in walk(term.index)]
     for leaf in reads(node):
         if memory[leaf.value] != memory[node.buffer]:

@@ -1,7 +1,7 @@
-"""Columns: what an index picks from a computed value is computed at that index instead.
+"""Columns: an element that an index picks from a computed value is computed at that index instead.
 
-A cross-entropy reads one element of each row of a log-softmax. The row need not be written for it:
-the few operations between that element and memory, or the row's scalars, are done once more.
+A cross-entropy reads one element of each row of a log-softmax. The row need not be written for
+that: the few operations between the element and memory, or the row's scalars, are recomputed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PICK = "pick"
 STORE = "store"
 MEANS = "stored: the whole value is written, and read at the index; picked: computed at the index"
 FEWER = 16
-"""A reader picks at least so many times fewer elements than there are."""
+"""A reader must pick at most 1/FEWER of the value's elements."""
 DEEP = 8
-"""Producers behind one another that are followed."""
+"""Maximum length of a chain of producers that is followed."""
 WORK = 64
-"""Instructions that are done once more for each picked element."""
+"""Maximum number of instructions recomputed per picked element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Picked:
 def with_columns(
     graph: Graph, weights: Weights, gate: Gate, names: dict[str, list[str]]
 ) -> tuple[list[Node], list[Picked]]:
-    """The graph's nodes, gathers from computed values replaced where that is cheaper.
+    """The graph's nodes, with gathers from computed values replaced if that is cheaper.
 
-    `names` is told what each reader now computes as well.
+    `names` records what each reader now computes in addition.
     """
     maps = {node.name: node for node in graph.nodes if isinstance(node, Map)}
     places = {n.name: p for p, n in enumerate(graph.nodes) if not isinstance(n, Call)}
@@ -81,7 +81,7 @@ def with_columns(
             found = follow.at(source, part, DEEP)
             if found is None or not _checks(found):
                 return part
-            reason = f"{follow.work} instructions for each picked element, nothing written"
+            reason = f"{follow.work} instructions per picked element, nothing written"
             pair = (source.name, reader)
             decision = Decision(
                 graph.name,
@@ -95,7 +95,7 @@ def with_columns(
                 detail=_detail(maps, follow.path, origins) if gate.asks else None,
             )
             held = carried(follow.path, names)
-            both = (*held, *carried((reader,), names))  # a veto may be on two of the path itself
+            both = (*held, *carried((reader,), names))  # a veto may name two nodes of the path
             done = gate.unless_vetoed(decision, STORE, both, both) == PICK
             if done:
                 names.setdefault(reader, []).extend(held)
@@ -118,7 +118,7 @@ def _detail(
 
 
 def _operands(graph: Graph) -> set[str]:
-    """Values that are in memory for outputs and calls."""
+    """Values that outputs and calls need in memory."""
     found = {out.value for out in graph.outputs if isinstance(out, Operand)}
     for node in graph.nodes:
         if isinstance(node, Call):
@@ -128,7 +128,7 @@ def _operands(graph: Graph) -> set[str]:
 
 
 def _checks(expression: Expression) -> bool:
-    """Whether some gather is left, which checks the index."""
+    """Whether a gather remains, which checks the index."""
     if isinstance(expression, Op):
         return any(_checks(argument) for argument in expression.args)
     return isinstance(expression, Gather)
@@ -136,7 +136,7 @@ def _checks(expression: Expression) -> bool:
 
 @dataclass(slots=True)
 class _Follow:
-    """Writes a value's element at an index in terms of memory."""
+    """Expresses a value's element at an index in terms of memory."""
 
     maps: dict[str, Map]
     stored: set[str]
@@ -146,10 +146,10 @@ class _Follow:
     computed: set[str]
     work: int = 0
     path: list[str] = field(default_factory=list)
-    """The values whose elements are computed again."""
+    """The values whose elements are recomputed."""
 
     def at(self, node: Map, where: Gather, deep: int) -> Expression | None:
-        """The element of `node` that `where` picks, or None where it cannot be written so."""
+        """The element of `node` that `where` picks, or None if it cannot be expressed."""
         self.work += instructions(node)
         self.path.append(node.name)
         if not deep or self.work > WORK:
@@ -185,7 +185,7 @@ class _Follow:
 
 
 def picked(view: View, where: Gather) -> tuple[View, tuple[IndexTerm, ...]] | None:
-    """`view` of what a gather picks, as a view and terms; None where digits would carry."""
+    """`view` of a gather's result as a view and terms; None if digits would carry."""
     if len(view) > 1 or len(where.view) > 1:
         return None
     if not view:
@@ -212,7 +212,7 @@ def picked(view: View, where: Gather) -> tuple[View, tuple[IndexTerm, ...]] | No
 
 
 def _free(base: Layout, term: IndexTerm) -> bool:
-    """Whether a view stands still in the digit that a term moves."""
+    """Whether a view is constant in the digit that a term moves along."""
     above = multiply(term.stride, term.size)
     reach: Size = 0
     parts = list(zip(base.shape, base.strides, strict=True))

@@ -1,4 +1,4 @@
-"""Arithmetic on shapes that fusion asks for again and again, remembered."""
+"""Shape arithmetic that fusion repeats often, cached."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from compiler.loops.sizes import Size, product
 
 @lru_cache(maxsize=1 << 12)
 def elements(shape: Shape) -> Size:
-    """How many elements a shape has."""
+    """The number of elements of a shape."""
     return product(shape)
 
 
 @lru_cache(maxsize=1 << 12)
 def common(*shapes: Shape) -> Shape | None:
-    """The coarsest digits that all these shapes can be split into, or None."""
+    """The coarsest digits that refine all these shapes, or None if there are none."""
     return refine(*shapes)

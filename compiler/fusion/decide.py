@@ -1,4 +1,4 @@
-"""Fusing by candidates: each pair is weighed, decided at the gate, and recorded."""
+"""Fusing by candidates: each pair is scored, decided by the gate, and recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEANS = (
 
 @dataclass(slots=True)
 class Decisions:
-    """Weighs candidates until nothing changes any more."""
+    """Considers candidates until nothing changes."""
 
     grouping: Grouping
     gate: Gate
@@ -30,15 +30,15 @@ class Decisions:
     pairs: dict[str, Pair] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
     _asked: dict[str, Decision] = field(default_factory=dict)
-    """The last decision of each id."""
+    """The latest decision per id."""
     _merged: list[Pair] = field(default_factory=list)
-    """What this pass has fused."""
+    """The pairs fused in the current pass."""
     _seen: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Producers with readers to the end, then siblings, pieces and twins, each once.
+        """Fuse producers with readers to a fixed point, then siblings, pieces and twins, once each.
 
-        Where one of the latter fused something, producers with readers are weighed again.
+        If one of the latter passes fuses something, producers with readers are reconsidered.
         """
         edges = vertical(self.grouping)
         self._to_end(edges)
@@ -51,7 +51,7 @@ class Decisions:
         self._joined()
 
     def _joined(self) -> None:
-        """What was refused by itself, but came into one nest with others."""
+        """Record pairs that were refused by themselves, but share a nest through other pairs."""
         place, home = self.grouping.order.place, self.grouping.home
         for id, pair in self.pairs.items():
             if not pair.fused and home[place[pair.first]] == home[place[pair.second]]:
@@ -191,7 +191,7 @@ class Decisions:
         return fused
 
     def _detail(self, one: Group, two: Group, found: Merge | Refusal) -> Callable[[], Detail]:
-        """Both sides, and the nest that they become; to be called before they are merged."""
+        """Both sides and the nest that they would become. Must be called before they are merged."""
 
         def detail() -> Detail:
             known = self.listener.known_as if self.listener is not None else tuple
@@ -216,15 +216,15 @@ class Decisions:
         return "shares bytes", f"{candidate.shared} bytes are read once for both"
 
     def _room(self, found: Merge) -> tuple[int, int]:
-        """Bytes that the common loop holds, and the rows that can run at once."""
+        """Bytes of accumulators that the common loop holds, and its parallel rows or elements."""
         weights, space = self.grouping.weights, found.space
         rows = space.size if space.mask is None else kept_size(space.mask)
         return weights.accumulators(space.riders), weights.number(rows)
 
 
 def _computed_in_both(first: str, second: str, one: Group, two: Group) -> str:
-    """Why it is too late to keep two nodes apart: one of them is computed in the nest of the
-    other as well, since an index picks from it or a loop was split at its pieces."""
+    """Why two nodes can no longer be kept apart, or "": the nest of one also computes the other,
+    since an index picks from it or a loop was split at its pieces."""
     if first in two.names:
         return f"the nest of {second} computes {first} as well: overrule that first"
     if second in one.names:

@@ -1,4 +1,4 @@
-"""What must run before what: values, memory that is written twice, calls with side effects."""
+"""Ordering constraints: values, memory that is written repeatedly, calls with side effects."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ RANDOM = (
     "philox",
     "rng",
 )
-"""Words in the names of operators that draw random numbers."""
+"""Name fragments of operators that draw random numbers."""
 
 
 @dataclass(slots=True)
 class Dependencies:
-    """For each unit (its place in `units`) what it waits for."""
+    """The dependencies of each unit, by its place in `units`."""
 
     units: list[Unit]
     place: dict[str, int]
-    """Name of a compute node, or of a call's result -> place."""
+    """Name of a compute node or of a call's result -> place."""
     before: list[dict[int, str]] = field(default_factory=list)
-    """Unit -> the units that it waits for, and why: it reads their `value`, it reads or writes
+    """Unit -> the units that it depends on, and why: it reads their `value`, it reads or writes
     `memory` that they wrote, it `overwrites` what they read, or both have an `effect`."""
     overwrites: list[dict[int, str]] = field(default_factory=list)
-    """Unit -> earlier readers of memory that it writes, and the name of that memory."""
+    """Unit -> earlier readers of memory that it writes, with the name of that memory."""
 
 
 def dependencies(graph: Graph) -> Dependencies:
-    """Every order that the graph asks for."""
+    """All ordering constraints of the graph."""
     units: list[Unit] = [n for n in graph.nodes if not isinstance(n, (Input, Buffer))]
     found = Dependencies(units, {})
     memory = storage(graph)
@@ -94,7 +94,7 @@ def dependencies(graph: Graph) -> Dependencies:
 
 
 def storage(graph: Graph) -> dict[str, str]:
-    """Value -> the value that stands for its memory: results may share that of an argument."""
+    """Value -> the representative of its memory: a call's results may alias its arguments."""
     memory: dict[str, str] = {name: name for name in graph.values()}
     for node in graph.nodes:
         if not isinstance(node, Call) or not node.aliases:
@@ -108,7 +108,7 @@ def storage(graph: Graph) -> dict[str, str]:
 
 
 def read_values(unit: Unit) -> Iterator[str]:
-    """Values whose memory a unit reads, each once."""
+    """Values whose memory a unit reads, without duplicates."""
     if isinstance(unit, Call):
         yield from dict.fromkeys(operand.value for operand in unit.operands())
     else:
@@ -116,7 +116,7 @@ def read_values(unit: Unit) -> Iterator[str]:
 
 
 def written_values(unit: Unit) -> tuple[str, ...]:
-    """Memory of others that a unit writes."""
+    """The values of other units whose memory a unit writes."""
     if isinstance(unit, Store):
         return (unit.buffer,)
     return unit.mutates if isinstance(unit, Call) else ()
@@ -127,13 +127,13 @@ def _defines(unit: Unit, name: str) -> bool:
 
 
 def has_effect(call: Call) -> bool:
-    """Whether its order among other such calls matters: random numbers, operators of others."""
+    """Whether its order among such calls matters: random numbers and non-ATen operators."""
     namespace, _, operator = call.target.partition(".")
     return namespace != "aten" or any(word in operator for word in RANDOM)
 
 
 def apart(first: Unit, second: Unit) -> bool:
-    """Whether it is certain that two stores hit no element in common: pieces of one cat."""
+    """Whether two stores are certainly disjoint, as the pieces of one cat are."""
     if not (isinstance(first, Store) and isinstance(second, Store)):
         return False
     if first.terms or second.terms or len(first.view) != 1 or len(second.view) != 1:
@@ -156,7 +156,7 @@ def apart(first: Unit, second: Unit) -> bool:
 
 
 def widest_first(layout: Layout) -> Layout:
-    """The same set of answers, the digits by falling stride where all strides are numbers."""
+    """A layout with the same image, its digits by descending stride if all strides are numbers."""
     normal = normalize(layout)
     digits = list(zip(normal.strides, normal.shape, strict=True))
     if all(isinstance(stride, int) for stride in normal.strides):
@@ -167,7 +167,7 @@ def widest_first(layout: Layout) -> Layout:
 
 
 def _stop(layout: Layout) -> Size | None:
-    """One more than the largest index that a layout answers, or None where a stride is negative."""
+    """One more than the largest index that a layout maps to, or None if a stride is negative."""
     reach = layout.offset
     for size, stride in zip(layout.shape, layout.strides, strict=True):
         if not at_least(stride, 0):

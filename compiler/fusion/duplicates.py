@@ -1,4 +1,4 @@
-"""Common subexpressions: nodes that compute the same value from the same memory become one."""
+"""Common subexpression elimination: nodes that compute the same value from the same memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from compiler.loops.graph import Call, Graph, Map, Node, Operand, Reduce, Scan, 
 
 
 def without_duplicates(graph: Graph, gate: Gate, held: dict[str, list[str]]) -> list[Node]:
-    """The graph's nodes; of equal maps, reductions and scans the first stays.
+    """The graph's nodes, with only the first of equal maps, reductions and scans.
 
-    What the graph answers, or a call writes or shares, keeps memory of its own. `held` is told
-    what each node computes beside itself, so that a veto on a duplicate is one on what is left.
+    Graph outputs, and values that a call writes or aliases, retain their own memory. `held` records
+    which nodes each node also stands for, so that a veto on a duplicate applies to the remaining
+    one.
     """
     versions = Versions(graph)
     own = {out.value for out in graph.outputs if isinstance(out, Operand)}
@@ -57,7 +58,7 @@ def without_duplicates(graph: Graph, gate: Gate, held: dict[str, list[str]]) -> 
 
 
 def carried(nodes: Iterable[str], held: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """These nodes and what they compute beside themselves, each once: what a veto may name."""
+    """These nodes and those that they also stand for, without duplicates: what a veto may name."""
     return tuple(dict.fromkeys(name for node in nodes for name in (node, *held.get(node, ()))))
 
 

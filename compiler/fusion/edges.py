@@ -1,4 +1,4 @@
-"""The edges of the value graph: who reads whom, and how."""
+"""The edges of the value graph: which node reads which, and how."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Edge:
 
 @dataclass(slots=True)
 class Edges:
-    """All edges of a graph, found from either end; calls have none."""
+    """All edges of a graph, indexed from either end; calls have none."""
 
     of_reader: list[list[Edge]]
-    """Place of a unit -> what it reads from other compute nodes, each way of seeing once."""
+    """Place of a unit -> its reads of other compute nodes, one edge per distinct access."""
     of_producer: list[list[Edge]]
     leaves: list[list[Load | Gather]]
-    """Place of a unit -> everything that it reads, each once."""
+    """Place of a unit -> all its reads, without duplicates."""
 
 
 def edges_of(graph: Graph, order: Dependencies) -> Edges:

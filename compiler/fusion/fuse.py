@@ -30,25 +30,25 @@ from compiler.loops.program import Memory, Program
 
 @dataclass(slots=True)
 class Fusion:
-    """The program, and what was decided on the way."""
+    """The program, and the decisions that led to it."""
 
     program: Program
     groups: list[Group] = field(default_factory=list)
-    """One for each nest, in the order of the graph."""
+    """One per nest, in graph order."""
     pairs: list[Pair] = field(default_factory=list)
-    """Every pair of nodes considered, in the order in which they first were."""
+    """All pairs of nodes considered, ordered by when they were first considered."""
     rounds: list[Round] = field(default_factory=list)
     inlined: list[Inlined] = field(default_factory=list)
-    """Maps that became part of their readers, and those that could not."""
+    """Maps considered for inlining into their readers, whether inlined or not."""
     picked: list[Picked] = field(default_factory=list)
-    """Gathers from computed values that are computed at the index instead."""
+    """Gathers from computed values considered for computing at the index instead."""
     split: list[Split] = field(default_factory=list)
-    """Maps over a cat that run piece by piece."""
+    """Maps over a cat considered for running piece by piece."""
 
 
 def fuse(graph: Graph, gate: Gate | None = None, listener: Listener | None = None) -> Fusion:
     """Fuse the graph's nodes into loop nests. `gate` may force or forbid each choice; `listener`
-    is told of each as it falls."""
+    is notified of each decision."""
     try:
         return _fuse(graph, gate or Gate(), listener)
     finally:
@@ -91,7 +91,7 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None) -> Fusion:
 
 
 def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Weights) -> Program:
-    """The groups as nests and the calls, in the order in which they run."""
+    """The groups as nests, and the calls, in execution order."""
     stored = stored_values(graph, groups)
     memory = memories(graph, stored)
     runs, tasks = tasks_of(order, groups, memory, weights)
@@ -111,7 +111,7 @@ def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Wei
 def tasks_of(
     order: Dependencies, groups: list[Group], memory: dict[str, Memory], weights: Weights
 ) -> tuple[list[Group | Call], list[Task]]:
-    """What is to run, and the same as tasks for the schedule."""
+    """The groups and calls to run, and the corresponding tasks for the scheduler."""
     units = order.units
     runs: list[Group | Call] = [*groups]
     places = [group.places for group in groups]

@@ -1,4 +1,4 @@
-"""A group: the compute nodes that become one loop nest."""
+"""A group: compute nodes that become one loop nest."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from compiler.loops.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What a group iterates over: a flat domain, and which of its digits make a row."""
+    """A group's iteration domain: a flat domain, and which of its digits form a row."""
 
     size: Size
     mask: Mask | None = None
     riders: tuple[Mask, ...] = ()
-    """Masks of reductions over other digits that ride along, each once."""
+    """Masks of riding reductions over other digits, without duplicates."""
 
 
 @dataclass(slots=True)
 class Group:
-    """Members in the order of the graph, over one flat domain.
+    """Members in graph order, over one flat domain.
 
-    A member is at the level of elements (its domain is the group's) or of rows (its domain is the
-    kept digits of the mask). A reduction whose mask is the group's is main, any other rides along.
+    A member is at element level (its domain is the group's) or at row level (its domain is the kept
+    digits of the mask). A reduction with the group's mask is a main reduction; any other is a
+    rider.
     """
 
     id: int
-    """Place of the unit that it began with."""
+    """Place of the group's initial unit."""
     places: list[int]
-    """Places of its members, in order."""
+    """Places of the members, in order."""
     members: list[Compute]
     space: Space
     names: list[str] = field(default_factory=list)
-    """Of its members and of what was inlined into them."""
+    """Names of the members and of the nodes inlined into them."""
     buffers: frozenset[str] = frozenset()
-    """Memory that it would read or write, were all its values stored."""
+    """Memory that the group would read or write if all its values were stored."""
     changed: int = 0
-    """The merge after which it is as it is."""
+    """The number of the merge that last changed the group."""
     nest: str = ""
-    """Name of the nest that it became."""
+    """Name of the resulting nest."""
 
     @property
     def size(self) -> Size:
@@ -69,9 +70,9 @@ class Group:
 
 
 def space_of(node: Compute) -> Space:
-    """The space of a node alone.
+    """The space of a single node.
 
-    A reduction makes rows, unless its first digit is reduced: then it may ride in another's loop.
+    A reduction defines rows, unless its first digit is reduced: then it may ride in another loop.
     """
     size = elements(node.domain)
     if isinstance(node, Scan):
@@ -86,7 +87,7 @@ def space_of(node: Compute) -> Space:
 
 
 def final_space(group: Group, limit: int, accumulators: int) -> Space:
-    """Riders without a loop to ride in, too wide for accumulators, make rows of their own."""
+    """The space to emit: lone reductions that need too many accumulators get rows of their own."""
     space = group.space
     lonely = all(isinstance(node, Reduce) for node in group.members)
     if space.mask is None and len(space.riders) == 1 and lonely and accumulators > limit:

@@ -1,4 +1,4 @@
-"""What two groups would become, for a person who is about to decide it: nothing is merged."""
+"""A preview of fusing two groups, for interactive decisions: nothing is merged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.loops.printer import nest_text
 
 
 def if_fused(grouping: Grouping, one: Group, two: Group, merge: Merge) -> str:
-    """The loop nest of both groups as the printer writes it."""
+    """The loop nest of both groups as printed text."""
     places = sorted((*one.places, *two.places))
     members = [u for p in places if not isinstance(u := grouping.order.units[p], Call)]
     both = Group(one.id, places, members, merge.space, [*one.names, *two.names])
@@ -23,7 +23,7 @@ def if_fused(grouping: Grouping, one: Group, two: Group, merge: Merge) -> str:
 
 
 def _stored(grouping: Grouping, group: Group) -> Iterable[str]:
-    """Values of the group that would be in memory: see `memories.stored_values`."""
+    """Values of the group that would be in memory (see `memories.stored_values`)."""
     inside = set(group.places)
     for place, member in zip(group.places, group.members, strict=True):
         if isinstance(member, Store):
@@ -36,5 +36,5 @@ def _stored(grouping: Grouping, group: Group) -> Iterable[str]:
 
 
 def origins_of(members: Iterable[Compute]) -> tuple[str, ...]:
-    """Nodes of the lowered graph that these compute, each once."""
+    """The lowered graph's nodes that these members compute, without duplicates."""
     return tuple(dict.fromkeys(origin for member in members for origin in member.origins))

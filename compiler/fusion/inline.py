@@ -1,4 +1,4 @@
-"""Inlining: a map that is cheaper to compute at each reader than to keep becomes part of them."""
+"""Inlining: a map becomes part of its readers if recomputing it is cheaper than storing it."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ KIND = "inline"
 INLINE = "inline"
 KEEP = "keep"
 INVARIANT = 8
-"""Times that a loop invariant is read for each time it would be written."""
+"""Minimum number of reads per element for a loop invariant to be inlined."""
 CHEAP = 8
-"""Instructions that are less than a trip to memory and back."""
+"""Instruction count up to which recomputing is cheaper than a memory round trip."""
 SPARE = 1.125
-"""Bytes that a producer may read for each byte that it would write: row scalars come on top."""
-MEANS = "kept: a value with loops of its own; inlined: each reader computes it where it reads it"
+"""Maximum bytes read per byte of result for a cheap map; the margin allows for row scalars."""
+MEANS = "kept: a value with its own loops; inlined: each reader computes it on the spot"
 LARGEST = 64
-"""Parts of an expression that is still copied to more than one reader."""
+"""Maximum size of an expression, in nodes, that is copied into several readers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inlined:
-    """One map that was considered for inlining."""
+    """A map that was considered for inlining."""
 
     id: str
     node: str
     readers: tuple[str, ...]
     inlined: bool
     rule: str
-    """`constant`, `invariant`, `cheap`, `disjoint`, or why not: `overwritten`, `veto`."""
+    """`constant`, `invariant`, `cheap`, `disjoint`; or why not: `overwritten`, `veto`."""
     reason: str
 
 
 @dataclass(slots=True)
 class Use:
-    """One place at which a map is read."""
+    """One read of a map."""
 
     reader: int
     view: View
@@ -54,12 +54,12 @@ class Use:
 
 @dataclass(slots=True)
 class Inlining:
-    """The graph after inlining, and what was considered."""
+    """The graph after inlining, and the maps considered."""
 
     nodes: list[Node]
     considered: list[Inlined]
     names: dict[str, list[str]]
-    """Node -> what was inlined into it."""
+    """Node -> nodes inlined into it."""
 
 
 def inlined(
@@ -70,12 +70,12 @@ def inlined(
     names: dict[str, list[str]],
     known_as: Callable[[Iterable[str]], tuple[str, ...]] = tuple,
 ) -> Inlining:
-    """The graph's nodes with cheap maps in the expressions of their readers; `fixed` ones stay.
+    """The graph's nodes, with cheap maps inlined into their readers; `fixed` maps stay.
 
-    Invariants from the last to the first, so that a chain of them ends in the loop that reads its
-    end; then all others in order, so that a chain of cheap maps reads the memory at its beginning.
-    `names`: what nodes compute beside themselves; it is told what was inlined. `known_as`: under
-    which names a person who is asked knows nodes.
+    Invariants are visited last to first, so that a chain of them moves into the loop that reads its
+    end. All other maps follow in order, so that a chain of cheap maps reads the memory at its
+    start. `names` records which nodes each node also computes; inlined nodes are added. `known_as`
+    returns the names under which the user knows nodes.
     """
     answer = Inlining(list(graph.nodes), [], names)
     pass_ = _Pass(graph, weights, gate, answer, fixed, known_as)
@@ -89,7 +89,7 @@ def inlined(
 
 
 class _Pass:
-    """What both passes share."""
+    """State shared by both passes."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class _Pass:
         self.uses = _uses(answer.nodes)
         self.gone: set[int] = set()
         self.computed: set[str] = set()
-        """Values that nests make from other such values, or by a reduction."""
+        """Nodes that nests compute."""
         self.impure: set[str] = set()
         for node in graph.nodes:
             if is_compute(node):
@@ -186,7 +186,7 @@ class _Pass:
             return "", ""
         cost = instructions(node)
         if not any(True for _ in reads(node)) and cost <= (CHEAP if len(mine) > 1 else 4 * CHEAP):
-            return "constant", f"needs no memory, {cost} instructions an element"
+            return "constant", f"needs no memory, {cost} instructions per element"
         size = self.weights.number(elements(node.domain))
         sizes = [_domain(self.answer.nodes[use.reader], self.weights) for use in mine]
         if not all(count >= INVARIANT * size for count in sizes):
@@ -194,7 +194,7 @@ class _Pass:
         if cost > CHEAP and not all(_still(use.view) for use in mine):
             return "", ""
         times = min(sizes) // max(1, size)
-        return "invariant", f"read {times} times for each element, {cost} instructions"
+        return "invariant", f"read {times} times per element, {cost} instructions"
 
     def _other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
         sources = list(reads(node))
@@ -206,7 +206,7 @@ class _Pass:
         result = BYTES.get(node.dtype, 4)
         moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
         if cost < CHEAP and moved <= result * SPARE:
-            return "cheap", f"reads {moved:g} bytes an element, its result is {result}"
+            return "cheap", f"reads {moved:g} bytes per element, its result has {result}"
         seen = sum(_domain(self.answer.nodes[use.reader], self.weights) for use in mine)
         if any(isinstance(source, Gather) for source in sources):
             return "", ""
@@ -245,7 +245,7 @@ def _carry_out(
 
 
 def _with(node: Map, reader: Compute) -> Compute:
-    """The reader with a map in its expressions."""
+    """The reader with a map substituted into its expressions."""
     whole, seen = elements(node.domain), elements(reader.domain)
 
     def leaf(part: Expression) -> Expression:
@@ -258,14 +258,14 @@ def _with(node: Map, reader: Compute) -> Compute:
 
 
 def _apart(view: View) -> bool:
-    """Whether it is one layout that answers no index twice."""
+    """Whether the view is a single layout that maps no two indices to the same element."""
     if len(view) != 1:
         return False
     return all(stride != 0 for stride in normalize(view[0]).strides)
 
 
 def _still(view: View) -> bool:
-    """Whether a view stays where it is along the innermost digit."""
+    """Whether a view is constant along the innermost digit."""
     if len(view) != 1:
         return False
     strides = normalize(view[0]).strides
@@ -278,5 +278,5 @@ def _domain(node: Node, weights: Weights) -> int:
 
 
 def names_of(node: Compute, inlining: Inlining) -> list[str]:
-    """A node and what was inlined into it."""
+    """A node and the nodes inlined into it."""
     return [node.name, *inlining.names.get(node.name, ())]

@@ -1,4 +1,4 @@
-"""A nest's label in words, from the ATen operations that it computes."""
+"""A nest's readable label, derived from the ATen operations that it computes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from compiler.loops.graph import Compute
 
 _COUNTER = re.compile(r"(_\d+)+$")
 LIMIT = 4
-"""Words that a label has; what more there is, it counts."""
+"""Maximum number of words in a label; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Operations that together have a name of their own."""
+    """Operations that have a common name."""
 
     words: str
     needs: Mapping[str, int]
     takes: Mapping[str, int] = field(default_factory=dict)
-    """More of them, where they are there."""
+    """Further operations that belong to the pattern if present."""
 
 
 PATTERNS = (
@@ -37,11 +37,11 @@ PATTERNS = (
     Pattern("silu", {"neg": 1, "exp": 1, "add": 1, "div": 1}),
     Pattern("silu", {"sigmoid": 1, "mul": 1}),
 )
-"""As torch's decompositions write them, the first that fits first."""
+"""As in torch's decompositions. Earlier patterns take precedence."""
 
 
 def label(members: list[Compute]) -> str:
-    """`add + layer norm`: each word once, in the order in which it is first computed."""
+    """`add + layer norm`: distinct words in the order of first computation."""
     operations = operations_of(members)
     left = Counter(operations)
     named: list[tuple[int, str]] = []
@@ -62,10 +62,10 @@ def label(members: list[Compute]) -> str:
 
 
 COMMON = frozenset({"add", "sub", "mul", "div", "sum"})
-"""What is found everywhere says nothing about where a pattern begins."""
+"""Operations too common to locate the start of a pattern."""
 
 
 def operations_of(members: list[Compute]) -> list[str]:
-    """`var mean`: the operations behind the origins, each origin once, in order."""
+    """`var mean`: the operations behind the distinct origins, in order."""
     origins = dict.fromkeys(o for member in members for o in member.origins or (member.name,))
     return [_COUNTER.sub("", origin).strip("_").replace("_", " ") for origin in origins]

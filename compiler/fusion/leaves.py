@@ -1,4 +1,4 @@
-"""The leaves of a node's expressions, as lists: what fusion walks most."""
+"""The leaves of a node's expressions, cached, since fusion walks them most."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ Leaf = Load | Gather | Iota
 
 
 _KNOWN: dict[int, tuple[Compute, list[Leaf], list[Load | Gather]]] = {}
-"""By identity: to hash a node would walk it. An entry keeps its node alive, and so its id."""
+"""Keyed by id, since hashing a node walks it. Each entry keeps its node alive, and thus its id."""
 
 
 def leaves(node: Compute) -> list[Leaf]:
-    """What a node loads, gathers and counts, in order of evaluation. Not to be changed."""
+    """A node's `Load`, `Gather` and `Iota` leaves in evaluation order. Do not modify the list."""
     return _known(node)[1]
 
 
 def reads(node: Compute) -> list[Load | Gather]:
-    """What a node loads and gathers, in order of evaluation. Not to be changed."""
+    """A node's loads and gathers in evaluation order. Do not modify the list."""
     return _known(node)[2]
 
 
 def forget() -> None:
-    """Let go of all nodes: at the end of a graph."""
+    """Release all nodes, after each graph."""
     _KNOWN.clear()
 
 

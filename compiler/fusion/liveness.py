@@ -1,4 +1,4 @@
-"""Dead nodes: what no output, no call and no mutation can see."""
+"""Dead code elimination: nodes that no output, call or mutation observes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from compiler.loops.graph import Buffer, Call, Graph, Input, Node, Operand, Stor
 
 
 def live(graph: Graph) -> list[Node]:
-    """The graph's nodes without those that nothing asks for. Calls with effects all stay."""
+    """The graph's live nodes. Calls with effects always stay."""
     memory = storage(graph)
     wanted = {memory[out.value] for out in graph.outputs if isinstance(out, Operand)}
     wanted |= {memory[node.name] for node in graph.nodes if isinstance(node, Input)}

@@ -1,4 +1,4 @@
-"""Which values live in memory, and as what."""
+"""Which values are in memory, and in what form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.loops.program import Memory
 
 
 def stored_values(graph: Graph, groups: Sequence[Group]) -> frozenset[str]:
-    """Values that outputs, calls, gathers or another group read."""
+    """Values that outputs, calls, gathers or other groups read."""
     home = {node.name: group.id for group in groups for node in group.members}
     wanted = {out.value for out in graph.outputs if isinstance(out, Operand)}
     for node in graph.nodes:
@@ -31,7 +31,7 @@ def stored_values(graph: Graph, groups: Sequence[Group]) -> frozenset[str]:
 
 
 def memories(graph: Graph, stored: frozenset[str]) -> dict[str, Memory]:
-    """The memory of every value that some nest writes, but for the caller's."""
+    """The memory of every value that a nest writes, except the caller's memory."""
     found: dict[str, Memory] = {}
     for node in graph.nodes:
         if isinstance(node, (Map, Reduce, Scan, Buffer)) and node.name in stored:

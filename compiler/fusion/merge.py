@@ -1,4 +1,4 @@
-"""Whether two groups may become one, by all rules; and the group that they become."""
+"""Whether all rules allow two groups to merge, and the merged group."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from compiler.loops.layouts import Shape, normalize
 
 @dataclass(slots=True)
 class Merge:
-    """Two groups that may become one."""
+    """A legal merge of two groups."""
 
     space: Space
     digits: Shape
     against: Refusal | None = None
-    """Why it is not worth it."""
+    """Why the merge does not pay off, or None."""
 
 
 @dataclass(slots=True)
 class Grouping:
-    """The groups of one graph while they merge."""
+    """The groups of one graph during merging."""
 
     graph: Graph
     order: Dependencies
@@ -50,15 +50,15 @@ class Grouping:
     reach: Reachability
     groups: dict[int, Group]
     home: list[int]
-    """Place of a unit -> id of its group; of a call: -1."""
+    """Place of a unit -> id of its group; -1 for a call."""
     digits: dict[int, Shape]
     fixed: set[str]
-    """Values that are in memory whatever is fused."""
+    """Values that are in memory regardless of fusion."""
     merges: int = 0
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def legal(self, one: Group, two: Group) -> Merge | Refusal:
-        """The merged group, or the first rule against it."""
+        """The merged group, or the first rule that forbids it."""
         edges = self.between(one, two)
         space = common_space(one, two, edges, self.weights, self.edges)
         if isinstance(space, Refusal):
@@ -94,7 +94,7 @@ class Grouping:
         return Merge(space, digits, against[0] if against else None)
 
     def between(self, one: Group, two: Group) -> list[Edge]:
-        """The edges between two groups, either way."""
+        """The edges between two groups, in either direction."""
         found: list[Edge] = []
         for reader, producer in ((one, two), (two, one)):
             if not self.reach.reaches(producer.id, reader.id):
@@ -107,7 +107,7 @@ class Grouping:
         return found
 
     def merge(self, one: Group, two: Group, merge: Merge) -> Group:
-        """`two` joins `one`."""
+        """Merge `two` into `one`."""
         self.reach.merge(one.id, two.id)
         self.merges += 1
         for place in two.places:
@@ -132,7 +132,7 @@ def grouping(
     names: dict[str, list[str]],
     fixed: set[str],
 ) -> Grouping:
-    """Each compute node a group of its own. `fixed`: values that are in memory in any case."""
+    """Initially each compute node is its own group. `fixed` values are in memory in any case."""
     edges = edges_of(graph, order)
     groups: dict[int, Group] = {}
     digits: dict[int, Shape] = {}
@@ -152,7 +152,7 @@ def grouping(
 
 
 def digits_of(node: Compute) -> Shape:
-    """The digits of a node's domain that its accesses need; those that do not fit are left out."""
+    """The digits that a node's accesses need, leaving out accesses that do not fit."""
     whole = elements(node.domain)
     digits: Shape = (whole,)
     if isinstance(node, Reduce):

@@ -1,4 +1,4 @@
-"""A group of the value graph as a loop nest."""
+"""Builds a loop nest from a group of the value graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compiler.loops.nest import Axis, Nest
 
 
 def nest(group: Group, name: str, stored: frozenset[str]) -> Nest:
-    """The nest of a group; of its values those in `stored` are written to memory."""
+    """The nest of a group, which writes the group's `stored` values to memory."""
     axes = axes_of(group, group.members)
     reduced = 0
     for node in group.members:

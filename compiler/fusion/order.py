@@ -1,7 +1,8 @@
-"""The order in which nests and calls run: runs of nests stay together, little memory is alive.
+"""The execution order of nests and calls: keeps nests together and peak memory low.
 
-List scheduling. Calls keep the graph's order as far as they can. A nest runs when the next call
-waits for it, or when more bytes die with it than it makes; what only hands out results comes last.
+List scheduling. Calls stay in graph order as far as possible. A nest runs when the next call
+depends on it, or when it frees at least `SAVES` bytes more than it allocates. Nests that only
+produce results come last.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from dataclasses import dataclass
 
 LATER = 1 << 60
 SAVES = 32 << 10
-"""Bytes for which a run of calls is worth interrupting."""
+"""Bytes that a nest must free to interrupt a run of calls."""
 
 
 @dataclass(slots=True)
 class Task:
-    """Something to run."""
+    """A nest or call to schedule."""
 
     place: int
-    """Where the graph had it."""
+    """Its place in the graph."""
     call: bool
     before: tuple[int, ...]
-    """Indices of the tasks that it waits for, each once."""
+    """Indices of the tasks that it depends on, without duplicates."""
     reads: tuple[str, ...] = ()
-    """Memory of the program that it reads, each once."""
+    """Memory of the program that it reads, without duplicates."""
     makes: int = 0
-    """Bytes that it writes into new memory."""
+    """Bytes of new memory that it writes."""
 
 
 def schedule(tasks: Sequence[Task], dying: Mapping[str, int]) -> list[int]:
@@ -86,7 +87,7 @@ class _Schedule:
         return sum(last) - task.makes
 
     def _keys(self) -> list[int]:
-        """The place of the first call that waits for a task; of a call its own, if earlier."""
+        """The earliest place of a call that depends on each task, or of the task, if it is one."""
         waits = list(self.waits)
         order = [index for index, count in enumerate(waits) if not count]
         for index in order:

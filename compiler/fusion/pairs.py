@@ -1,4 +1,4 @@
-"""What fusion says of its pairs, and to whom: to a listener as each decision falls."""
+"""What fusion records about pairs, and the listener that receives each decision."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Literal, Protocol
 from compiler.fusion.candidates import Kind
 
 Step = Literal["vertical", "horizontal", "pieces", "twins", "joined"]
-"""What a pass goes over. `joined`: no pass, but the pairs that came together through others."""
+"""The kinds of pass. `joined` is for pairs that came together through others, not a pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One pair that was considered, as it was decided last."""
+    """The latest decision about a pair."""
 
     id: str
     first: str
     second: str
-    """The two nodes."""
+    """The other of the two nodes."""
     first_group: tuple[str, ...]
     second_group: tuple[str, ...]
-    """The nodes that shared a nest with each of them by then."""
+    """The nodes that shared a nest with `first` and with `second` at that time."""
     kind: Kind
     fused: bool
     rule: str
     reason: str
     score: int
-    """Bytes that it saves: written and read again, or read twice."""
+    """Bytes that fusing saves: written and read again, or read twice."""
     shared_bytes: int | None
-    """Bytes of inputs that both read; None where that is not what they are weighed by."""
+    """Bytes of inputs that both read; None for candidates not scored by them."""
     working_set: int | None
-    """Bytes of accumulators that the common loop holds; None where no loop can be common."""
+    """Bytes of accumulators that the common loop holds; None if no common loop is possible."""
     parallelism: int | None
-    """Rows (or elements) that can run at once; None likewise."""
+    """Rows (or elements) that can run in parallel; None if no common loop is possible."""
     round: int = 0
-    """The pass in which it was decided so, from 1."""
+    """The pass that made the decision, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class Round:
     candidates: int
     fused: int
     groups: int
-    """How many are left."""
+    """The number of groups left."""
 
 
 class Listener(Protocol):
-    """Somebody who is told while fusion goes on."""
+    """Receives decisions during fusion."""
 
     def pair(self, pair: Pair) -> None:
-        """A pair was decided; one that is weighed again in a later pass comes again."""
+        """A pair was decided. A pair reconsidered in a later pass is reported again."""
 
     def round(self, number: int, round: Round, fused: list[Pair]) -> None:
-        """A pass is over; `fused` are its pairs that came together, in order."""
+        """A pass is complete; `fused` are the pairs that it fused, in order."""
 
     def known_as(self, nodes: Iterable[str]) -> tuple[str, ...]:
         """The names under which the listener knows these nodes of the value graph."""

@@ -1,4 +1,4 @@
-"""Who reaches whom among groups, as bitsets that a merge updates where something changed."""
+"""Reachability among groups, as bitsets that merges update incrementally."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class Reachability:
-    """Ancestors and descendants of each unit. A group is asked for by the unit it began with."""
+    """Ancestors and descendants of each unit. A group is identified by its initial unit."""
 
     def __init__(self, before: Sequence[Sequence[int]]) -> None:
         count = len(before)
         self.ancestors = [0] * count
         self.descendants = [0] * count
         self.held = [1 << unit for unit in range(count)]
-        """The units of a group, at the unit it is asked for by."""
+        """The units of a group, stored at its initial unit."""
         for unit in range(count):
             reached = 0
             for earlier in before[unit]:
@@ -25,17 +25,17 @@ class Reachability:
                 self.descendants[earlier] |= reached
 
     def reaches(self, first: int, second: int) -> bool:
-        """Whether something in the second group waits for something in the first."""
+        """Whether a unit of the second group depends on a unit of the first."""
         return bool(self.descendants[first] & self.held[second])
 
     def between(self, first: int, second: int) -> int:
-        """Units outside both that one of them waits for and that wait for the other."""
+        """Units outside both groups that depend on one of them and that the other depends on."""
         up, down = self.ancestors, self.descendants
         both = self.held[first] | self.held[second]
         return (up[second] & down[first] | up[first] & down[second]) & ~both
 
     def merge(self, first: int, second: int) -> None:
-        """The second group joins the first. Only units that knew exactly one of them learn."""
+        """Merge the second group into the first, updating the units that reached only one."""
         up, down = self.ancestors, self.descendants
         up_first, up_second, down_first, down_second = (
             up[first],

@@ -1,4 +1,4 @@
-"""How a reader's domain sees a producer's value."""
+"""How a reader's domain accesses a producer's value."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Kind = Literal["identity", "broadcast", "order", "slice", "division", "gather"]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """`identity`: element by element. `broadcast`: one element for each row of `mask`. `order`:
-    all elements in another order. `slice`: some of them. `division`: no single layout says where.
-    `gather`: where an index says."""
+    """`identity`: element by element. `broadcast`: one element per row of `mask`. `order`: all
+    elements in another order. `slice`: a subset. `division`: not expressible as a single layout.
+    `gather`: at positions given by an index."""
 
     kind: Kind
     mask: Mask = ()
@@ -29,7 +29,7 @@ GATHER = Relation("gather")
 
 
 def relation(leaf: Load | Gather, domain: Size, extent: Size) -> Relation:
-    """How a domain of this size sees a value of this extent through a leaf."""
+    """How a domain of this size accesses a value of this extent through a leaf."""
     return GATHER if isinstance(leaf, Gather) else _relation(leaf.view, domain, extent)
 
 

@@ -1,4 +1,4 @@
-"""A map's iteration order is free where no memory shows it: it takes the order of its readers."""
+"""Reordering: a map's iteration order is free unless memory shows it, so it follows its readers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from compiler.loops.sizes import Size, multiply
 
 
 def reordered(graph: Graph, fixed: set[str]) -> list[Node]:
-    """The graph's nodes, each map in the order in which all of its readers read it.
+    """The graph's nodes, with each map in the order in which all of its readers read it.
 
-    Not what is `fixed`: in memory, where its order shows.
+    `fixed` maps keep their order, which is visible in memory.
     """
     nodes = list(graph.nodes)
     views: dict[str, dict[View, None]] = {}
@@ -77,7 +77,7 @@ def _bijection(node: Map, view: View) -> bool:
 
 
 def _chains(expression: Expression) -> int:
-    """Layouts beyond one in the views of an expression: divisions that a nest would do."""
+    """Layouts beyond the first in an expression's views: divisions that a nest would perform."""
     return sum(
         max(0, len(part.view) - 1)
         for part in walk(expression)

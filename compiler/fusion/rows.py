@@ -1,4 +1,4 @@
-"""Rows: the digits of a group's domain, marked kept or reduced, and how row scalars see it."""
+"""Rows: the digits of a group's domain, marked kept or reduced, and the views of row scalars."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from compiler.loops.layouts import Layout, Shape, normalize, row_major
 from compiler.loops.sizes import Size, multiply, product
 
 Mask = tuple[tuple[Size, bool], ...]
-"""Digits from the most significant on; True where reduced. No size 1, no two neighbours alike."""
+"""Digits, most significant first; True if reduced. No digit of size 1; the marks alternate."""
 
 
 def merged(digits: Iterable[tuple[Size, bool]]) -> Mask:
-    """The mask with as few digits as possible."""
+    """The mask with the fewest digits."""
     answer: list[tuple[Size, bool]] = []
     for size, reduced in digits:
         if size == 1:
@@ -27,13 +27,13 @@ def merged(digits: Iterable[tuple[Size, bool]]) -> Mask:
 
 @lru_cache(maxsize=1 << 12)
 def mask_of(domain: Shape, reduced: tuple[bool, ...]) -> Mask:
-    """The mask of a domain, digit by digit kept or reduced."""
+    """The mask of a domain, given which digits are reduced."""
     return merged(zip(domain, reduced, strict=True))
 
 
 @lru_cache(maxsize=1 << 12)
 def kept_size(mask: Mask) -> Size:
-    """How many rows there are."""
+    """The number of rows."""
     return product(size for size, reduced in mask if not reduced)
 
 
@@ -64,7 +64,7 @@ def part_view(mask: Mask, *, reduced: bool) -> Layout:
 
 
 def mask_of_broadcast(layout: Layout) -> Mask | None:
-    """The mask whose rows `layout` reads one after the other, or None where it does not."""
+    """The mask whose rows `layout` reads in order, or None if it does not read rows."""
     normal = normalize(layout)
     if normal.offset != 0:
         return None

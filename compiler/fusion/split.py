@@ -1,7 +1,7 @@
-"""Index-set splitting: what reads a cat element by element runs once for each piece of it.
+"""Index-set splitting: a pointwise reader of a cat runs once per piece of the cat.
 
-Rotary embeddings multiply `cat(-second, first)` by a sine. With the loop over the result split at
-the borders of the pieces, each part reads the memory of its piece and the cat is never written.
+Rotary embeddings multiply `cat(-second, first)` by a sine. If the loop over the result is split at
+the piece boundaries, each part reads its piece's memory directly and the cat is never written.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from compiler.loops.sizes import Size, add, multiply, product
 KIND = "split"
 SPLIT = "split"
 WHOLE = "whole"
-MEANS = "whole: the cat is written and read again; split: a loop for each piece, and no cat"
+MEANS = "whole: the cat is written and read again; split: one loop per piece, and no cat"
 PIECES = 4
-"""A loop is split into so many at most."""
+"""Maximum number of loops that a loop is split into."""
 WORK = 16
-"""Instructions of a piece's element that may be done once more for each further reader."""
+"""Maximum instructions per element of a piece, averaged over the pieces; the parts repeat them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One map that reads a cat."""
+    """A map that reads a cat."""
 
     id: str
     node: str
@@ -50,8 +50,9 @@ def split_at_pieces(
 ) -> tuple[list[Node], list[Split]]:
     """The graph's nodes, with maps over a cat as stores of their pieces.
 
-    Only maps that end in memory for calls and outputs, which have no more readers to fuse with,
-    and that (with what they alone read) read memory: parts could not join the nest of a row.
+    Only maps whose value calls and outputs read from memory, and that have no other readers to fuse
+    with. They must read only memory (together with the maps that only they read), since the parts
+    could not join the nest of a row.
     """
     cats = _cats(graph)
     if not cats:
@@ -85,7 +86,7 @@ def split_at_pieces(
         if parts is None or not moved:
             nodes.append(graph.nodes[place])
             continue
-        reason = f"{buffer} need not be written: {len(parts)} loops, one for each piece"
+        reason = f"{buffer} need not be written: {len(parts)} loops, one per piece"
         pair = (node.name, buffer)
         decision = Decision(
             graph.name,
@@ -122,7 +123,7 @@ def _detail(parts: list[Store]) -> Callable[[], Detail]:
 
 
 def _read_once(graph: Graph) -> dict[str, Map]:
-    """Maps that one node reads, once, and that need not be in memory."""
+    """Maps with exactly one read that need not be in memory."""
     count: dict[str, int] = {}
     for node in graph.nodes:
         if is_compute(node):
@@ -139,7 +140,7 @@ def _read_once(graph: Graph) -> dict[str, Map]:
 def _expanded(
     node: Map, once: dict[str, Map], versions: Versions, places: dict[str, int], path: list[str]
 ) -> Map:
-    """The map with all that it alone reads in its expression; `path`: their names."""
+    """The map with everything that only it reads inlined; `path` receives the inlined names."""
     here = places[node.name]
 
     def leaf(part: Expression) -> Expression:
@@ -157,7 +158,7 @@ def _expanded(
 
 
 def _cats(graph: Graph) -> dict[str, list[Store]]:
-    """Buffers that stores of disjoint pieces fill, in one go and whole."""
+    """Buffers completely filled by stores of disjoint pieces, in set mode."""
     buffers = {node.name: node for node in graph.nodes if isinstance(node, Buffer)}
     pieces: dict[str, list[Store]] = {}
     for node in graph.nodes:
@@ -176,7 +177,7 @@ def _cats(graph: Graph) -> dict[str, list[Store]]:
 
 
 def _finals(graph: Graph) -> set[str]:
-    """Values that calls and outputs read, and no other node."""
+    """Values that only calls and outputs read."""
     found = {out.value for out in graph.outputs if isinstance(out, Operand)}
     read: set[str] = set()
     for node in graph.nodes:
@@ -188,7 +189,7 @@ def _finals(graph: Graph) -> set[str]:
 
 
 def _cat_of(node: Map, cats: dict[str, list[Store]]) -> str:
-    """The one cat that a map reads, in one way."""
+    """The cat that a map reads through exactly one load, or "" if there is none."""
     views = {(leaf.value, leaf) for leaf in reads(node) if leaf.value in cats}
     if len(views) != 1:
         return ""
@@ -197,7 +198,7 @@ def _cat_of(node: Map, cats: dict[str, list[Store]]) -> str:
 
 
 def _parts(node: Map, buffer: str, pieces: list[Store], taken: set[str]) -> list[Store] | None:
-    """A store for each piece, over the piece's domain; None where the view has no inverse."""
+    """One store per piece, over the piece's domain; None if the view has no inverse."""
     load = next(leaf for leaf in reads(node) if leaf.value == buffer)
     back = inverse(load.view, elements(node.domain))
     if back is None or sum(instructions(piece) for piece in pieces) > WORK * len(pieces):
@@ -232,7 +233,7 @@ def _parts(node: Map, buffer: str, pieces: list[Store], taken: set[str]) -> list
 
 
 def inverse(view: View, size: Size) -> View | None:
-    """The view that leads back, of one that only reorders `size` elements; else None."""
+    """The inverse of a view that only reorders `size` elements; None for other views."""
     if not view:
         return ()
     if len(view) > 1:

@@ -1,7 +1,7 @@
-"""A member of a group as statements of a nest: addresses for views, locals for its values.
+"""Translates the members of a group to statements: views to addresses, values to locals.
 
-An expression, or a part of it, is computed in the loop of the axes that it varies over. That alone
-hoists invariants and makes row scalars; nothing here knows what a softmax is.
+Each expression, or part of one, is computed in the loop of the axes that it varies over. This alone
+hoists invariants and creates row scalars; nothing here is specific to softmax or other patterns.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Statements:
         self.stored = stored
         """Values that must be in memory."""
         self.reduced = reduced
-        """Bits of the reduced axes."""
+        """Bitmask of the reduced axes."""
         self.done: list[Statement] = []
         self.last: list[Statement] = []
         self.held: dict[str, int] = {}
-        """Bits of the axes that a local varies over."""
+        """Local -> bitmask of the axes that it varies over."""
         self._hoisted: dict[Expression, Local] = {}
         self._taken = {node.name for node in group.members}
 
@@ -118,13 +118,13 @@ class Statements:
             where.append(Write(node.name, node.dtype, address, value, axes, origins=node.origins))
 
     def _level_bits(self, level: View) -> int:
-        """The axes that a level has: all, or those of the rows."""
+        """Bitmask of the axes at a level: all axes, or those of the rows."""
         if not level:
             return (1 << len(self.axes.sizes)) - 1
         return mask_bits(self.axes.along(level[0]))
 
     def translate(self, expression: Expression, level: View) -> Expression:
-        """The expression with addresses and locals in the place of views."""
+        """The expression with views replaced by addresses and locals."""
 
         def leaf(part: Expression) -> Expression:
             if isinstance(part, Load):
@@ -144,7 +144,7 @@ class Statements:
         return self.axes.address(compose_views(view, level))
 
     def hoist(self, expression: Expression, node: Compute) -> Expression:
-        """The expression with its parts that vary over fewer loops as statements of their own."""
+        """The expression, with parts that vary over fewer loops extracted as statements."""
         whole = self.bits(expression)
 
         def outer(part: Expression, varies: int) -> bool:
@@ -172,7 +172,7 @@ class Statements:
         return found
 
     def _fresh(self, name: str) -> str:
-        """A name for a part of a node: `exp_part`, `exp_part_1`, …"""
+        """A new name for a part of a node: `exp_part`, `exp_part_1`, …"""
         found, count = f"{name}_part", 0
         while found in self._taken:
             count += 1
@@ -181,7 +181,7 @@ class Statements:
         return found
 
     def bits(self, expression: Expression) -> int:
-        """The axes that an expression varies over."""
+        """Bitmask of the axes that an expression varies over."""
         if isinstance(expression, Op):
             answer = 0
             for argument in expression.args:
@@ -207,7 +207,7 @@ def members(bits: int) -> tuple[int, ...]:
 
 
 def injective(view: View) -> bool:
-    """Whether it is certain that a view answers no index twice."""
+    """Whether a view certainly maps no two indices to the same element."""
     if not view:
         return True
     if len(view) > 1:

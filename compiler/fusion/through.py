@@ -1,4 +1,4 @@
-"""Expressions seen through a view: what inlining and reordering make of a producer."""
+"""Expressions evaluated through a view, as inlining and reordering need them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from compiler.loops.sizes import Size
 
 
 def through(expression: Expression, view: View, domain: Size, seen: Size) -> Expression:
-    """The expression for index view(i) instead of i: of `domain` elements those `seen`."""
+    """The expression at view(i) instead of i; `domain` and `seen`: the sizes before and after."""
     moved = _seen_through(view, domain, seen)
     return rewrite(expression, lambda part: leaf_through(part, moved)) if moved else expression
 
 
 def leaf_through(part: Expression, view: View) -> Expression:
-    """One leaf for index view(i); the indices of a gather are leaves of their own."""
+    """One leaf at view(i) instead of i; a gather's indices are separate leaves."""
     if isinstance(part, (Load, Gather, Iota)):
         return replace(part, view=compose_views(part.view, view))
     return part
@@ -50,7 +50,7 @@ def map_leaves(node: Compute, leaf: Callable[[Expression], Expression]) -> Compu
 
 
 def rename_operands(argument: object, names: dict[str, str]) -> object:
-    """A call's argument with other names for values."""
+    """A call's argument with its values renamed."""
     if isinstance(argument, Operand):
         renamed = names.get(argument.value)
         return argument if renamed is None else replace(argument, value=renamed)
@@ -60,7 +60,7 @@ def rename_operands(argument: object, names: dict[str, str]) -> object:
 
 
 def in_memory(graph: Graph) -> set[str]:
-    """Values that outputs, calls or gathers need in memory, whatever is fused."""
+    """Values that outputs, calls or gathers need in memory, regardless of fusion."""
     found = {out.value for out in graph.outputs if isinstance(out, Operand)}
     for node in graph.nodes:
         if isinstance(node, Call):

@@ -1,4 +1,4 @@
-"""When memory is written a second time: whether a read may move past other nodes."""
+"""Versions of memory: whether a read may move past other nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler.loops.graph import Buffer, Graph, Input
 
 
 class Versions:
-    """The places in the graph at which each memory is written after it came to be."""
+    """The places in the graph at which each memory is overwritten after its creation."""
 
     def __init__(self, graph: Graph) -> None:
         self.memory = storage(graph)
@@ -20,10 +20,10 @@ class Versions:
                     self.writes.setdefault(self.memory[name], []).append(place)
 
     def version(self, value: str, place: int) -> int:
-        """How often a value's memory was written before this place."""
+        """The number of writes to a value's memory before this place."""
         writes = self.writes.get(self.memory[value])
         return bisect_right(writes, place) if writes else 0
 
     def same(self, value: str, first: int, second: int) -> bool:
-        """Whether a read of a value answers the same at two places."""
+        """Whether a read of a value returns the same at two places."""
         return self.version(value, first) == self.version(value, second)

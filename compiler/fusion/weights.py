@@ -1,4 +1,4 @@
-"""What things cost: bytes, instructions, and sizes as numbers. Only to weigh, never to rely on."""
+"""Cost estimates: bytes, instructions, and sizes as numbers. Not for correctness."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from compiler.loops.program import Memory
 from compiler.loops.sizes import Size, evaluate, product, symbols_of
 
 L1 = 32 << 10
-"""Bytes of the innermost cache that one nest may count on."""
+"""Bytes of L1 cache that one nest may assume."""
 L2 = 1 << 20
 LANES = 16
-"""Elements side by side that a target is taken to compute at once."""
+"""Elements that a target is assumed to compute at once."""
 UNKNOWN = 64
-"""What a symbol without a hint counts as."""
+"""Assumed value of a symbol without a hint."""
 
 
 class Weights:
-    """Sizes as numbers, by the hints of one graph."""
+    """Sizes as numbers, using the hints of one graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._hints: Mapping[str, int] = graph.hints
@@ -40,7 +40,7 @@ class Weights:
         return found
 
     def elements(self, node: Node) -> int:
-        """Elements of a node's value; of a store: that it writes."""
+        """The number of elements in a node's value, or that a store writes."""
         if isinstance(node, Reduce):
             return self.number(elements(node.kept))
         if isinstance(node, (Map, Scan, Store)):
@@ -48,15 +48,15 @@ class Weights:
         return 0 if isinstance(node, Call) else self.number(elements(node.shape))
 
     def bytes(self, node: Node) -> int:
-        """Bytes of a node's value."""
+        """The size of a node's value in bytes."""
         return self.elements(node) * BYTES.get(getattr(node, "dtype", ""), 4)
 
     def memory(self, memory: Memory) -> int:
-        """Bytes of a memory."""
+        """The size of a memory in bytes."""
         return self.number(memory.size) * BYTES.get(memory.dtype, 4)
 
     def touched(self, load: Load | Gather, domain: Size) -> int:
-        """Bytes of a value that a domain of this size reads, each once."""
+        """Bytes of a value that a domain of this size reads, counting each element once."""
         count = self.number(domain)
         if isinstance(load, Load) and load.view:
             inner = normalize(load.view[-1])
@@ -65,16 +65,16 @@ class Weights:
         return count * BYTES.get(load.dtype, 4)
 
     def accumulators(self, masks: tuple[Mask, ...]) -> int:
-        """Bytes that riding reductions hold through a loop."""
+        """Bytes that riding reductions hold throughout a loop."""
         return sum(4 * self.number(kept_size(mask)) for mask in masks)
 
 
 def work(expression: Expression) -> int:
-    """Instructions for each element, roughly."""
+    """A rough instruction count per element."""
     return sum(OPERATORS[part.name].weight for part in walk(expression) if isinstance(part, Op))
 
 
 def instructions(node: Node) -> int:
-    """Instructions for each element of a node's domain."""
+    """The instruction count per element of a node's domain."""
     expression = getattr(node, "expression", None)
     return 0 if expression is None else work(expression) + (1 if isinstance(node, Store) else 0)

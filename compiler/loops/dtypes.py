@@ -1,4 +1,4 @@
-"""Element types by torch's names, and what arithmetic on them is carried out in."""
+"""Element types under torch's names, and the dtypes in which their arithmetic is done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BYTES = {
     "uint8": 1,
     "bool": 1,
 }
-"""Item size of each dtype that a loop can hold; any other makes its operation an ATen call."""
+"""Item size in bytes of each dtype that a loop can hold. Operations on other dtypes run on ATen."""
 
 FLOATS = frozenset({"float64", "float32", "bfloat16", "float16"})
 INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})

@@ -1,4 +1,4 @@
-"""Expressions: what is computed for one element of a domain. Trees, immutable, without sharing.
+"""Expressions: the computation of one element of a domain. Immutable trees without sharing.
 
 expression := Op(name, expression*) | leaf
 leaf       := Const | SizeOf                           everywhere
@@ -34,16 +34,16 @@ class IndexTerm:
     wraps: bool = True
     """Negative indices count from the end."""
     checked: bool = True
-    """An index out of range raises an error, as eager does; else it is known to be in range."""
+    """An out-of-range index raises an error, as in eager. If False, it is known to be in range."""
     says: str = ""
-    """Whose words the error has: those of an `index`, a `gather`, a `target`; "" for embeddings."""
+    """The operation whose error wording is used: `index`, `gather`, `target`; "" for embeddings."""
     dim: int = 0
-    """The dimension that the error names."""
+    """The dimension that the error message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """The element of a value in memory at view(flat index) + sum(index * stride)."""
+    """The element of an in-memory value at view(flat index) + sum(index * stride)."""
 
     value: str
     view: View
@@ -53,7 +53,7 @@ class Gather:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """The same number for every element."""
+    """The same number for every element of the domain."""
 
     number: bool | int | float
     dtype: str
@@ -69,7 +69,7 @@ class Iota:
 
 @dataclass(frozen=True, slots=True)
 class SizeOf:
-    """A symbolic size as a number."""
+    """The numeric value of a symbolic size."""
 
     size: Size
     dtype: str = "int64"
@@ -77,7 +77,7 @@ class SizeOf:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator of `OPERATORS` on expressions of the dtypes it asks for."""
+    """An operator of `OPERATORS` applied to expressions of the dtypes that it expects."""
 
     name: str
     args: tuple[Expression, ...]
@@ -92,7 +92,7 @@ class Address:
     """
 
     strides: tuple[Size, ...]
-    """One for each axis of the nest."""
+    """One stride per axis of the nest."""
     offset: Size = 0
     then: View = ()
 
@@ -126,19 +126,19 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The value of an earlier statement of this nest."""
+    """The value of an earlier statement of the same nest."""
 
     name: str
     dtype: str
 
 
 Expression = Load | Gather | Iota | Const | SizeOf | Op | Read | ReadIndexed | Position | Local
-"""In the value graph leaves are `Load`, `Gather` and `Iota`; fusion turns them into `Read`,
-`ReadIndexed`, `Position` and `Local`. `Const` and `SizeOf` stand in both."""
+"""`Load`, `Gather` and `Iota` are the leaves of the value graph; fusion turns them into `Read`,
+`ReadIndexed`, `Position` and `Local`. `Const` and `SizeOf` occur in both."""
 
 
 def convert(expression: Expression, dtype: str) -> Expression:
-    """The expression in another dtype; constants are converted at once where that is exact."""
+    """The expression in another dtype. Constants are folded if their conversion is exact."""
     if expression.dtype == dtype:
         return expression
     if (
@@ -151,7 +151,7 @@ def convert(expression: Expression, dtype: str) -> Expression:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all in it, arguments first."""
+    """The expression and all its subexpressions, arguments first."""
     if isinstance(expression, Op):
         for argument in expression.args:
             yield from walk(argument)

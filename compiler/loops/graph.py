@@ -1,4 +1,4 @@
-"""The value graph: what lowering makes of one ATen graph, in topological order.
+"""The value graph: the result of lowering one ATen graph, in topological order.
 
     graph  := node*
     node   := Input | Map | Reduce | Scan | Buffer Store* | Call Result*
@@ -8,10 +8,10 @@
     Store  := buffer[view(i) + terms] = expression(i)       piece of a cat or pad, scatter, mutation
     Call   := an ATen operation on memory: GEMM, convolution, attention, anything without a lowering
 
-A value lives in a flat space, its storage order: flat index = element offset in its memory, so the
-digits of a domain are the tensor's dimensions from the widest stride to the narrowest. Views never
-become nodes; they are layouts from the reader's flat index to the value's. Every node carries the
-names of the ATen graph's nodes that it computes (`origins`).
+A value is stored in a flat space, in storage order: flat index = element offset in its memory. The
+digits of a domain are therefore the tensor's dimensions from the widest stride to the narrowest.
+Views never become nodes; they are layouts from the reader's flat index to the value's. Every node
+records the names of the ATen nodes that it computes (`origins`).
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from compiler.loops.layouts import Shape, View
 from compiler.loops.sizes import Size, product
 
 ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "exp_sum"]
-"""`exp_sum`: the sum of exp(x - max x), in one walk over x. Code generation makes it of two
-reductions where one walk pays."""
-"""max and min carry NaN; argmax and argmin answer the first index, of a NaN if there is one."""
+"""`exp_sum` is the sum of exp(x - max x) in a single pass over x; code generation replaces two
+reductions with it if a single pass is cheaper. `max` and `min` propagate NaN; `argmax` and `argmin`
+return the first matching index, or that of the first NaN."""
 ScanOp = Literal["sum", "prod", "max", "min"]
 StoreMode = Literal["set", "add"]
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A tensor that the caller passes; index 0 is its first element, whatever its offset."""
+    """A tensor that the caller passes. Index 0 is its first element."""
 
     name: str
     dtype: str
     shape: Shape
     strides: tuple[Size, ...]
     constant: bool = False
-    """Held by the graph, not passed by the caller."""
+    """Owned by the graph, not passed by the caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A pointwise computation; its value is as large as its domain."""
+    """A pointwise computation; its value is the size of its domain."""
 
     name: str
     dtype: str
@@ -57,10 +57,10 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A reduction over the digits marked True; the value's flat space is that of the others.
+    """A reduction over the digits marked True. The value's flat space spans the remaining digits.
 
-    argmax and argmin answer the flat index within the reduced digits, as int64. `dtype` is that of
-    the value; the expression has the dtype that the accumulation is carried out in.
+    `argmax` and `argmin` return the flat index within the reduced digits, as int64. `dtype` is that
+    of the value; the expression's dtype is that of the accumulator.
     """
 
     name: str
@@ -92,20 +92,21 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory without content, which the `Store`s that follow it fill."""
+    """Uninitialised memory that the following `Store`s fill."""
 
     name: str
     dtype: str
     shape: Shape
-    """From the widest stride to the narrowest."""
+    """Dimensions from the widest stride to the narrowest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """buffer[view(i) + sum(term)] = or += expression(i), for i in the domain.
 
-    Readers after it in the graph see what it wrote, readers before it do not. Several `i` may hit
-    the same element: with `set` the last one in row-major order wins, with `add` all are added.
+    Nodes after it in the graph see its writes; nodes before it do not. Several `i` may map to the
+    same element: in mode `set` the last one in row-major order wins; in mode `add` all are
+    accumulated.
     """
 
     name: str
@@ -133,7 +134,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tensor that a call answers; its flat index is its element offset, strides from ATen."""
+    """A tensor that a call returns, with ATen's strides. Its flat index is its element offset."""
 
     name: str
     dtype: str
@@ -147,24 +148,24 @@ class Call:
 
     name: str
     target: str
-    """`aten.mm.default`."""
+    """For example `aten.mm.default`."""
     arguments: tuple[object, ...]
-    """Operands, numbers, strings, dtypes and such as they stand, sizes, None; nested in tuples."""
+    """Operands, sizes, None, and literals (numbers, strings, dtypes); possibly nested in tuples."""
     keywords: tuple[tuple[str, object], ...] = ()
     results: tuple[Result | None, ...] = ()
-    """One for each element of what it answers; None where that is no tensor or nobody reads it."""
+    """One per returned element; None if the element is not a tensor or is unused."""
     single: bool = True
-    """It answers one tensor, not a tuple."""
+    """The call returns one tensor, not a tuple."""
     mutates: tuple[str, ...] = ()
-    """Values whose memory it writes."""
+    """Values whose memory the call writes."""
     aliases: tuple[str, ...] = ()
-    """Values whose memory its results may share."""
+    """Values whose memory the results may share."""
     reason: str = ""
-    """`no lowering for X`; "" where a library call is what we want."""
+    """Why there is no loop: `no lowering for X`. "" if a library call is the intended choice."""
     origins: tuple[str, ...] = ()
     effect: bool = False
-    """It draws random numbers or does something else that is not in its results: calls with an
-    effect are never dropped and keep their order among themselves."""
+    """The call draws random numbers or has another side effect. Such calls are never dropped, and
+    keep their relative order."""
 
     def operands(self) -> Iterator[Operand]:
         yield from operands(self.arguments)
@@ -189,24 +190,25 @@ class Graph:
     """One lowered graph."""
 
     name: str
-    """`0/0/forward`."""
+    """For example `0/0/forward`."""
     nodes: list[Node] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
-    """The caller's arguments in order: an `Input`'s name, or a symbol for a size."""
+    """The caller's arguments in order: the name of an `Input`, or a symbol for a size."""
     outputs: list[Operand | Size | bool | float | None] = field(default_factory=list)
     symbols: dict[str, str] = field(default_factory=dict)
-    """Symbols that no argument passes: name -> Python expression (with `math`) of others, in an
-    order in which they can be computed (`z0`: `s0//2`); rarely of inputs (`primals_1.size(0)`)."""
+    """Symbols that no argument passes: name -> Python expression (with `math`) of other symbols, in
+    an order in which they can be computed (`z0`: `s0//2`). A few use inputs
+    (`primals_1.size(0)`)."""
     constants: dict[str, str] = field(default_factory=dict)
-    """Constant inputs: name -> the attribute of the ATen graph's module that holds the tensor."""
+    """Constant inputs: name -> attribute of the ATen graph's module that holds the tensor."""
     tensors: dict[str, Operand] = field(default_factory=dict)
-    """Nodes of the ATen graph -> where their tensor lies, once the graph has run; without those
-    that are no strided tensor over a value."""
+    """ATen graph nodes -> their tensor in memory after the graph has run. Nodes that are not
+    strided tensors over a value are left out."""
     hints: dict[str, int] = field(default_factory=dict)
-    """The sizes of the inputs that are compiled for, to weigh choices with; never to rely on."""
+    """The input sizes at compile time. They weigh choices; correctness must not depend on them."""
 
     def values(self) -> dict[str, Input | Map | Reduce | Scan | Buffer | Result]:
-        """Everything that a `Load` or an `Operand` can name."""
+        """Everything that a `Load` or an `Operand` can refer to, by name."""
         found: dict[str, Input | Map | Reduce | Scan | Buffer | Result] = {}
         for node in self.nodes:
             if isinstance(node, Call):
@@ -217,14 +219,14 @@ class Graph:
 
 
 def extent(value: Input | Map | Reduce | Scan | Buffer | Result) -> Size:
-    """Elements of a value's flat space. For inputs and results: of the tensor, were it dense."""
+    """The number of elements in a value's flat space. Inputs and results count as if dense."""
     if isinstance(value, (Input, Result, Buffer)):
         return product(value.shape)
     return product(value.kept if isinstance(value, Reduce) else value.domain)
 
 
 def reads(node: Compute) -> Iterator[Load | Gather]:
-    """What its expression loads, in order of evaluation."""
+    """The loads of the node's expression, in evaluation order."""
     for part in walk(node.expression):
         if isinstance(part, (Load, Gather)):
             yield part

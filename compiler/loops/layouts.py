@@ -1,10 +1,10 @@
-"""Layouts: the one index object. A view is a function from a flat index to a flat index.
+"""Layouts: the only index object. A view is a function from a flat index to a flat index.
 
-A layout splits a flat index into digits, the most significant first, and answers
+A layout splits a flat index into digits, most significant first, and maps it to
 `offset + sum(digit * stride)`. Reshapes are the identity; permute, expand (stride 0), slice,
-select, flip and split are one layout each; a chain of views is a composition. Where a digit would
-be cut unevenly, or a sum of digits would carry, composition answers None and the chain stays a
-chain, evaluated by division and remainder (`View`).
+select, flip and split are one layout each; a chain of views is a composition. If a digit would be
+split unevenly, or a sum of digits would carry, composition returns None and the chain remains a
+chain, evaluated with division and remainder (`View`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Shape = tuple[Size, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """flat index -> offset + sum(digit * stride); a size is that of its digit."""
+    """flat index -> offset + sum(digit * stride). `shape` holds the size of each digit."""
 
     shape: Shape
     strides: tuple[Size, ...]
@@ -33,11 +33,11 @@ class Layout:
 
     @property
     def size(self) -> Size:
-        """How many flat indices it maps."""
+        """The number of flat indices in its domain."""
         return product(self.shape)
 
     def at(self, index: int) -> int:
-        """The answer for one flat index; all sizes must be numbers."""
+        """The image of one flat index. All sizes must be numbers."""
         assert isinstance(self.offset, int)
         answer = self.offset
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
@@ -53,12 +53,12 @@ class Layout:
 
 
 View = tuple[Layout, ...]
-"""Layouts applied last to first: index -> view[0](view[1](...)). Empty: the identity."""
+"""Layouts, applied last to first: index -> view[0](view[1](...)). Empty means the identity."""
 
 
 @lru_cache(maxsize=1 << 14)
 def row_major(shape: Shape) -> Layout:
-    """The identity on a flat space of this shape, with a digit for each dimension."""
+    """The identity on a flat space of this shape, with one digit per dimension."""
     strides: list[Size] = []
     width: Size = 1
     for size in reversed(shape):
@@ -69,7 +69,7 @@ def row_major(shape: Shape) -> Layout:
 
 @lru_cache(maxsize=1 << 14)
 def normalize(layout: Layout) -> Layout:
-    """The same function with as few digits as possible: none of size 1, none that runs on."""
+    """The same function with the fewest digits: size-1 digits dropped, contiguous digits merged."""
     shape: list[Size] = []
     strides: list[Size] = []
     for size, stride in zip(layout.shape, layout.strides, strict=True):
@@ -88,13 +88,13 @@ def normalize(layout: Layout) -> Layout:
 
 @lru_cache(maxsize=1 << 14)
 def compose(outer: Layout, inner: Layout) -> Layout | None:
-    """index -> outer(inner(index)) as one layout, or None where that needs division."""
+    """index -> outer(inner(index)) as one layout, or None if that requires division."""
     if inner.is_identity() and inner.size == outer.size:
         return normalize(outer)
     if outer.is_identity():
         return normalize(inner)
     outer, inner = normalize(outer), normalize(inner)
-    if not outer.shape:  # a space of one element
+    if not outer.shape:  # a one-element space
         return normalize(Layout(inner.shape, (0,) * len(inner.shape), outer.offset))
     if any(_is_negative(stride) for stride in inner.strides):
         return _compose_flipped(outer, inner)
@@ -117,7 +117,7 @@ def compose(outer: Layout, inner: Layout) -> Layout | None:
             strides.append(step)
     for size, reach in zip(outer.shape[1:], top[1:], strict=True):
         if reach is not None and not _below(reach, size):
-            return None  # a carry: the sum of digits is not a digit any more
+            return None  # a carry: the sum of the digits overflows its digit
     return normalize(Layout(tuple(shape), tuple(strides), offset))
 
 
@@ -130,7 +130,7 @@ def _below(reach: Size, size: Size) -> bool:
 
 
 def _place_offset(outer: Layout, start: Size) -> tuple[Size, list[Size]] | None:
-    """Where a constant start lands: its offset, and how far up each digit it already is."""
+    """Where a constant start lands: its offset, and how much of each digit it already uses."""
     digits = list(zip(outer.shape, outer.strides, strict=True))
     top: list[Size] = [0] * len(digits)
     offset = outer.offset
@@ -189,7 +189,7 @@ def _place_digit(
 
 
 def _compose_flipped(outer: Layout, inner: Layout) -> Layout | None:
-    """Compose with every stride turned positive, digit by digit, then turn those back."""
+    """Compose with all strides made positive, digit by digit, then restore their signs."""
     forward_offset = inner.offset
     for size, stride in zip(inner.shape, inner.strides, strict=True):
         if _is_negative(stride):
@@ -220,7 +220,7 @@ def _compose_flipped(outer: Layout, inner: Layout) -> Layout | None:
 
 
 def compose_views(outer: View, inner: View) -> View:
-    """index -> outer(inner(index)), merged as far as layouts compose."""
+    """index -> outer(inner(index)), merging adjacent layouts that compose."""
     chain = list(outer)
     for layout in inner:
         merged = compose(chain[-1], layout) if chain else normalize(layout)
@@ -252,7 +252,7 @@ def expand(shape: Shape, wanted: Shape) -> Layout:
 
 
 def slice_dimension(shape: Shape, dim: int, start: Size, count: Size, step: Size = 1) -> Layout:
-    """`count` elements of one dimension, from `start`, `step` apart."""
+    """`count` elements of one dimension, beginning at `start`, `step` apart."""
     whole = row_major(shape)
     sizes, strides = list(whole.shape), list(whole.strides)
     offset = multiply(start, strides[dim])
@@ -270,7 +270,7 @@ def flip(shape: Shape, dims: Sequence[int]) -> Layout:
 
 
 def cuts(shape: Shape) -> Iterator[Size]:
-    """The divisors at which a domain is cut into digits, 1 and the whole included."""
+    """The divisors at which a domain splits into digits, including 1 and the total size."""
     width: Size = 1
     yield width
     for size in reversed(shape):
@@ -279,9 +279,9 @@ def cuts(shape: Shape) -> Iterator[Size]:
 
 
 def refine(*shapes: Shape) -> Shape | None:
-    """The coarsest digits that all these shapes of equal size can be split into, or None.
+    """The coarsest digits that refine all these shapes of equal size, or None if there are none.
 
-    (512, 256) with (4, 128, 256) is (4, 128, 256); (2, 3) with (3, 2) has none.
+    (512, 256) and (4, 128, 256) give (4, 128, 256); (2, 3) and (3, 2) have no common refinement.
     """
     points = {cut for shape in shapes for cut in cuts(shape)}
     digits: list[Size] = []

@@ -1,4 +1,4 @@
-"""Fused loop nests: what fusion makes, what code generation reads, what a person is shown.
+"""Fused loop nests: the output of fusion, the input of code generation, and what viewers show.
 
     nest      := axis* statement*
     axis      := size, kept or reduced
@@ -8,10 +8,10 @@
                | Write     buffer[address] = or += expression
     leaves    := Read(buffer, address) | ReadIndexed | Position | Local(name) | Const | SizeOf
 
-The axes are the digits that all accesses of the group can be written in, the most significant
-first; the code generator chooses the order of the loops. A `Local` names a statement's value. A
-reduction over all reduced axes is a main reduction: each row completes it, and later statements
-may use it. A reduction over other axes is a rider: it is complete only after the whole nest.
+The axes are the digits in which all accesses of the group can be expressed, most significant
+first; the code generator chooses the loop order. A `Local` refers to a statement's value. A
+reduction over all reduced axes is a main reduction: it completes in each row, and later statements
+may use it. A reduction over other axes is a rider: it completes only after the whole nest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from compiler.loops.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop: `size` positions, of rows (kept) or along one (reduced)."""
+    """A loop of `size` iterations: over rows (kept) or along a row (reduced)."""
 
     size: Size
     reduced: bool = False
@@ -34,34 +34,34 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """A value of its own, held in a register (or in whatever code generation keeps it)."""
+    """A named value, held in a register or wherever code generation places it."""
 
     name: str
     dtype: str
     expression: Expression
     axes: tuple[int, ...]
-    """The axes that it varies over: it is computed in the innermost of their loops."""
+    """The axes that it varies over. It is computed in the innermost of their loops."""
     origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """`dtype` is that of the result; the expression's is that of the accumulation."""
+    """`dtype` is that of the result; the expression's dtype is that of the accumulator."""
 
     name: str
     dtype: str
     op: ReduceOp
     expression: Expression
     over: tuple[int, ...]
-    """The axes that it reduces. It runs over these and over `axes`."""
+    """The axes that it reduces. The expression is evaluated over these and over `axes`."""
     axes: tuple[int, ...]
-    """The axes that its result varies over."""
+    """The axes that the result varies over."""
     origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ScanAlong:
-    """An inclusive scan: at each position of `axis` all up to it (`reverse`: all from it on)."""
+    """An inclusive scan: each position combines all up to it (`reverse`: all from it on)."""
 
     name: str
     dtype: str
@@ -82,11 +82,11 @@ class Write:
     address: Address
     expression: Expression
     axes: tuple[int, ...]
-    """The axes it runs over; once for each of their positions."""
+    """The axes that it iterates over, writing once per position."""
     terms: tuple[IndexTerm, ...] = ()
     mode: StoreMode = "set"
     ordered: bool = False
-    """Several positions may hit one element: positions are to be taken in row-major order."""
+    """Several positions may write one element: they must run in row-major order."""
     origins: tuple[str, ...] = ()
 
 
@@ -95,20 +95,20 @@ Statement = Let | Reduction | ScanAlong | Write
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """One loop nest. Statements stand in an order in which they can be computed for an element."""
+    """One loop nest. The statements are in an order in which they can run for one element."""
 
     name: str
     axes: tuple[Axis, ...]
     statements: tuple[Statement, ...]
     label: str = ""
-    """Words: `softmax`, `add + layer norm`."""
+    """A readable name: `softmax`, `add + layer norm`."""
 
     def origins(self) -> tuple[str, ...]:
-        """Nodes of the ATen graph that it computes, each once, in order."""
+        """The ATen nodes that it computes, in order, without duplicates."""
         return tuple(dict.fromkeys(o for s in self.statements for o in s.origins))
 
     def reads(self) -> tuple[str, ...]:
-        """Buffers that it reads, each once, in order."""
+        """The buffers that it reads, in order, without duplicates."""
         found: dict[str, None] = {}
         for statement in self.statements:
             for part in expressions(statement):
@@ -121,7 +121,7 @@ class Nest:
 
 
 def expressions(statement: Statement) -> Iterator[Expression]:
-    """Every expression of a statement, and all in them."""
+    """All expressions of a statement, with their subexpressions."""
     yield from walk(statement.expression)
     if isinstance(statement, Write):
         for term in statement.terms:

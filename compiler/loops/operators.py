@@ -1,11 +1,11 @@
 """The scalar operators of an expression: name, arity, weight. One table for every stage.
 
-Operands and result have the dtype that the `Op` states, except: comparisons, `isnan`, `isinf` and
-`signbit` answer bool, and their operands share one dtype; `where` takes a bool first; `convert`
-takes any dtype. Lowering inserts the `convert`s that ATen's type promotion asks for, so no operator
-promotes. The 16-bit floats are computed in float32 and rounded where they are stored, or where the
-user converts (`rounded`); a `convert` that is widened again may be left out. NaN and signed zeros
-behave as in ATen.
+Operands and result have the dtype that the `Op` states, with these exceptions: comparisons,
+`isnan`, `isinf` and `signbit` return bool, and their operands share one dtype; `where` takes a bool
+first; `convert` takes any dtype. No operator promotes: lowering inserts the `convert`s that ATen's
+type promotion requires. 16-bit floats are computed in float32 and rounded when stored, or when the
+user converts explicitly (`rounded`); a `convert` that is widened again may be dropped. NaN and
+signed zeros behave as in ATen.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Operator:
     name: str
     arity: int
     weight: int
-    """Rough cost in simple instructions for each element: what recomputing it would cost."""
+    """Rough cost of recomputing the operator, in simple instructions per element."""
     boolean: bool = False
-    """It answers bool, whatever its operands are."""
+    """The result is bool, whatever the operands."""
 
 
 def _table(*rows: Operator) -> dict[str, Operator]:
@@ -38,13 +38,13 @@ OPERATORS = _table(
     Operator("abs", 1, 1),
     Operator("fma", 3, 1),  # a*b+c, rounded once
     Operator("div", 2, 4),  # floats: true division
-    Operator("floor_divide", 2, 8),  # rounds to minus infinity; integers and floats, as ATen
+    Operator("floor_divide", 2, 8),  # rounds toward minus infinity; integers and floats, as in ATen
     Operator("trunc_divide", 2, 6),  # integers: C's division; floats: trunc(a/b)
-    Operator("remainder", 2, 8),  # sign of the divisor, as Python's %
-    Operator("fmod", 2, 8),  # sign of the dividend, as C's
-    Operator("gcd", 2, 200),  # of magnitudes, integers alone
+    Operator("remainder", 2, 8),  # sign of the divisor, like Python's %
+    Operator("fmod", 2, 8),  # sign of the dividend, like C's
+    Operator("gcd", 2, 200),  # of the magnitudes; integers only
     Operator("reciprocal", 1, 4),
-    Operator("sign", 1, 2),  # -1, 0 or 1; of NaN it is 0, as ATen says
+    Operator("sign", 1, 2),  # -1, 0 or 1; 0 for NaN, as in ATen
     Operator("maximum", 2, 2),  # NaN wins
     Operator("minimum", 2, 2),  # NaN wins
     Operator("fmax", 2, 2),  # NaN loses

@@ -1,4 +1,4 @@
-"""A program: the loop nests and calls of one graph, in the order in which they run."""
+"""A program: the loop nests and calls of one graph, in execution order."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from compiler.loops.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A value that lives in memory: dense, its flat index is the element offset."""
+    """A value in memory. It is dense: its flat index is the element offset."""
 
     name: str
     dtype: str
     shape: Shape
-    """From the widest stride to the narrowest."""
+    """Dimensions from the widest stride to the narrowest."""
     size: Size
 
 
 @dataclass(slots=True)
 class Program:
-    """What fusion hands on."""
+    """The output of fusion."""
 
     graph: Graph
     steps: tuple[Nest | Call, ...]
     memories: dict[str, Memory] = field(default_factory=dict)
-    """Of every value that some nest writes: outputs, and what another nest or a call reads."""
+    """The values that nests write: outputs, and whatever another nest or a call reads."""

@@ -1,7 +1,7 @@
-"""Sizes: numbers, or polynomials in the symbols of a dynamic shape with integer coefficients.
+"""Sizes: integers, or polynomials with integer coefficients in the symbols of a dynamic shape.
 
-Two sizes are equal only if they are structurally equal; a division answers only where it is exact
-for every value of the symbols. What torch calls `s0//2` or `Max(1, s0)` is a symbol of its own.
+Two sizes are equal only if they are structurally equal. A division has a result only if it is exact
+for every value of the symbols. Torch's `s0//2` and `Max(1, s0)` become symbols of their own.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Term = tuple[tuple[str, ...], int]
-"""Sorted symbols and their coefficient: (("s0", "s1"), 4) is 4*s0*s1."""
+"""Sorted symbols and a coefficient: (("s0", "s1"), 4) is 4*s0*s1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symbolic:
-    """A sum of terms, sorted by symbols; never a plain number."""
+    """A sum of terms, sorted by symbols. Never a plain number."""
 
     terms: tuple[Term, ...]
 
@@ -86,7 +86,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def divide(a: Size, b: Size) -> Size | None:
-    """a / b where that is exact for every value of the symbols, else None."""
+    """a / b if the division is exact for every value of the symbols, else None."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b if b and a % b == 0 else None
     divisor = terms(b)
@@ -113,13 +113,13 @@ def divide(a: Size, b: Size) -> Size | None:
 
 
 def at_least(a: Size, b: Size) -> bool:
-    """Whether a >= b is certain; every symbol is taken to be at least 0."""
+    """Whether a >= b certainly holds. Every symbol is assumed to be at least 0."""
     difference = subtract(a, b)
     return all(factor >= 0 for _, factor in terms(difference))
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:
-    """The number that a size is for these values of its symbols."""
+    """The size for these values of its symbols."""
     if isinstance(size, int):
         return size
     total = 0
@@ -140,7 +140,7 @@ FUNCTIONS = {
     "abs": abs,
     "Mod": lambda a, b: a % b,
 }
-"""What the Python expression of a symbol may call."""
+"""The names that a symbol's Python expression may use."""
 
 
 def symbol_values(
@@ -148,10 +148,10 @@ def symbol_values(
     derived: Mapping[str, str],
     tensors: Mapping[str, object] | None = None,
 ) -> dict[str, int]:
-    """The number of each symbol: those passed, then `derived` in order.
+    """The value of each symbol: the `passed` ones, then the `derived` ones in order.
 
-    That is name -> Python expression of the symbols before it, or of the `tensors`, as
-    `Graph.symbols` holds them. Raises NameError where one of them is not there.
+    `derived` maps a name to a Python expression of earlier symbols or of `tensors`, as in
+    `Graph.symbols`. Raises NameError if an expression refers to an unknown name.
     """
     values = dict(passed)
     for name, text in derived.items():
@@ -165,7 +165,7 @@ def symbols_of(size: Size) -> frozenset[str]:
 
 
 def c_expression(size: Size) -> str:
-    """C text that may stand behind any operator; symbols become identifiers as they are."""
+    """C text that can follow any operator. Symbols become identifiers unchanged."""
     if isinstance(size, int):
         return f"{size}L" if abs(size) >= 1 << 31 else str(size)
     text = " + ".join(_term_text(symbols, factor) for symbols, factor in size.terms)

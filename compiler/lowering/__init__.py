@@ -1,5 +1,6 @@
 """Lowering: an ATen graph (FX, with fake tensors) becomes a value graph of loops.
 
-A file for each family of operations; `registry.py` says which function lowers what, `builder.py`
-is what such a function is given. Whatever has no lowering becomes a call.
+One file per family of operations. `registry.py` maps operations to lowering functions, and
+`builder.py` is the interface that those functions build with. Operations without a lowering become
+calls.
 """

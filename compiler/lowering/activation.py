@@ -1,6 +1,6 @@
 """Activations and their backward formulas, as ATen's kernels compute them.
 
-Source: aten/src/ATen/native/cpu/Activation.cpp. Gradients where a formula has a kink follow it.
+Source: aten/src/ATen/native/cpu/Activation.cpp, including the gradients at kinks.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def hardshrink(x: Element, limit: Number = 0.5) -> Element:
 
 @elementwise("softshrink")
 def softshrink(x: Element, limit: Number = 0.5) -> Element:
-    """0 between the limits; NaN stays."""
+    """0 between the limits; NaN propagates."""
     return where(x > limit, x - limit, where(x < -limit, x + limit, x * 0))
 
 
@@ -196,7 +196,7 @@ def tanh_backward(grad: Element, y: Element) -> Element:
 
 @lowers("log_sigmoid_forward")
 def log_sigmoid(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
-    """min(x, 0) - log1p(exp(-|x|)), and that exp for the backward."""
+    """min(x, 0) - log1p(exp(-|x|)), and exp(-|x|) for the backward."""
     output, kept = builder.metas
     assert output is not None
     if kept is None or kept.shape != output.shape:

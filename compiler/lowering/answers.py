@@ -1,7 +1,7 @@
-"""Where a graph's answer lies: views of memory that the caller has, or gets as well, stay views.
+"""Graph outputs that are views: an alias of memory that the caller has or receives stays a view.
 
-AOTAutograd makes such an answer again from its base and reads from ours where it starts, so that a
-copy in its place would be silently wrong.
+AOTAutograd regenerates such an output from its base and reads the storage offset from ours, so
+returning a copy would be silently wrong.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from compiler.lowering.tensors import Meta, Tensor
 def as_view_of(
     root: Tensor, root_meta: Meta, start: Any, shown: Tensor, meta: Meta, sizes: Sizes
 ) -> Operand | None:
-    """A view by the strides that torch foretold, where the view's own layouts do not compose.
+    """The output as a view with the strides that torch predicts, for layouts that do not compose.
 
-    They do not where nobody knows that a symbolic start stays inside of its dimension. `start`: by
-    how many elements (SymInt) the view begins after the tensor `root`, whose memory it shows. None
-    where the value does not lie as torch thinks.
+    Layouts fail to compose if a symbolic start is not known to stay inside its dimension. `start`
+    is the offset of the view from the tensor `root`, whose memory it shows, in elements (SymInt).
+    Returns None if the value's memory layout is not what torch expects.
     """
     if shown.value != root.value or shown.dtype != root.dtype or 0 in (*shown.shape, *root.shape):
         return None

@@ -36,7 +36,7 @@ from compiler.lowering.tensors import Tensor
 
 @elementwise("add")
 def add(x: Operand, y: Operand, alpha: Operand = 1) -> Element:
-    """x + alpha*y, rounded once for floats, as ATen's vectorised kernel."""
+    """x + alpha*y, rounded once for floats, as in ATen's vectorised kernel."""
     x, y = together(x, y)
     if x.dtype == "bool":
         return x | y if not isinstance(alpha, Element) and alpha else x
@@ -127,7 +127,7 @@ def signum(x: Element) -> Element:
 
 @elementwise("positive", "conj_physical", "prims.convert_element_type")
 def same(x: Element, dtype: object = None) -> Element:
-    """The element as it is; the output's dtype converts it."""
+    """The element unchanged; storing it converts it to the output's dtype."""
     return x
 
 
@@ -152,7 +152,7 @@ def _is_one(value: Operand) -> bool:
 
 @elementwise("lerp")
 def lerp(start: Element, end: Element, weight: Operand) -> Element:
-    """From the nearer end, so that weights 0 and 1 are exact (ATen/native/Lerp.h)."""
+    """Computed from the nearer end, so that weights 0 and 1 are exact (ATen/native/Lerp.h)."""
     if isinstance(weight, Element):
         near = apply("lt", abs(weight), 0.5)
         difference = end - start
@@ -175,7 +175,7 @@ def nextafter(x: Element, y: Element) -> Element:
 
 @elementwise("ldexp")
 def ldexp(x: Element, exponent: Element) -> Element:
-    """x * 2**exponent with the power rounded first, as ATen multiplies."""
+    """x * 2**exponent with the power rounded first, as in ATen."""
     return x * exp2(exponent)
 
 
@@ -224,7 +224,7 @@ def heaviside(x: Element, values: Element) -> Element:
 
 @elementwise("angle")
 def angle(x: Element) -> Element:
-    """0 or pi; NaN stays (the argument of a real number)."""
+    """0 or pi, the argument of a real number; NaN propagates."""
     if not x.is_float:
         raise NoLowering("angle of integers")
     return where(x < 0, math.pi, where(eq(x, x), x * 0, x))

@@ -1,8 +1,8 @@
-"""Mean over windows of images, and its gradient where they lie side by side.
+"""Average pooling of images, and its gradient for windows that tile the image.
 
-Each pixel of a window is one read: through a strided view where all windows lie inside of the
-image; else by index, moved to the border where it is beyond, and counted as zero there. They are
-added up in ATen's order, row by row. Source: aten/src/ATen/native/cpu/AvgPoolKernel.cpp.
+Each pixel of a window is one read. If all windows lie inside the image it goes through a strided
+view; otherwise through an index clamped to the border, and pixels beyond the border count as zero.
+Pixels are summed in ATen's order, row by row. Source: aten/src/ATen/native/cpu/AvgPoolKernel.cpp.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 
 LARGEST_WINDOW = 25
-"""Pixels; each is a read of its own in the loop's text."""
+"""In pixels; each is a separate read in the loop's code."""
 
 
 @lowers("avg_pool2d")
@@ -47,7 +47,7 @@ def avg_pool2d(
         if meta.strides[channels] != 1 or meta.shape[channels] == 1:
             raise NoLowering("at the border, and the channels of a pixel are not side by side")
         if windows.stride != (1, 1):
-            raise NoLowering("strided windows at the border: ATen passes over what is beyond")
+            raise NoLowering("strided windows at the border: ATen skips the pixels beyond it")
         pixels = windows.clipped()
         if not (count_include_pad or divisor_override):
             divisor = windows.counted().to(windows.compute)
@@ -57,7 +57,7 @@ def avg_pool2d(
 
 @lowers("_adaptive_avg_pool2d")
 def adaptive_avg_pool2d(builder: Builder, image: Tensor, size: Sequence[Size]) -> Tensor:
-    """Where the windows are all of one size they lie side by side."""
+    """Lowered only if all windows have one size, which makes them tile the image."""
     sizes = _tiles(image.shape, builder.meta.shape)
     windows = Windows(image, builder, sizes, sizes, (0,))
     if builder.meta.dtype not in FLOATS or windows.pixels > LARGEST_WINDOW:
@@ -68,7 +68,7 @@ def adaptive_avg_pool2d(builder: Builder, image: Tensor, size: Sequence[Size]) -
 
 
 class Windows:
-    """Where the windows of the pooling that is being lowered lie in its image."""
+    """The positions of the pooling windows in the image."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Windows:
         self.compute = compute_dtype(image.dtype)
 
     def reach_beyond(self) -> bool:
-        """Whether the last windows may hang over an image without padding."""
+        """Whether the last windows may extend beyond an image without padding."""
         for dim, kernel, stride in zip(self.dims, self.kernel, self.stride, strict=True):
             size, count = self.image.shape[dim], self.shape[dim]
             if not isinstance(size, int) or not isinstance(count, int):
@@ -97,7 +97,7 @@ class Windows:
         return False
 
     def views(self) -> list[Element]:
-        """The pixels, where all windows lie inside."""
+        """The pixels, if all windows lie inside the image."""
         found = []
         for y in range(self.kernel[0]):
             for x in range(self.kernel[1]):
@@ -113,7 +113,7 @@ class Windows:
         return found
 
     def clipped(self) -> list[Element]:
-        """The pixels, those beyond the border as zero."""
+        """The pixels, with zeros beyond the border."""
         memory = strided(self.builder, self.image)
         still = {d: d for d in range(self.dims[0])}
         layout = base(memory, self.shape, still)
@@ -130,7 +130,7 @@ class Windows:
         return found
 
     def counted(self) -> Element:
-        """How many pixels of each window lie in the image."""
+        """The number of pixels of each window that lie in the image."""
         sides = []
         for d, dim in enumerate(self.dims):
             start = self._start(d)
@@ -142,12 +142,12 @@ class Windows:
         return number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
 
     def _start(self, d: int) -> Element:
-        """The index of each window's first pixel along a dimension; below zero in the padding."""
+        """The index of each window's first pixel along a dimension; negative in the padding."""
         place = position(self.shape, self.dims[d], self.order)
         return place * self.stride[d] - self.padding[d]
 
     def _at(self, memory: Strided, d: int, step: int) -> tuple[IndexTerm, Element]:
-        """A pixel's index along a dimension, moved inside, and whether it was inside."""
+        """A pixel's index along a dimension, clamped to the image, and whether it was inside."""
         dim = self.dims[d]
         size = self._size(dim)
         index = self._start(d) + step
@@ -190,7 +190,7 @@ def adaptive_avg_pool2d_backward(builder: Builder, grad: Tensor, image: Tensor) 
 def _spread(
     builder: Builder, grad: Tensor, sizes: tuple[int, int], divisors: tuple[int, ...]
 ) -> Tensor:
-    """Each pixel of a window shows the window's gradient: digits that stand still."""
+    """Broadcast each window's gradient to its pixels, with stride-0 digits."""
     meta = builder.meta
     if meta.dtype not in FLOATS:
         raise NoLowering("integers")
@@ -209,11 +209,11 @@ def _spread(
 
 
 def _tiles(image: Shape, windows: Shape) -> tuple[int, int]:
-    """The size of windows that cover the image side by side."""
+    """The size of the windows that tile the image."""
     found = []
     for whole, count in zip(image[-2:], windows[-2:], strict=True):
         if not isinstance(whole, int) or not isinstance(count, int):
-            raise NoLowering("windows of a size that is not known")
+            raise NoLowering("windows of unknown size")
         if not count or whole % count:
             raise NoLowering("windows of several sizes")
         found.append(whole // count)

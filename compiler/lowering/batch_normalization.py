@@ -1,7 +1,7 @@
 """Batch normalisation: in training, with running statistics, and its gradient.
 
-Running statistics are answered as new tensors; where ATen writes them in place, the graph says so
-by a copy of its own. Sources: aten/src/ATen/native/Normalization.cpp,
+Running statistics are returned as new tensors. If ATen updates them in place, the graph has a
+separate copy for that. Sources: aten/src/ATen/native/Normalization.cpp,
 native/cpu/batch_norm_kernel.cpp.
 """
 
@@ -23,7 +23,7 @@ Statistics = tuple[Tensor, Tensor]
 
 
 def _planes(x: Tensor) -> list[int]:
-    """Every dimension but the channels'."""
+    """All dimensions except the channels."""
     return [d for d in range(len(x.shape)) if d != 1]
 
 
@@ -34,7 +34,7 @@ def _of_channels(builder: Builder, tensor: Tensor, x: Tensor) -> Tensor:
 
 
 def _running(builder: Builder, x: Tensor, mean: Tensor, variance: Tensor, eps: float) -> Statistics:
-    """The running mean and 1/sqrt(running variance + eps), shaped as the channels."""
+    """The running mean and 1/sqrt(running variance + eps), shaped like the channels."""
     compute = compute_dtype(x.dtype)
     shaped = _of_channels(builder, variance, x)
     rstd = formula_map(
@@ -59,7 +59,7 @@ def _normalize(
 def _train(
     builder: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[tuple[Tensor | None, ...], Tensor, Tensor]:
-    """(output, mean, 1/std) as the operation answers them; the mean and the sum of squares."""
+    """The operation's (output, mean, 1/std), then the mean and the sum of squares."""
     compute, dims = compute_dtype(x.dtype), _planes(x)
     size = count(x, dims)
     mean, squares = moments(builder, x, dims, compute)
@@ -89,7 +89,7 @@ def _updated(
     momentum: float,
     metas: Sequence[Meta | None],
 ) -> tuple[Tensor | None, ...]:
-    """The running mean and variance, moved towards those of this batch."""
+    """The running mean and variance, updated towards those of this batch."""
     size = count(x, _planes(x))
     if not isinstance(size, int):
         raise NoLowering("running statistics of a batch of symbolic size")
@@ -183,7 +183,7 @@ def batch_norm_with_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor | None, ...]:
-    """The fourth answer is cuDNN's memory: empty here."""
+    """The fourth result is cuDNN's reserve; it is empty here."""
     metas = builder.metas
     answers, centre, squares = _train(builder, x, weight, bias, eps)
     news = _updated(builder, x, centre, squares, (mean, variance), momentum, metas[4:])
@@ -227,7 +227,7 @@ def _backward(
 ) -> tuple[Tensor | None, ...]:
     """dx = scale * (g - mean(g) - (x - m) * rstd² * mean(g * (x - m))), scale = weight * rstd.
 
-    With running statistics, which do not depend on x, it is scale * g.
+    With running statistics, which do not depend on x, dx is scale * g.
     """
     mean, rstd = of
     compute, dims = compute_dtype(x.dtype), _planes(x)

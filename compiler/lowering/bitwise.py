@@ -1,7 +1,7 @@
-"""Bits of integers; on bool the logical operators.
+"""Bitwise operations on integers; on bool they are the logical operators.
 
-A shift by a negative count, or by as many bits as there are, leaves nothing but the sign.
-Source: aten/src/ATen/native/cpu/BinaryOpsKernel.cpp.
+A shift by a negative count, or by at least the bit width, leaves only the sign. Source:
+aten/src/ATen/native/cpu/BinaryOpsKernel.cpp.
 """
 
 from __future__ import annotations

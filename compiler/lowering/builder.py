@@ -1,4 +1,4 @@
-"""The builder: what a lowering is given. It adds nodes to the value graph."""
+"""The builder: what lowerings use to add nodes to the value graph."""
 
 from __future__ import annotations
 
@@ -38,52 +38,51 @@ Scalar = bool | int | float
 
 
 class Builder:
-    """Builds one value graph. `node`, `meta` and `metas` speak of the FX node being lowered."""
+    """Builds one value graph. `node`, `meta` and `metas` describe the FX node being lowered."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.node = ""
-        """Name of the FX node being lowered: the origin of what is added."""
+        """Name of the FX node being lowered: the origin of the nodes that are added."""
         self.taken_from: Any = None
-        """The operation that the FX node was taken out of by a decomposition."""
+        """The operation that was decomposed into the FX node."""
         self.metas: tuple[Meta | None, ...] = ()
-        """Its outputs; one for an operation that answers one tensor."""
+        """The node's outputs; a single entry if the operation returns one tensor."""
         self.unread: frozenset[int] = frozenset()
-        """Positions of its outputs that nobody reads."""
+        """Positions of the outputs without users."""
         self.about_to_write: Callable[[str], None] = lambda value: None
-        """To be told of a value before a store or a call writes memory that others may view."""
+        """Called with a value before a store or a call writes memory that others may view."""
         self.offsets: dict[str, Size | None] = {}
-        """Inputs and results that do not start where their storage does: by how many elements;
-        None where that is not known."""
+        """Inputs and results with a storage offset: the offset in elements, or None if unknown."""
         self.written: set[str] = set()
-        """Values whose memory the graph writes: a copy of one is never the value itself."""
+        """Values whose memory the graph writes. A copy of one is never the value itself."""
         self.in_place = ""
-        """The input that the operation may write instead of a copy of it, if any."""
+        """The input that the operation may overwrite instead of copying it, if any."""
         self._constants: dict[str, Scalar] = {}
         self.reserved: frozenset[str] = frozenset()
-        """Names of the FX nodes: only what is made for a node may have its name."""
+        """Names of FX nodes. Only a value made for a node may take its name."""
         self._names: set[str] = set()
 
     @property
     def meta(self) -> Meta:
-        """Its only (or first) tensor output."""
+        """The only (or first) tensor output."""
         for meta in self.metas:
             if meta is not None:
                 return meta
-        raise NoLowering("answers no tensor")
+        raise NoLowering("returns no tensor")
 
     def is_storable(self, value: str) -> bool:
-        """Whether stores may write it: an input or a buffer."""
+        """Whether stores may write the value, i.e. it is an input or a buffer."""
         return any(
             node.name == value for node in self.graph.nodes if isinstance(node, (Input, Buffer))
         )
 
     def constant_of(self, tensor: Tensor) -> Scalar | None:
-        """The number that every element of the tensor is, if it was made so."""
+        """The number that fills the tensor, if it was created as a constant."""
         return self._constants.get(tensor.value)
 
     def fresh(self, name: str) -> str:
-        """`name`, or `name_1`, … where it is taken."""
+        """`name`, or `name_1`, … if it is taken."""
         found, count = name, 0
         while found in self._names or (found in self.reserved and found != self.node):
             count += 1
@@ -92,7 +91,7 @@ class Builder:
         return found
 
     def load(self, tensor: Tensor, shape: Shape, order: Sequence[int] | None = None) -> Load:
-        """The tensor, broadcast to `shape`, for a domain with the dimensions in this order."""
+        """Load the tensor, broadcast to `shape`, for a domain with its dimensions in this order."""
         view = tensor.view
         if 0 in shape:
             return Load(tensor.value, (), tensor.dtype)
@@ -111,9 +110,9 @@ class Builder:
         meta: Meta | None = None,
         name: str = "",
     ) -> Tensor:
-        """A map over the output: `build` gets each operand, broadcast, in dtype `compute`.
+        """A map over the output: `build` receives each operand, broadcast, in dtype `compute`.
 
-        `build` answers the element; it is converted to the output's dtype.
+        The element that `build` returns is converted to the output's dtype.
         """
         meta = meta or self.meta
         order = storage_order(meta.shape, meta.strides)
@@ -126,7 +125,7 @@ class Builder:
         return self.map(convert(build(*loads), meta.dtype), meta, name)
 
     def map(self, expression: Expression, meta: Meta | None = None, name: str = "") -> Tensor:
-        """A map whose expression is written for the output's storage order."""
+        """A map from an expression written for the output's storage order."""
         meta = meta or self.meta
         order = _storage_order(meta.shape, meta.strides)
         domain = tuple([meta.shape[d] for d in order])
@@ -141,7 +140,7 @@ class Builder:
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
 
     def buffer(self, meta: Meta | None = None, name: str = "") -> Tensor:
-        """Memory for the output, which `store`s are to fill; also all there is of an empty one."""
+        """Memory for the output, to be filled by `store`s; sufficient by itself if it is empty."""
         meta = meta or self.meta
         order = storage_order(meta.shape, meta.strides)
         domain = tuple(meta.shape[d] for d in order)
@@ -150,10 +149,10 @@ class Builder:
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
 
     def copied_to_write(self, tensor: Tensor) -> Tensor:
-        """Memory with the tensor's content that the operation is to overwrite in part.
+        """Memory with the tensor's content, which the operation will partly overwrite.
 
-        The argument itself where the graph says that the result replaces it and that nobody reads
-        the old content any more (`in_place`).
+        This is the argument itself if the result replaces it in the graph and nothing reads the old
+        content afterwards (`in_place`).
         """
         if tensor.value == self.in_place:
             self.about_to_write(tensor.value)
@@ -175,9 +174,9 @@ class Builder:
     ) -> None:
         """Write the source into the memory that `target` views.
 
-        A tensor is broadcast to `shape` (the target's own unless said) and converted to the
-        target's dtype; an expression is written for that domain with its dimensions in `order`
-        (row-major unless said). `view` leads from row-major `shape` to the target's value.
+        A tensor is broadcast to `shape` (default: the target's) and converted to the target's
+        dtype. An expression is written for that domain with its dimensions in `order` (default:
+        row-major). `view` maps row-major `shape` to the target's value.
         """
         shape = target.shape if shape is None else shape
         view = target.view if view is None else view
@@ -202,11 +201,11 @@ class Builder:
         self.graph.nodes.append(node)
 
     def contiguous(self, shape: Shape, dtype: str) -> Meta:
-        """A tensor in row-major order."""
+        """The meta of a row-major tensor."""
         return Meta(shape, row_major(shape).strides, dtype)
 
     def copy(self, tensor: Tensor, meta: Meta | None = None, name: str = "") -> Tensor:
-        """The tensor's elements as a value of its own, in the memory order of `meta`."""
+        """A new value with the tensor's elements, in the memory order of `meta`."""
         meta = meta or self.contiguous(tensor.shape, tensor.dtype)
         return self.pointwise(
             [tensor], lambda loaded: loaded, compute=tensor.dtype, meta=meta, name=name
@@ -227,7 +226,7 @@ class Builder:
     ) -> Tensor:
         """An inclusive scan of `element(tensor)` along a dimension, accumulated in `compute`.
 
-        The value lies in memory in the order of `meta` (the output's unless said).
+        The value is stored in the order of `meta` (default: the output's).
         """
         meta = meta or self.meta
         order = storage_order(meta.shape, meta.strides)
@@ -249,9 +248,9 @@ class Builder:
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, dtype)
 
     def in_memory(self, tensor: Tensor, strides: tuple[Size, ...] | None = None) -> Operand:
-        """The tensor as a strided tensor over its value, with exactly these strides if said.
+        """The tensor as a strided tensor over its value, with exactly these strides if given.
 
-        A copy is made where its view is none, or another one.
+        It is copied if its view is not strided or has other strides.
         """
         shape = tensor.shape
         if 0 in shape:
@@ -279,7 +278,7 @@ class Builder:
         copied = self.copy(tensor, Meta(left, strides, tensor.dtype), name)
         if stored_strides(copied) == _moving(strides, left):
             return Operand(copied.value, tensor.dtype, shape, strides)
-        # gaps between the elements: memory that is wider than the tensor
+        # gaps between the elements: the memory is larger than the tensor
         span: Size = 1
         for size, stride in zip(left, strides, strict=True):
             span = add(span, multiply(subtract(size, 1), stride))
@@ -327,9 +326,9 @@ class Builder:
     def _nothing_reduced(
         self, op: ReduceOp, tensor: Tensor, away: set[int], keepdim: bool, dtype: str, name: str
     ) -> Tensor:
-        """A reduction over no element: the identity of its operation."""
+        """A reduction over no elements: the identity of the operation."""
         if op not in _IDENTITIES:
-            raise NoLowering(f"{op} of no element")
+            raise NoLowering(f"{op} of no elements")
         whole = tuple(1 if d in away else size for d, size in enumerate(tensor.shape))
         left = tuple(size for d, size in enumerate(tensor.shape) if d not in away)
         shape = whole if keepdim else left
@@ -345,7 +344,7 @@ class Builder:
         keepdim: bool,
         dtype: str,
     ) -> Tensor:
-        """The tensor of a reduction's value: `shape` without (or with 1 for) what is `away`."""
+        """The tensor of a reduction: `shape` with its `away` dimensions dropped or of size 1."""
         kept = [d for d in order if d not in away]
         left = tuple(shape[d] for d in sorted(kept))
         view = stored_view(left, [sorted(kept).index(d) for d in kept])
@@ -357,7 +356,7 @@ class Builder:
         return Tensor(tensor.value, tensor.view, shape, tensor.dtype)
 
     def view(self, tensor: Tensor, layout: Layout, shape: Shape) -> Tensor:
-        """Another view of the same value: `layout` leads from `shape` to the tensor's indices."""
+        """Another view of the same value: `layout` maps `shape` to the tensor's indices."""
         if 0 in shape:
             return Tensor(tensor.value, (), shape, tensor.dtype)
         return Tensor(tensor.value, compose_views(tensor.view, (layout,)), shape, tensor.dtype)
@@ -367,7 +366,7 @@ _IDENTITIES: dict[ReduceOp, int] = {"sum": 0, "prod": 1, "any": 0, "all": 1}
 
 
 def stored_strides(tensor: Tensor) -> tuple[Size, ...]:
-    """The strides of a value that has just been made, 0 where a dimension has one element."""
+    """The strides of a newly created value, 0 for dimensions of size 1."""
     strides = tensor.view[0].strides if tensor.view else row_major(tensor.shape).strides
     return _moving(strides, tensor.shape)
 
@@ -379,7 +378,7 @@ def _moving(strides: tuple[Size, ...], shape: Shape) -> tuple[Size, ...]:
 def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
     """Dimensions from the widest stride to the narrowest, if the tensor is dense in that order.
 
-    Else (broadcast, gaps, strides that cannot be compared) row-major order.
+    Otherwise (broadcasts, gaps, strides that cannot be compared), row-major order.
     """
     return list(_storage_order(shape, strides))
 
@@ -416,9 +415,9 @@ def stored_view(shape: Shape, order: Sequence[int]) -> View:
 
 
 def reading_order(tensor: Tensor) -> list[int]:
-    """The dimensions of a tensor as they lie in its value's memory, widest stride first.
+    """The dimensions in the memory order of the tensor's value, widest stride first.
 
-    Row-major order where the view is a chain, or a dimension has no single stride.
+    Row-major if the view is a chain, or if a dimension has no single stride.
     """
     strides = logical_strides(tensor)
     if strides is None or any(not isinstance(s, int) for s in strides):
@@ -430,7 +429,7 @@ def reading_order(tensor: Tensor) -> list[int]:
 
 
 def logical_strides(tensor: Tensor) -> tuple[Size, ...] | None:
-    """The stride of each dimension in the value's flat space, or None where one has none."""
+    """The stride of each dimension in the value's flat space, or None if one has no stride."""
     if not tensor.view:
         return row_major(tensor.shape).strides
     if len(tensor.view) > 1:

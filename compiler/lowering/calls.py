@@ -1,7 +1,7 @@
-"""Calls: an ATen operation on tensors in memory, for whatever the loops do not compute.
+"""Calls: ATen operations on tensors in memory, for everything that loops do not compute.
 
-What an operation writes and what its results may share memory with is read off its schema, once
-for each operation.
+The arguments that an operation writes, and those that its results may alias, are derived from its
+schema once per operation.
 """
 
 from __future__ import annotations
@@ -96,32 +96,32 @@ WANTED = frozenset(
         "_linalg_eigh",
     ]
 )
-"""Operations for which a library call is what we want: they carry no reason."""
+"""Operations for which a library call is the intended choice; they carry no reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is known of an operation before it is called."""
+    """Static properties of an operation."""
 
     name: str
-    """`aten.mm.default`."""
+    """For example `aten.mm.default`."""
     lowering: Lowering | None
     wanted: bool
     effect: bool
-    """It draws random numbers."""
+    """The operation draws random numbers."""
     writes: tuple[int | str, ...]
-    """Its arguments that it writes: by position, and by name."""
+    """The arguments that it writes, both by position and by name."""
     shares: tuple[int | str, ...]
-    """Its arguments that its results are views of."""
+    """The arguments that its results may be views of, both by position and by name."""
     returns: tuple[int | None, ...]
-    """For each result: the argument (its position) that it is, for operations in place."""
+    """For each result of an in-place operation, the position of the argument that it is."""
 
 
 _operations: dict[Any, Operation] = {}
 
 
 def operation(target: Any) -> Operation:
-    """What is known of an OpOverload or a higher-order operator."""
+    """The properties of an OpOverload or a higher-order operator."""
     found = _operations.get(target)
     if found is None:
         found = _operations[target] = _inspect(target)
@@ -131,14 +131,14 @@ def operation(target: Any) -> Operation:
 def _inspect(target: Any) -> Operation:
     schema = getattr(target, "_schema", None)
     if schema is None:
-        raise Unsupported(f"{target} is no ATen operation")
+        raise Unsupported(f"{target} is not an ATen operation")
     namespace, _, name = schema.name.partition("::")
     writes: list[int | str] = []
     shares: list[int | str] = []
     seen = set[str]()
     for result in schema.returns:
         if result.alias_info is not None:
-            # of a list of views the schema names what its elements may be: the wildcard
+            # for a list of views, the schema gives only the alias set of the elements: the wildcard
             seen |= set(result.alias_info.before_set) or {"*"}
     places: dict[str, int] = {}
     for position, argument in enumerate(schema.arguments):
@@ -179,10 +179,10 @@ def call(
     reason: str,
     strides: Callable[[Tensor], tuple[Any, ...] | None] = lambda tensor: None,
 ) -> tuple[Tensor | None, ...]:
-    """Add the operation as a call; its results in order.
+    """Add the operation as a call and return its results in order.
 
-    `strides` says which strides the operation was promised for a tensor among its arguments.
-    `metas` has None for a result that is no tensor or that nobody reads.
+    `strides` returns the strides that the operation was promised for a tensor argument. `metas` has
+    None for each result that is not a tensor or has no users.
     """
     mutates: dict[str, None] = {}
     aliases: dict[str, None] = {}
@@ -202,7 +202,7 @@ def call(
         if isinstance(value, Real):
             return value.symbol()
         if isinstance(value, Item):
-            raise Unsupported(f"{known.name} takes a number that is in a tensor")
+            raise Unsupported(f"{known.name} takes a number that is stored in a tensor")
         if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
             raise Unsupported(f"{known.name} takes a {type(value).__name__}")
         return value
@@ -249,7 +249,7 @@ def call(
 
 
 def tensor_in_memory(value: str, meta: Meta) -> Tensor:
-    """The tensor that an input or a result is: index 0 of the value is its first element."""
+    """The tensor over an input or a result, whose first element is index 0 of the value."""
     if 0 in meta.shape or meta.strides == row_major(meta.shape).strides:
         return Tensor(value, (), meta.shape, meta.dtype)
     whole = Layout(meta.shape, meta.strides)

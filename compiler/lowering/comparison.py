@@ -1,6 +1,6 @@
 """Comparisons and logic: bool from any dtype.
 
-The operands are compared in the dtype to which they promote. Sources:
+The operands are compared in their promoted dtype. Sources:
 aten/src/ATen/native/cpu/BinaryOpsKernel.cpp, UnaryOpsKernel.cpp.
 """
 

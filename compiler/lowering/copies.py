@@ -1,4 +1,4 @@
-"""Copies: a clone that changes nothing in memory is the same value; else a map in another order.
+"""Copies. A clone that keeps dtype and memory order is the same value; any other copy is a map.
 
 `copy_` is a mutation: a store into the memory that the argument views.
 """
@@ -13,7 +13,7 @@ from compiler.lowering.tensors import Tensor
 
 
 def as_promised(builder: Builder, tensor: Tensor) -> Tensor:
-    """The tensor if it lies in memory as the output is to; else a copy that does."""
+    """The tensor if its memory layout matches the output's, else a copy that does."""
     meta = builder.meta
     if tensor.dtype != meta.dtype or tensor.shape != meta.shape:
         return builder.copy(tensor, meta)
@@ -36,7 +36,7 @@ def clone(builder: Builder, tensor: Tensor, *, memory_format: object = None) -> 
 
 @lowers("_to_copy", "to")
 def to_copy(builder: Builder, tensor: Tensor, *_: object, **options: object) -> Tensor:
-    """Another dtype or memory format, on the same device."""
+    """Convert to another dtype or memory format on the same device."""
     if options.get("pin_memory"):
         raise NoLowering("pinned memory")
     meta = builder.meta
@@ -46,19 +46,19 @@ def to_copy(builder: Builder, tensor: Tensor, *_: object, **options: object) -> 
 
 
 def _asked(builder: Builder) -> bool:
-    """Whether the user converts, not the decomposition of an operation at its end, after which
-    values may stay wide."""
+    """Whether the user asked for the conversion. The conversion at the end of a decomposed
+    operation may be skipped, leaving the value wide."""
     return str(builder.taken_from).startswith(("aten._to_copy", "None"))
 
 
 def _rounded(expression: Expression, dtype: str) -> Expression:
-    """The 16-bit value that the user asked for, also where it is widened again."""
+    """The 16-bit value that the user asked for, rounded even if it is widened again."""
     return Op("rounded", (convert(expression, dtype),), dtype)
 
 
 @lowers("copy")
 def copy(builder: Builder, old: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """The source in the shape, dtype and memory order of what it replaces."""
+    """The source in the shape, dtype and memory order of the tensor that it replaces."""
     return as_promised(builder, source)
 
 
@@ -67,7 +67,7 @@ def copy_(builder: Builder, target: Tensor, source: Tensor, non_blocking: bool =
     if source == target or 0 in target.shape:
         return target
     if not builder.is_storable(target.value):
-        raise NoLowering("it is not written to an argument")
+        raise NoLowering("the target is neither an input nor a buffer")
     if source.value == target.value:
         source = builder.copy(source)
     builder.about_to_write(target.value)

@@ -1,7 +1,7 @@
-"""Tensors made of nothing: constants, ranges, triangles.
+"""Tensors created without inputs: constants, ranges, triangles.
 
-What is uninitialised in ATen is zero here. Random numbers are never made here. Sources:
-aten/src/ATen/native/TensorFactories.cpp, native/cpu/RangeFactoriesKernel.cpp.
+Memory that ATen leaves uninitialised is zero here. Random numbers are never generated here.
+Sources: aten/src/ATen/native/TensorFactories.cpp, native/cpu/RangeFactoriesKernel.cpp.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def iota(builder: Builder, length: Size, *, start: Size, step: Size, **keywords:
 
 
 def _range(builder: Builder, start: Number | Size, step: Number | Size) -> Tensor:
-    """start + i*step, for floats in float64 and then rounded, as ATen's kernel."""
+    """start + i*step. Floats are computed in float64 and then rounded, as in ATen's kernel."""
     compute = "float64" if builder.meta.dtype in FLOATS else "int64"
     shape = builder.meta.shape
     element = position(shape, 0, [0]).to(compute)
@@ -112,7 +112,7 @@ def upper_triangle(builder: Builder, x: Tensor, diagonal: Number | Size = 0) -> 
 
 
 def _triangle(builder: Builder, x: Tensor, diagonal: Number | Size, *, lower: bool) -> Tensor:
-    """column - row compared with the diagonal says which side an element is on."""
+    """Keep one side of the diagonal: column - row is compared with it."""
     meta = builder.meta
     order = storage_order(meta.shape, meta.strides)
     rank = len(meta.shape)

@@ -1,4 +1,4 @@
-"""Dimensions, bounds and strides as ATen's arguments state them."""
+"""Dimensions, bounds and strides, normalised from ATen's arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compiler.lowering.registry import NoLowering
 
 
 def dimension(dim: int, rank: int) -> int:
-    """A dimension counted from the front; a tensor without any has one for this purpose."""
+    """A dimension counted from the front. A zero-dimensional tensor counts as having one."""
     return dim % max(rank, 1)
 
 
@@ -19,9 +19,9 @@ def dimensions(dims: Sequence[int], rank: int) -> list[int]:
 
 
 def bound(index: Size | None, size: Size, default: Size) -> Size:
-    """A start or end of a slice, between 0 and the size of the dimension.
+    """A start or end of a slice, clamped between 0 and the size of the dimension.
 
-    Raises `NoLowering` where the sign of a symbolic index is not certain.
+    Raises `NoLowering` if the sign of a symbolic index is uncertain.
     """
     if index is None:
         return default
@@ -33,7 +33,7 @@ def bound(index: Size | None, size: Size, default: Size) -> Size:
 
 
 def position(index: Size, size: Size) -> Size:
-    """An index of a dimension; a negative one counts from its end."""
+    """An index of a dimension; negative indices count from the end."""
     if at_least(index, 0):
         return index
     if at_least(-1, index):
@@ -46,5 +46,5 @@ def without(shape: Shape, dim: int) -> Shape:
 
 
 def with_size(shape: Shape, dim: int, size: Size) -> Shape:
-    """The shape with another size for one dimension."""
+    """The shape with the size of one dimension replaced."""
     return (*shape[:dim], size, *shape[dim + 1 :])

@@ -1,11 +1,11 @@
 """The driver: an ATen graph (FX, fake tensors in `meta["val"]`) becomes a value graph.
 
-Each node is lowered by the function that its family registered; what has none, or is of a dtype or
-device that loops do not hold, becomes a call. Symbolic arithmetic never becomes nodes: what torch
-knows of a SymInt is a `Size`.
+Each node is lowered by the function that its family registered. A node without a lowering, or of a
+dtype or device that loops do not support, becomes a call. Symbolic arithmetic never becomes nodes:
+what torch knows of a SymInt is a `Size`.
 
-Values may be shared where ATen has two tensors (a `clone` that changes nothing). Before memory is
-written in place, and where the graph hands tensors out, such a tensor gets a copy of its own.
+One value may stand for two ATen tensors (a `clone` that changes nothing). Before memory is written
+in place, and for the graph's outputs, such a tensor gets its own copy.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ _NOTHING = frozenset(
         "prims._sink_tokens.default",
     }
 )
-"""They compare what the compiler already knows, or say in which order effects take place."""
+"""They check what the compiler already knows, or only order side effects."""
 
 _PHYSICAL = {
     torch.ops.aten._conj.default: torch.ops.aten._conj_physical.default,
     torch.ops.aten._neg_view.default: torch.ops.aten.neg.default,
 }
-"""Views that differ from their memory by a bit of the tensor's, and what computes them at once: no
-loop and no view of ours has such a bit."""
+"""Views that differ from their memory by a flag bit of the tensor, mapped to operations that
+materialise them: our loops and views have no such bit."""
 
 _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
-"""They change a tensor itself, or count from where its storage starts."""
+"""They modify the tensor object itself, or count from the start of its storage."""
 
 
 def lower(
@@ -77,9 +77,9 @@ def lower(
 ) -> Graph:
     """The value graph of an ATen graph.
 
-    `device`: where loops run; what is elsewhere becomes calls. None: where the first tensor is.
-    `gate` may keep operations as calls of ATen.
-    Raises `Unsupported` where the graph as a whole must run as ATen.
+    `device` is where loops run; operations elsewhere become calls. None means the device of the
+    first tensor. `gate` may keep operations as ATen calls. Raises `Unsupported` if the whole graph
+    must run on ATen.
     """
     load_families()
     return _Driver(graph_module, name, device, gate).run()
@@ -87,7 +87,7 @@ def lower(
 
 @cache
 def load_families() -> None:
-    """Import every module here, which registers its lowerings."""
+    """Import all modules of this package, which registers their lowerings."""
     for module in pkgutil.iter_modules(compiler.lowering.__path__):
         importlib.import_module(f"compiler.lowering.{module.name}")
 
@@ -112,13 +112,13 @@ class _Driver:
         self.meta = self.fake.meta
         self.is_plain = self.fake.is_plain
         self.replacing: dict[fx.Node, str] = {}
-        """Nodes whose result may be written over their first argument, and its name."""
+        """Nodes whose result may overwrite their first argument, and the argument's name."""
         self.unshared: list[tuple[fx.Node, Tensor]] = []
-        """What the current node made others take copies of."""
+        """Nodes that were given copies because of the current node, with their previous tensors."""
         self.foreign: set[fx.Node] = set()
-        """Nodes whose tensors are nothing for loops: of another dtype or device."""
+        """Nodes whose tensors loops cannot use, because of their dtype or device."""
         self.metas: dict[fx.Node, Meta] = {}
-        """Of nodes that are one tensor."""
+        """Metas of the nodes that are a single tensor."""
         self.memory = Ownership()
 
     def run(self) -> Graph:
@@ -145,7 +145,7 @@ class _Driver:
         self.graph.tensors = dict(operands(self.values))
         return self.graph
 
-    # what the graph is given
+    # inputs of the graph
 
     def placeholders(self, nodes: list[fx.Node]) -> None:
         tensors: list[tuple[fx.Node, Any]] = []
@@ -181,7 +181,7 @@ class _Driver:
 
     def input(self, node: fx.Node, value: Any, name: str, *, constant: bool) -> None:
         if value.is_neg():
-            raise Unsupported("an input with a negative bit: loops read its memory as it is")
+            raise Unsupported("an input with the negative bit set: loops would ignore the bit")
         meta = self.meta(value)
         self.metas[node] = meta
         if self.fake.device is None and value.dim():
@@ -194,7 +194,7 @@ class _Driver:
         self.note_offset(name, value)
 
     def note_offset(self, name: str, value: Any) -> None:
-        """Where a tensor in memory starts in its storage."""
+        """Record the storage offset of a tensor in memory."""
         offset = value.storage_offset()
         if type(offset) is not int:
             self.builder.offsets[name] = None
@@ -214,7 +214,7 @@ class _Driver:
         self.input(node, value, name, constant=True)
 
     def is_number(self, node: fx.Node, value: Any) -> bool:
-        """Whether a constant may stand as a number in the loops that read it."""
+        """Whether a constant may be inlined as a number into the loops that read it."""
         return (
             self.is_plain(value, self.meta(value))
             and value.device.type == "cpu"
@@ -228,7 +228,7 @@ class _Driver:
         self.values[node] = made
         self.memory.own(made.value, node)
 
-    # what it computes
+    # computation
 
     def call_function(self, node: fx.Node) -> None:
         if node.target is operator.getitem:
@@ -249,7 +249,7 @@ class _Driver:
             self.values[node] = value
             return
         elif isinstance(value, _FOREIGN_NUMBERS):
-            # it may be only on the way to a size
+            # it may be only an intermediate of a size
             if isinstance(value, torch.SymFloat):
                 with suppress(Unsupported):
                     self.values[node] = self.reals.of(value)
@@ -284,7 +284,7 @@ class _Driver:
         self.memory.note(node, known, results)
 
     def item(self, node: fx.Node, value: Any) -> bool:
-        """A number that loops read where it lies; not one that may be a size."""
+        """Let loops read a number directly from its tensor, unless it may be used as a size."""
         source = node.args[0]
         tensor = self.values.get(source)
         if source in self.foreign or not isinstance(tensor, Tensor):
@@ -301,7 +301,7 @@ class _Driver:
             self.foreign.add(node)
         if isinstance(found, Tensor):
             state = getattr(source.target, "__name__", "") == "run_and_save_rng_state"
-            # of the state of the random numbers the partitioner says a size that it made up
+            # for the RNG state, the partitioner's metadata has a made-up size
             meta = Meta(found.shape, (1,), found.dtype) if state else self.meta(node.meta["val"])
             self.metas[node] = meta
             self.memory.note_item(node, source, found)
@@ -309,7 +309,7 @@ class _Driver:
     def lowered(
         self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...], plain: bool
     ) -> tuple[Tensor | None, ...]:
-        """The node's results, by its lowering or as a call."""
+        """The node's results, from its lowering or from a call."""
         first = len(self.graph.nodes)
         reason = "" if known.wanted else f"no lowering for {known.name}"
         if known.lowering is not None:
@@ -318,7 +318,7 @@ class _Driver:
             obstacle = "a dtype or device without loops"
             kept = self.kept is not None and plain and self.kept.as_call(node, known, metas)
             if kept:
-                reason = "kept as a call of ATen by an override"
+                reason = "kept as an ATen call by an override"
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
                 self.builder.in_place = self.replacing.get(node, "")
@@ -360,7 +360,7 @@ class _Driver:
         reason: str,
     ) -> tuple[Tensor | None, ...]:
         if known.name.startswith(_ON_STORAGE):
-            raise Unsupported(f"{known.name} changes or reads a storage as a whole")
+            raise Unsupported(f"{known.name} modifies or reads a whole storage")
         strides = {id(tensor): meta.strides for tensor, meta in self.promised(node)}
         results = call(
             self.builder,
@@ -378,7 +378,7 @@ class _Driver:
         return results
 
     def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:
-        """The node's tensor arguments, and what they look like to ATen."""
+        """The node's tensor arguments, and their metas according to ATen."""
         for source in node.all_input_nodes:
             meta, tensor = self.metas.get(source), self.values.get(source)
             if meta is not None and isinstance(tensor, Tensor):
@@ -393,7 +393,7 @@ class _Driver:
             known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
         ) -> tuple[Any, ...]:
             if any(isinstance(a, (list, tuple)) for a in answers):
-                raise Unsupported(f"{known.name} answers a list inside {name}")
+                raise Unsupported(f"{known.name} returns a list inside {name}")
             metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
             reason = "" if known.wanted else f"no lowering for {known.name}"
             return self.called(node, known, args, kwargs, answers, metas, single, reason)
@@ -409,7 +409,7 @@ class _Driver:
             value = random_value(node)
             results = with_random_state(add_call, name, args, kwargs, value)
         else:
-            raise Unsupported(f"{name}: higher-order operations run as ATen")
+            raise Unsupported(f"{name}: higher-order operations run on ATen")
         self.values[node] = results
         if isinstance(results, Tensor):
             self.metas[node] = self.meta(value)
@@ -436,7 +436,7 @@ class _Driver:
     def read_results(
         self, node: fx.Node, metas: tuple[Meta | None, ...]
     ) -> tuple[Meta | None, ...]:
-        """The metas of the results that somebody reads."""
+        """The metas of the results that have users."""
         if len(metas) < 2:
             return metas
         if any(user.target is not operator.getitem for user in node.users):
@@ -469,10 +469,10 @@ class _Driver:
             return {key: self.argument(item) for key, item in value.items()}
         return value
 
-    # who has which memory
+    # ownership of memory
 
     def unshare(self, value: str) -> None:
-        """The value's memory is about to be written: give others who show it a copy."""
+        """The value's memory is about to be written: give the other nodes that share it a copy."""
         for node in self.memory.take_shared(value):
             shown = self.values[node]
             if isinstance(shown, Tensor):
@@ -482,7 +482,7 @@ class _Driver:
                 self.memory.own(copied.value, node)
 
     def share_again(self) -> None:
-        """Nothing was written after all."""
+        """Undo `unshare`: nothing was written after all."""
         for node, shown in self.unshared:
             self.values[node] = shown
             self.memory.share_again(shown.value, node)

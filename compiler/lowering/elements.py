@@ -1,6 +1,6 @@
-"""Formulas for one element: expressions with Python's operators, and lowerings made of them.
+"""Formulas for one element: expressions with Python operators, and lowerings built from them.
 
-A family writes an operation as a function of `Element`s, as a textbook has it:
+A family writes an operation as a function of `Element`s, as in a textbook:
 
     @elementwise("leaky_relu")
     def leaky_relu(x: Element, slope: Number = 0.01) -> Element:
@@ -39,7 +39,7 @@ RANGES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Element:
-    """The value of an expression at one position; numbers next to it take its dtype."""
+    """The value of an expression at one position. Numbers combined with it take its dtype."""
 
     expression: Expression
 
@@ -60,7 +60,7 @@ class Element:
         if dtype in REDUCED and isinstance(inner, Op) and inner.name == "convert":
             (stored,) = inner.args
             if stored.dtype == dtype and inner.dtype == "float32":
-                return Element(stored)  # there and back
+                return Element(stored)  # a round trip
         return Element(convert(self.expression, dtype))
 
     def __add__(self, other: Element | Number) -> Element:
@@ -124,7 +124,7 @@ Operand = Element | Number
 
 
 def apply(name: str, *args: Operand) -> Element:
-    """An operator of `OPERATORS`; numbers take the dtype of the other operands."""
+    """Apply an operator of `OPERATORS`; numbers take the dtype of the other operands."""
     typed = args[1:] if name == "where" else args
     dtype = next(argument.dtype for argument in typed if isinstance(argument, Element))
     operands = tuple(
@@ -135,13 +135,13 @@ def apply(name: str, *args: Operand) -> Element:
 
 
 def constant(number: Number, dtype: str) -> Const:
-    """The number as ATen converts it to `dtype`; 16-bit floats stay float32."""
+    """The number as ATen converts it to `dtype`; 16-bit floats are held in float32."""
     if dtype in FLOATS:
         return Const(float(number), compute_dtype(dtype))
     if dtype == "bool":
         return Const(bool(number), dtype)
     if isinstance(number, float) and not math.isfinite(number):
-        raise NoLowering(f"{number} is no {dtype}")
+        raise NoLowering(f"{number} is not of dtype {dtype}")
     least, greatest = RANGES[dtype]
     if not least <= int(number) <= greatest:
         raise NoLowering(f"{number} is out of range for {dtype}")
@@ -154,7 +154,7 @@ def number(value: Number, dtype: str) -> Element:
 
 
 def is_power_of_two(value: Number) -> bool:
-    """Whether 1/value is exact, so that a product is the quotient."""
+    """Whether 1/value is exact, so that multiplying by it equals dividing."""
     if not value or not math.isfinite(value):
         return False
     mantissa, exponent = math.frexp(value)
@@ -162,7 +162,7 @@ def is_power_of_two(value: Number) -> bool:
 
 
 def together(*operands: Operand) -> list[Element]:
-    """Numbers among the operands as elements of the dtype that the others have."""
+    """The operands as elements; numbers take the dtype of the elements among them."""
     dtype = next(operand.dtype for operand in operands if isinstance(operand, Element))
     return [o if isinstance(o, Element) else number(o, dtype) for o in operands]
 
@@ -191,13 +191,13 @@ floor, trunc, nearest = unary("floor"), unary("trunc"), unary("round")
 
 
 def larger(x: Operand, y: Operand) -> Element:
-    """The maximum in any dtype; NaN wins."""
+    """The maximum in any dtype; NaN propagates."""
     x, y = together(x, y)
     return x | y if x.dtype == "bool" else maximum(x, y)
 
 
 def smaller(x: Operand, y: Operand) -> Element:
-    """The minimum in any dtype; NaN wins."""
+    """The minimum in any dtype; NaN propagates."""
     x, y = together(x, y)
     return x & y if x.dtype == "bool" else minimum(x, y)
 
@@ -215,11 +215,11 @@ def formula_map(
     meta: Meta | None = None,
     name: str = "",
 ) -> Tensor:
-    """A map of a formula over an output: its tensors and sizes become `Element`s in `compute`.
+    """A map of a formula over an output. Its tensors and sizes become `Element`s in `compute`.
 
-    `compute` is the dtype of the output unless it is given. Arguments whose positions are in `raw`
-    keep their dtype. Operands are values of the dtype `common` before they are computed with, which
-    rounds integers where it has 16 bits; wider floats and numbers only where it `compares`.
+    `compute` defaults to the output's dtype. Arguments at positions in `raw` keep their dtype.
+    Operands are converted to the dtype `common` before computing, which rounds integers if it has
+    16 bits; wider floats and numbers are rounded only if the formula `compares`.
     """
     meta = meta or builder.meta
     compute = compute_dtype(compute or meta.dtype)
@@ -253,9 +253,9 @@ def formula_map(
 def elementwise(
     *names: str, raw: Sequence[int] = (), compares: bool = False
 ) -> Callable[[Formula], Formula]:
-    """Register a formula as the lowering of operations that are computed element by element.
+    """Register a formula as the lowering of pointwise operations.
 
-    `compares`: it computes in the dtype to which its operands promote, not in its output's.
+    `compares`: compute in the promoted dtype of the operands instead of the output's dtype.
     """
 
     def register(formula: Formula) -> Formula:
@@ -279,7 +279,7 @@ def elementwise(
 
 
 def position(shape: Shape, dim: int, order: Sequence[int]) -> Element:
-    """The index along one dimension of `shape`, for a domain with the dimensions in this order."""
+    """The index along one dimension of `shape`, for a domain with its dimensions in this order."""
     strides = tuple(1 if d == dim else 0 for d in order)
     return Element(Iota((Layout(tuple(shape[d] for d in order), strides),)))
 

@@ -1,4 +1,4 @@
-"""Roots, powers, exponentials, logarithms, special functions and what is written with them.
+"""Roots, powers, exponentials, logarithms, special functions, and functions built from them.
 
 Sources: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp, PowKernel.cpp, Math.h.
 """
@@ -29,7 +29,7 @@ from compiler.lowering.promotion import Number
 from compiler.lowering.registry import NoLowering
 
 LARGEST_UNROLLED_POWER = 64
-"""Integer powers up to this one are products; larger ones are left to ATen."""
+"""Integer powers up to this exponent are unrolled; larger ones are left to ATen."""
 
 for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"):
     elementwise(_name)(unary(_name))
@@ -43,7 +43,7 @@ elementwise("digamma", "special_digamma", "special_psi")(unary("digamma"))
 
 @elementwise("pow.Tensor_Scalar")
 def power_of_element(x: Element, exponent: Operand) -> Operand:
-    """The exponents for which ATen has kernels of their own are written out."""
+    """Exponents with dedicated kernels in ATen are expanded."""
     if isinstance(exponent, Element):
         return power(x, exponent)
     if exponent == 0:
@@ -87,7 +87,7 @@ def power_of_number(base: Operand, exponent: Element) -> Operand:
 
 @elementwise("pow.Tensor_Tensor", "float_power")
 def power(x: Operand, exponent: Operand) -> Element:
-    """Of integers by squaring; a negative exponent of one rounds to zero."""
+    """Integers use squaring; a negative integer exponent rounds to zero."""
     x, exponent = together(x, exponent)
     if x.dtype == "bool":
         raise NoLowering("bool to the power of bool")
@@ -103,7 +103,7 @@ def logit(x: Element, eps: float | None = None) -> Element:
 
 @elementwise("logit_backward")
 def logit_backward(grad: Element, x: Element, eps: float | None = None) -> Element:
-    """0 outside [eps, 1 - eps]; NaN outside [0, 1] where there is no eps."""
+    """0 outside [eps, 1 - eps]; without eps, NaN outside [0, 1]."""
     inner = grad / (x * (1 - x))
     if eps is not None:
         return where((x < eps) | (x > 1 - eps), 0, inner)
@@ -112,7 +112,7 @@ def logit_backward(grad: Element, x: Element, eps: float | None = None) -> Eleme
 
 @elementwise("xlogy", "special_xlogy")
 def xlogy(x: Operand, y: Operand) -> Element:
-    """x*log(y), 0 where x is 0, NaN where y is."""
+    """x*log(y); 0 if x is 0, NaN if y is NaN."""
     x, y = together(x, y)
     return where(isnan(y), math.nan, where(eq(x, 0), 0, x * log(y)))
 
@@ -125,7 +125,7 @@ def xlog1py(x: Operand, y: Operand) -> Element:
 
 @elementwise("special_entr")
 def entropy(x: Element) -> Element:
-    """-x*log(x), 0 at 0, -inf below, NaN at NaN."""
+    """-x*log(x); 0 at 0, -inf below 0, NaN at NaN."""
     inside = where(eq(x, 0), 0, where(x > 0, -x * log(x), -math.inf))
     return where(isnan(x), x, inside)
 

@@ -1,7 +1,7 @@
-"""Extremes and where they are: amax, amin, max, min, aminmax, argmax, argmin.
+"""Extremes and their positions: amax, amin, max, min, aminmax, argmax, argmin.
 
-A NaN wins; of equals the first one is meant. Source: aten/src/ATen/native/cpu/ReduceOpsKernel.cpp,
-TensorCompareKernel.cpp.
+NaN wins; among equal elements the first one wins. Sources:
+aten/src/ATen/native/cpu/ReduceOpsKernel.cpp, TensorCompareKernel.cpp.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compiler.lowering.tensors import Tensor
 def extreme(
     builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
 ) -> Tensor:
-    """The greatest or least element; of bool it is whether any or all are true."""
+    """The greatest or least element; for bool, whether any or all are true."""
     logical: ReduceOp = "any" if op == "max" else "all"
     return reduce_formula(
         builder,
@@ -99,7 +99,7 @@ def argmin(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = 
 
 
 def _argument(builder: Builder, x: Tensor, op: ReduceOp, dim: int | None, keepdim: bool) -> Tensor:
-    """Without a dimension, the row-major index in the whole tensor."""
+    """The index of the extreme; without a dimension, the row-major index in the whole tensor."""
     if dim is not None or not x.shape:
         return _index_of(builder, x, op, dimensions(x, dim), keepdim)
     flat = builder.reshape(x, (x.size,))

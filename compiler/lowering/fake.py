@@ -1,4 +1,4 @@
-"""Fake tensors, as loops see them: what one looks like, and whether loops can hold it."""
+"""Fake tensors: their metas, and whether loops support them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _STRIDED = torch.strided
 
 
 class FakeTensors:
-    """Those of one graph."""
+    """The fake tensors of one graph."""
 
     def __init__(self, sizes: Sizes, device: torch.device | None) -> None:
         self.sizes = sizes
         self.device: Any = device
-        """Where loops run; None until a tensor is met."""
+        """The device that loops run on; None until the first tensor is seen."""
 
     def meta(self, value: Any) -> Meta:
-        """What a fake tensor looks like."""
+        """The shape, strides and dtype of a fake tensor."""
         if value.layout is not _STRIDED:
             raise Unsupported(f"a tensor of layout {value.layout}")
         dtype = _names.get(value.dtype) or _name(value.dtype)
@@ -35,7 +35,7 @@ class FakeTensors:
         return Meta(tuple(value.shape), value.stride(), dtype)
 
     def is_plain(self, value: Any, meta: Meta) -> bool:
-        """Whether loops hold such elements, on their device."""
+        """Whether loops support the tensor's dtype and device."""
         if meta.dtype not in BYTES:
             return False
         device = value.device

@@ -1,4 +1,4 @@
-"""Reads at positions that a tensor holds: gathers inside a map."""
+"""Reads at positions given by a tensor: gathers inside a map."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ def gathered(
     checked: bool = True,
     says: str = "",
 ) -> Tensor:
-    """A map over the output that reads `source`: its dimensions follow those of the output
-    (`dims`), or an index tensor that broadcasts to the output (`indices`)."""
+    """A map over the output that reads `source`.
+
+    Each dimension of `source` follows an output dimension (`dims`), or an index tensor that
+    broadcasts to the output (`indices`).
+    """
     meta = builder.meta
     if 0 in meta.shape:
         return builder.buffer()
@@ -108,7 +111,7 @@ def take(builder: Builder, tensor: Tensor, index: Tensor) -> Tensor:
 @lowers("index.Tensor")
 def index(builder: Builder, tensor: Tensor, indices: Indices) -> Tensor:
     found = advanced(builder, tensor, indices)
-    # ATen decomposes its index_select into this one, and complains as of an embedding
+    # ATen decomposes index_select into this operation, and words its errors as for an embedding
     says = "" if str(builder.taken_from).startswith("aten.index_select") else INDEX
     return gathered(builder, tensor, found.dims, found.indices, wraps=True, says=says)
 

@@ -1,13 +1,13 @@
-"""Higher-order operations around one ATen or custom operation.
+"""Higher-order operations that wrap one ATen or custom operation.
 
 - `auto_functionalized` and its second version (torch/_higher_order_ops/auto_functionalize.py): an
-  operation that writes its arguments, on copies of them, which are its results.
-- `with_effects` (torch/_higher_order_ops/effects.py): an operation that must run, in its place
-  among such; the token that says so is nothing.
-- `run_and_save_rng_state` and `run_with_rng_state` (torch/_prims/rng_prims.py): what draws random
-  numbers in a checkpointed region, and the same again in the backward.
+  operation that writes its arguments, applied to copies of them, which it returns.
+- `with_effects` (torch/_higher_order_ops/effects.py): an operation that must run, in order with
+  other such operations; its effect token is ignored.
+- `run_and_save_rng_state` and `run_with_rng_state` (torch/_prims/rng_prims.py): a random operation
+  in a checkpointed region, and its replay in the backward.
 
-Any other makes the whole graph run as ATen.
+Any other higher-order operation makes the whole graph run on ATen.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
 
 AddCall = Callable[[Operation, Sequence[Any], dict[str, Any], list[Any], bool], tuple[Any, ...]]
-"""(operation, arguments, keywords, fake results, whether it answers one) -> its results."""
+"""(operation, arguments, keywords, fake results, whether it returns one tensor) -> its results."""
 
 
 def with_effects(add_call: AddCall, args: list[Any], keywords: dict[str, Any], value: Any) -> Any:
-    """Its results: no token, and those of the operation."""
+    """The results of the wrapped operation, with None for the token."""
     _, target, *rest = args
     _only_aten(target)
     known = replace(operation(target), lowering=None, effect=True)
@@ -61,7 +61,7 @@ def functionalized(
     value: Any,
     metas: Callable[[Tensor], Meta],
 ) -> Any:
-    """Its results: those of the operation, then what it wrote."""
+    """The results of the wrapped operation, followed by the copies that it wrote."""
     (target,) = args
     _only_aten(target)
     known = operation(target)
@@ -92,7 +92,8 @@ def functionalized(
 def with_random_state(
     add_call: AddCall, name: str, args: list[Any], keywords: dict[str, Any], value: Any
 ) -> Any:
-    """Its results, of `run_and_save_rng_state` the state before them; one call makes them all."""
+    """The results of the wrapped operation, made by one call. `run_and_save_rng_state` returns the
+    state before them."""
     saves = name == "run_and_save_rng_state"
     state, target, *rest = (None, *args) if saves else args
     _only_aten(target)
@@ -111,7 +112,7 @@ def with_random_state(
 
 
 def random_value(node: fx.Node) -> Any:
-    """What such a node answers, as fake tensors; the partitioner makes some without them."""
+    """The node's results as fake tensors; the partitioner creates some such nodes without them."""
     value = node.meta.get("val")
     if value is not None:
         return value
@@ -131,11 +132,11 @@ def random_value(node: fx.Node) -> Any:
 
 def _only_aten(target: Any) -> None:
     if not isinstance(target, torch._ops.OpOverload):
-        raise Unsupported(f"{target}: higher-order operations run as ATen")
+        raise Unsupported(f"{target}: higher-order operations run on ATen")
 
 
 def _copy(builder: Builder, tensor: Tensor | None, metas: Callable[[Tensor], Meta]) -> Any:
-    """A buffer with the tensor's content, in the strides of the tensor."""
+    """A buffer with the tensor's content and strides."""
     if tensor is None:
         return None
     meta = metas(tensor)
@@ -160,4 +161,4 @@ def _regenerated(builder: Builder, view: Any, copies: Sequence[Tensor | None]) -
         shape = tuple(view.size)
         layout = Layout(shape, tuple(view.stride), view.storage_offset or 0)
         return builder.view(replace(whole, view=()), layout, shape)
-    raise Unsupported(f"a view of what is written: {type(view).__name__}")
+    raise Unsupported(f"a view of a written argument: {type(view).__name__}")

@@ -1,4 +1,4 @@
-"""Arguments that an operation may overwrite, because its result only becomes their new content."""
+"""Arguments that an operation may overwrite, because its result only replaces their content."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ _OVERWRITES = frozenset(
         torch.ops.aten.diagonal_scatter,
     }
 )
-"""They answer their first argument with some elements replaced."""
+"""They return their first argument with some elements replaced."""
 
 
 def replaced_arguments(nodes: list[fx.Node], written: list[fx.Node]) -> dict[fx.Node, str]:
-    """Of the operations in `_OVERWRITES`: those whose result becomes the new content of their
-    argument (`copy_` at the end), with nobody left who reads the old one. -> the argument's name.
+    """The operations in `_OVERWRITES` that may overwrite their argument, -> the argument's name.
+
+    Their result becomes the argument's new content (by a final `copy_`), and nothing reads the old
+    content afterwards.
     """
     found: dict[fx.Node, str] = {}
     place = {node: i for i, node in enumerate(nodes)}

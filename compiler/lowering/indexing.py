@@ -1,7 +1,7 @@
-"""Index tensors: where in memory they lead, by eager's rules.
+"""Index tensors: the memory addresses that they select, by eager's rules.
 
-Indices are checked and wrapped as eager does. Masks select a number of elements that only the data
-knows: except where one number is put at a mask, they are calls.
+Indices are checked and wrapped as in eager. The number of elements that a mask selects depends on
+the data, so masks become calls, except for filling a mask with one number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Strided:
 
 
 INDEX, GATHER, TARGET = "index", "gather", "target"
-"""Whose words an error has (`IndexTerm.says`)."""
+"""The operation whose error wording is used (`IndexTerm.says`)."""
 
 
 def strided(builder: Builder, tensor: Tensor) -> Strided:
@@ -40,9 +40,9 @@ def strided(builder: Builder, tensor: Tensor) -> Strided:
 
 
 def base(memory: Strided, shape: Shape, dims: Mapping[int, int]) -> Layout:
-    """Row-major index of `shape` -> the memory's index; `dims`: its dimension -> that of `shape`.
+    """Row-major index of `shape` -> the memory's index.
 
-    Dimensions that are not in `dims` stand at 0.
+    `dims` maps dimensions of the memory to those of `shape`; the others stay at index 0.
     """
     strides: list[Size] = [0] * len(shape)
     for source, dim in dims.items():
@@ -63,8 +63,8 @@ def term(
     says: str = "",
     named: int = 0,
 ) -> IndexTerm:
-    """The index, broadcast to the domain `shape`, along a dimension of the memory, which errors
-    call `named`."""
+    """An index, broadcast to the domain `shape`, along one dimension of the memory, which error
+    messages call `named`."""
     if index.dtype not in ("int64", "int32", "int16", "int8", "uint8"):
         raise NoLowering(f"an index of {index.dtype}")
     loaded = convert(builder.load(index, shape, order), "int64")
@@ -74,24 +74,24 @@ def term(
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """Where the dimensions of an advanced indexing come from."""
+    """How the dimensions of an advanced indexing arise."""
 
     shape: Shape
-    """What it reads or writes: the broadcast indices, and the dimensions that have none."""
+    """The shape that is read or written: the broadcast indices and the unindexed dimensions."""
     dims: dict[int, int]
-    """A dimension without an index -> where it is in `shape`."""
+    """Each dimension without an index -> its position in `shape`."""
     indices: dict[int, Tensor]
-    """The others -> their index, broadcastable to `shape`."""
+    """Each indexed dimension -> its index, broadcastable to `shape`."""
 
 
 def advanced(builder: Builder, tensor: Tensor, indices: Indices) -> Advanced:
-    """NumPy's rules: indices side by side stay in place, others come first.
+    """NumPy's rules: adjacent indices stay in place, all others move to the front.
 
     As in aten/src/ATen/native/TensorAdvancedIndexingUtils.h. Raises `NoLowering` for masks.
     """
     given = {d: index for d, index in enumerate(indices) if index is not None}
     if any(index.dtype in ("bool", "uint8") for index in given.values()):
-        raise NoLowering("a mask selects as many elements as the data says")
+        raise NoLowering("a mask selects a data-dependent number of elements")
     rank = max((len(index.shape) for index in given.values()), default=0)
     common: list[Size] = [1] * rank
     for index in given.values():

@@ -1,4 +1,4 @@
-"""Joins: several tensors side by side in one buffer, a store for each piece."""
+"""Joins: several tensors side by side in one buffer, with one store per piece."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def constant_pad(
 def roll(
     builder: Builder, tensor: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()
 ) -> Tensor:
-    """Two pieces a dimension, the tail first."""
+    """Each dimension becomes two pieces, the tail first."""
     if not dims:
         flat = builder.reshape(tensor, (tensor.size,))
         rolled = flat if 0 in tensor.shape else _roll(builder, flat, shifts[0], 0)
@@ -150,7 +150,7 @@ def select_scatter(
 def _replaced(
     builder: Builder, tensor: Tensor, source: Tensor, dim: int, start: Size, count: Size
 ) -> Tensor:
-    """The tensor with `count` elements of a dimension from the source: three pieces."""
+    """The tensor with `count` elements of a dimension from the source, as three pieces."""
     if 0 in source.shape:
         return as_promised(builder, tensor)
     if tensor.value == builder.in_place:
@@ -196,7 +196,7 @@ def as_strided_scatter(
     stride: Sequence[Size],
     storage_offset: Size | None = None,
 ) -> Tensor:
-    """Into a copy of the memory, where that is all of the storage."""
+    """Write into a copy of the memory. Lowered only if the tensor covers its whole storage."""
     meta = builder.meta
     whole = builder.buffer()
     in_place = logical_strides(whole) == meta.strides and logical_strides(tensor) == meta.strides

@@ -1,4 +1,4 @@
-"""Whether an operation that has loops stays a call of ATen all the same, because somebody asks."""
+"""Whether an operation with a lowering stays an ATen call because of an override."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KIND = "lowering"
 LOOPS = "loops"
 ATEN = "aten"
 
-MEANS = "a call of ATen: no loop nest computes it, and what it reads and makes goes through memory"
+MEANS = "an ATen call: no loop nest computes it, and its inputs and results go through memory"
 
 _VIEWS = frozenset({"aten._unsafe_view.default", "aten.lift_fresh.default"})
-"""Operations whose result is a view of their argument, though their schema does not say so."""
+"""Operations whose result is a view of their argument, although their schema does not say so."""
 
 
 class Kept:
-    """Asks the gate about the operations of one graph."""
+    """Consults the gate about the operations of one graph."""
 
     def __init__(self, gate: Gate, graph: str) -> None:
         self._gate = gate
@@ -41,7 +41,7 @@ class Kept:
             LOOPS,
             (LOOPS, ATEN),
             "has a lowering",
-            f"{known.name} as loops can share a nest with what it reads and what reads it",
+            f"as loops, {known.name} can share a nest with its producers and readers",
             {} if (made := _bytes(metas)) is None else {"write_bytes": made},
             {ATEN: illegal} if illegal else {},
             (lambda: Detail(origins=(node.name,), means=MEANS)) if self._gate.asks else None,
@@ -51,8 +51,8 @@ class Kept:
         return self._gate.decide(decision) == ATEN
 
     def is_call(self, node: fx.Node, known: Operation, why: str, *, asked: bool) -> None:
-        """It is a call, as nothing else is possible; said where somebody wants loops, or where
-        `as_call` has said otherwise (`asked`)."""
+        """Record a call for which there was no choice. It goes to the gate if loops were requested,
+        or if `as_call` has reported another decision (`asked`)."""
         decision = Decision(
             self._graph,
             KIND,
@@ -68,9 +68,9 @@ class Kept:
 
 
 def _illegal(target: Any, known: Operation) -> tuple[str, str] | None:
-    """The rule against a call of ATen, with its reason."""
+    """The rule that forbids an ATen call, with its reason."""
     if (known.shares and not known.writes) or known.name in _VIEWS:
-        return "view", f"{known.name} only says where to read: there is nothing to compute"
+        return "view", f"{known.name} is a view: there is nothing to compute"
     if not _has_kernel(target):
         return "no kernel", f"{known.name} is a step of a decomposition: ATen has no kernel for it"
     return None
@@ -86,7 +86,7 @@ def _has_kernel(target: Any) -> bool:
 
 
 def _bytes(metas: tuple[Meta | None, ...]) -> int | None:
-    """Bytes of the results; None where a size or a dtype does not tell."""
+    """Total size of the results in bytes; None if a size or dtype is unknown."""
     total = 0
     for meta in metas:
         if meta is not None:

@@ -29,7 +29,7 @@ def vector_norm(
     *,
     dtype: Any = None,
 ) -> Tensor:
-    """(sum |x|**order) ** (1/order); for infinite orders the extremes, for 0 a count."""
+    """(sum |x|**order) ** (1/order); the extremes for infinite orders, a count for order 0."""
     compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
     op: ReduceOp = "max" if order == math.inf else "min" if order == -math.inf else "sum"
     powers: dict[Number, Callable[[Element], Element]] = {
@@ -54,7 +54,7 @@ def vector_norm(
 
 @lowers("logsumexp")
 def logsumexp(builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
-    """From the largest term on; an infinite one is not taken off."""
+    """Computed relative to the largest term, unless that is infinite."""
     compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
     top = reduce_formula(
         builder, "max", same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="amax"

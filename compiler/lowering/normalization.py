@@ -1,7 +1,7 @@
-"""Layer, RMS and group normalisation, and their gradients; `batch_normalization.py` has the rest.
+"""Layer, RMS and group normalisation, and their gradients. See also `batch_normalization.py`.
 
-Statistics are computed and kept in float32 for 16-bit inputs, and rounded only where the operation
-answers them. Sources: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, group_norm_kernel.cpp,
+For 16-bit inputs, statistics are computed and held in float32, and rounded only as results of the
+operation. Sources: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, group_norm_kernel.cpp,
 torch/_decomp/decompositions.py.
 """
 
@@ -35,7 +35,7 @@ def total(
     keepdim: bool = True,
     name: str = "sum",
 ) -> Tensor:
-    """The sum of a formula over dimensions of the first operand."""
+    """The sum of a formula over some dimensions of the first operand."""
     return reduce_formula(
         builder,
         "sum",
@@ -50,7 +50,7 @@ def total(
 
 
 def shown(builder: Builder, tensor: Tensor, meta: Meta | None) -> Tensor | None:
-    """A statistic as the operation answers it."""
+    """A statistic in the dtype and shape in which the operation returns it."""
     if meta is None:
         return None
     if tensor.dtype == meta.dtype:
@@ -61,7 +61,7 @@ def shown(builder: Builder, tensor: Tensor, meta: Meta | None) -> Tensor | None:
 def statistics(
     builder: Builder, x: Tensor, dims: Sequence[int], eps: float, compute: str
 ) -> tuple[Tensor, Tensor]:
-    """The mean and 1/sqrt(variance + eps), with the dimensions kept as 1."""
+    """The mean and 1/sqrt(variance + eps), with the reduced dimensions kept as size 1."""
     centre, squares = moments(builder, x, dims, compute)
     size = count(x, dims)
     rstd = finish(
@@ -85,7 +85,7 @@ def normalized(
 
 
 def inner(x: Tensor, shape: Sequence[Any]) -> tuple[list[int], list[int]]:
-    """The dimensions before the normalised ones, and those."""
+    """The dimensions before the normalised ones, and the normalised ones."""
     rank = len(x.shape)
     return list(range(rank - len(shape))), list(range(rank - len(shape), rank))
 
@@ -250,13 +250,13 @@ def rms_norm_backward(
 
 
 def spread(builder: Builder, tensor: Tensor, wide: Shape, shape: Shape) -> Tensor:
-    """The tensor broadcast to `wide`, whose elements are those of `shape` in row-major order."""
+    """The tensor broadcast to `wide` and reshaped to `shape`, which has as many elements."""
     broadcast = builder.view(tensor, expand(tensor.shape, wide), wide)
     return builder.reshape(broadcast, shape)
 
 
 def _in_groups(batch: Size, channels: Size, area: Size, groups: int) -> tuple[Shape, Size]:
-    """(batch, groups, channels of a group, area), and the channels of a group."""
+    """(batch, groups, channels per group, area), and the number of channels per group."""
     each = divide(channels, groups)
     if each is None:
         raise NoLowering("channels that do not divide into groups")
@@ -304,7 +304,7 @@ def group_norm_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
-    """From the sums of grad*x and grad over each channel: every gradient is linear in those."""
+    """From the sums of grad*x and of grad per channel: all gradients are linear in them."""
     compute = compute_dtype(x.dtype)
     wide, each = _in_groups(batch, channels, area, groups)
     planes = (batch, channels, area)

@@ -1,4 +1,4 @@
-"""What a lowered graph hands out: its answers, and where each of its tensors lies."""
+"""The outputs of a lowered graph, and the location of each of its tensors in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = Operand | Size | bool | float | None
 
 
 def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
-    """Each node that is a tensor, where its elements lie in a value at steps."""
+    """Each node that is a strided tensor over a value, with its operand."""
     for node, shown in values.items():
         if isinstance(shown, Tensor):
             strides = logical_strides(shown)
@@ -34,7 +34,7 @@ def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
 
 
 class Outputs:
-    """Each answer in memory of its own, unless it is a view of what was given."""
+    """Gives each output its own memory, unless it is a view of an input or of another output."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Outputs:
         self._value_of = value_of
 
     def of(self, node: fx.Node) -> Iterator[Answer]:
-        """The answers of an output node, in order. Raises `Unsupported`."""
+        """The outputs of an output node, in order. Raises `Unsupported`."""
         handed: dict[str, fx.Node] = {}
         found = node.args[0]
         for item in found if isinstance(found, (list, tuple)) else (found,):
@@ -61,13 +61,13 @@ class Outputs:
         if not isinstance(item, fx.Node):
             if isinstance(item, (bool, int, float, type(None))):
                 return item
-            raise Unsupported(f"the graph answers a {type(item).__name__}")
+            raise Unsupported(f"the graph returns a {type(item).__name__}")
         shown = self._value_of(item)
         if not isinstance(shown, Tensor):
             if isinstance(shown, (list, tuple)):
-                raise Unsupported("the graph answers a list")
+                raise Unsupported("the graph returns a list")
             if isinstance(shown, (Real, Item)):
-                raise Unsupported("the graph answers a symbolic number")
+                raise Unsupported("the graph returns a symbolic number")
             answer: Answer = shown
             return answer
         self._builder.node = item.name
@@ -82,7 +82,7 @@ class Outputs:
         return self._builder.in_memory(shown, meta.strides)
 
     def _view_of(self, root: fx.Node, item: fx.Node, shown: Tensor) -> Operand | None:
-        """The answer as a view of the tensor whose memory it shows, if that lies in memory."""
+        """The output as a view of the tensor whose memory it shares, if that is in memory."""
         if root is item or root not in self._metas:
             return None
         whole = self._value_of(root)

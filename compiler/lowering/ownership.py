@@ -1,4 +1,4 @@
-"""Which memory ATen says that a node shows, and which of our values two nodes share."""
+"""Which memory a node shows according to ATen, and which of our values two nodes share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.lowering.tensors import Tensor
 
 
 class Ownership:
-    """Of one graph, as far as it has been lowered."""
+    """Memory ownership in one graph, up to the node being lowered."""
 
     def __init__(self) -> None:
         self._roots: dict[fx.Node, fx.Node] = {}
@@ -19,22 +19,22 @@ class Ownership:
         self._shared: dict[str, list[fx.Node]] = {}
 
     def root(self, node: fx.Node) -> fx.Node:
-        """The node whose memory a view shows; any other node shows its own."""
+        """The node whose memory a view shows; for any other node, the node itself."""
         return self._roots.get(node, node)
 
     def owner(self, value: str, default: fx.Node) -> fx.Node:
-        """The node whose memory the value is."""
+        """The node that owns the value's memory."""
         return self.root(self._owners.get(value, default))
 
     def has_owner(self, value: str) -> bool:
         return value in self._owners
 
     def own(self, value: str, node: fx.Node) -> None:
-        """The value was made for this node."""
+        """Record that the value was created for this node."""
         self._owners[value] = node
 
     def note(self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]) -> None:
-        """The node has been lowered to these results."""
+        """Record the results of a lowered node."""
         for place in known.shares or known.writes:
             source = _argument(node, place)
             if isinstance(source, fx.Node):
@@ -45,14 +45,14 @@ class Ownership:
                 self.show(node, result)
 
     def note_item(self, node: fx.Node, source: fx.Node, item: Tensor) -> None:
-        """The node is one of the source's results."""
+        """Record that the node is one of the source's results."""
         self._roots[node] = root = self._roots.get(source, node)
         if self._owners.get(item.value) is source:
             self._owners[item.value] = root
         self.show(node, item)
 
     def show(self, node: fx.Node, result: Tensor) -> None:
-        """The node's tensor is a view of that value."""
+        """Record that the node's tensor is a view of the result's value."""
         root = self.root(node)
         if self._owners.setdefault(result.value, root) is root:
             return
@@ -60,7 +60,7 @@ class Ownership:
             self._shared.setdefault(result.value, []).append(node)
 
     def take_shared(self, value: str) -> list[fx.Node]:
-        """Nodes that show the value though ATen gives them memory of their own; forgotten here."""
+        """Remove and return the nodes that share the value but own their memory in ATen."""
         return self._shared.pop(value, [])
 
     def share_again(self, value: str, node: fx.Node) -> None:

@@ -1,8 +1,8 @@
-"""Maximum over windows of images, where nobody asks for the places of the maxima.
+"""Max pooling of images whose indices of the maxima are unused.
 
-A window that hangs over the border reads the pixel at the border again instead, which is in that
-window too: padding is at most half of it. Source: aten/src/ATen/native/DilatedMaxPool2d.cpp, whose
-kernel computes the places in any case, and holds them in twice the memory of the maxima.
+A window that extends beyond the border reads the border pixel again, which is in the window too:
+padding is at most half a window. Source: aten/src/ATen/native/DilatedMaxPool2d.cpp. ATen's kernel
+always computes the indices, which take twice the memory of the maxima.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 
 LARGEST_WINDOW = 16
-"""Pixels; each is a read of its own in the loop's text."""
+"""In pixels; each is a separate read in the loop's code."""
 
 
 @lowers("max_pool2d_with_indices")
@@ -38,7 +38,7 @@ def max_pool2d(
     sizes, strides = _pair(kernel), _pair(stride or kernel)
     paddings = _pair(padding)
     if 1 not in builder.unread:
-        raise NoLowering("the places of the maxima are read")
+        raise NoLowering("the indices of the maxima are used")
     if len(meta.shape) != 4 or meta.strides[1] != 1 or meta.shape[1] == 1:
         raise NoLowering("the channels of a pixel are not side by side")
     if _pair(dilation) != (1, 1) or ceil_mode or sizes[0] * sizes[1] > LARGEST_WINDOW:
@@ -68,7 +68,7 @@ def _pair(numbers: Sequence[int]) -> tuple[int, int]:
 
 
 def _inside(memory: Strided, dim: int, start: Element, step: int) -> IndexTerm:
-    """The index `start + step`, moved to the border where it is beyond."""
+    """The index `start + step`, clamped to the border."""
     size = memory.shape[dim]
     last = size - 1 if isinstance(size, int) else Element(SizeOf(add(size, -1)))
     index = apply("minimum", apply("maximum", start + step, 0), last)

@@ -1,9 +1,9 @@
-"""ATen's type promotion, for the operations whose output does not say what they compute in.
+"""ATen's type promotion, for operations whose output dtype does not determine how they compute.
 
 Most operations compute in the dtype of their output, which the ATen graph states. Comparisons
-answer bool, so the dtype in which they compare follows from the operands. The rules are those of
-`c10/core/ScalarType.h` and `aten/src/ATen/native/TypeProperties.cpp`: tensors with dimensions come
-before those without, and those before Python numbers; a lower category never raises the dtype
+return bool, so the dtype in which they compare follows from the operands. The rules are those of
+`c10/core/ScalarType.h` and `aten/src/ATen/native/TypeProperties.cpp`: tensors with dimensions rank
+above zero-dimensional ones, and those above Python numbers. A lower category never raises the dtype
 of a higher one within the same kind (bool, integer, float).
 """
 
@@ -24,12 +24,12 @@ Number = bool | int | float
 
 
 def dtype_name(dtype: object) -> str:
-    """`torch.float32` -> `float32`; a name stays as it is."""
+    """`torch.float32` -> `float32`; a plain name is returned unchanged."""
     return str(dtype).removeprefix("torch.")
 
 
 def promote(operands: Iterable[object]) -> str:
-    """The dtype that an operation on these tensors, numbers and sizes promotes them to."""
+    """The dtype to which an operation promotes these tensors, numbers and sizes."""
     with_dimensions = without = numbers = ""
     for operand in operands:
         if isinstance(operand, Tensor):
@@ -47,7 +47,7 @@ def promote(operands: Iterable[object]) -> str:
 
 
 def is_whole(number: object) -> bool:
-    """Whether it is an item of a tensor of integers."""
+    """Whether the number is an item of an integer tensor."""
     return isinstance(number, Item) and number.tensor.dtype == "int64"
 
 
@@ -61,7 +61,7 @@ def _over(higher: str, lower: str) -> str:
 
 
 def common(left: str, right: str) -> str:
-    """The smallest dtype that holds both; "" is that of nothing."""
+    """The smallest dtype that holds both; "" means no dtype."""
     if left == right or not right or right == "bool":
         return left or right
     if not left or left == "bool":
@@ -77,7 +77,7 @@ def common(left: str, right: str) -> str:
 
 
 def rounded(number: float, dtype: str) -> float:
-    """The number as a value of a 16-bit float dtype, half to even; of any other as it is."""
+    """The number rounded half to even to a 16-bit float dtype; unchanged for other dtypes."""
     if dtype not in REDUCED or not math.isfinite(number):
         return number
     try:

@@ -1,7 +1,7 @@
-"""Fake quantisation: floats rounded to the steps that a quantised tensor would have.
+"""Fake quantisation: floats rounded to the values that a quantised tensor can represent.
 
-Each answers the rounded value and where it was within the range, which is all that the gradient
-needs. Source: aten/src/ATen/native/quantized/cpu/kernels/QuantizedOpKernels.cpp.
+Each operation returns the rounded value and a mask of the elements within the range, which is all
+that the gradient needs. Source: aten/src/ATen/native/quantized/cpu/kernels/QuantizedOpKernels.cpp.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 
 LARGEST_STEP = 2.0**63
-"""With a width for each channel ATen counts steps in int64: what has no place there, NaN too, is
-the least one."""
+"""Per-channel quantisation counts steps in int64 in ATen: a value outside of it, NaN included,
+becomes the least one."""
 
 
 @lowers("fake_quantize_per_tensor_affine_cachemask")
@@ -26,7 +26,7 @@ def per_tensor(
     _check(x)
     width = _float32(scale)
     if not width:
-        raise NoLowering("steps of no width")
+        raise NoLowering("steps of zero width")
     inverse = _float32(1.0 / width)
 
     def steps(value: Element) -> Element:
@@ -65,7 +65,7 @@ def per_channel(
 
 def _check(x: Tensor) -> None:
     if x.dtype != "float32":
-        raise NoLowering("steps of another dtype than float32")
+        raise NoLowering("steps of a dtype other than float32")
 
 
 def _both(
@@ -74,7 +74,7 @@ def _both(
     value: Callable[..., Element],
     mask: Callable[..., Element],
 ) -> tuple[Tensor, Tensor | None]:
-    """The two answers, each a loop of its own; the mask only where somebody reads it."""
+    """The two results, each with its own loop; the mask only if it is used."""
     rounded, within = builder.metas
     assert rounded is not None
     found = formula_map(builder, value, operands, meta=rounded)
@@ -85,12 +85,12 @@ def _both(
 
 
 def _steps(quotient: Element, zero: Element | int) -> Element:
-    """The step that a value lies at, as a float."""
+    """The quantisation step of a value, as a float."""
     return nearest(quotient) + zero
 
 
 def _clamped(step: Element, least: int, greatest: int) -> Element:
-    """NaN becomes the least step."""
+    """The step clamped to the range; NaN becomes the least step."""
     return minimum(where(step >= least, step, least), greatest)
 
 
@@ -99,6 +99,6 @@ def _within(step: Element, least: int, greatest: int) -> Element:
 
 
 def _float32(number: float) -> float:
-    """The nearest float32; of a quotient of two float32, the quotient in float32."""
+    """The nearest float32. Applied to a quotient of two float32, it is the float32 quotient."""
     (found,) = struct.unpack("f", struct.pack("f", number))
     return float(found)

@@ -1,9 +1,9 @@
-"""Numbers of an ATen graph that the compiler does not know: expressions of sizes, and items.
+"""Numbers unknown at compile time: expressions of sizes, and items of tensors.
 
 An attention's scale under dynamic shapes is a SymFloat: `s0 ** -0.5`. Loops compute it in float64
-from the sizes, once before they begin; a call gets it from Python, as a symbol of the graph.
-`x.item()` never leaves the graph's memory: loops read it where it lies. A call, which wants a
-number of Python, cannot have it.
+from the sizes, once before they begin; a call receives it from Python, as a symbol of the graph.
+`x.item()` never leaves the graph's memory: loops read it in place. A call needs a Python number,
+so it cannot take an item.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _UNARY = {f"OpaqueUnaryFn_{name}": name for name in ("sqrt", "exp", "log", "sin"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Real:
-    """A float that the sizes decide."""
+    """A float that depends only on sizes."""
 
     expression: Expression
-    """Of float64."""
+    """In float64."""
     _sizes: Sizes
     _written: Any
 
     def symbol(self) -> Size:
-        """The symbol under which Python computes it."""
+        """The symbol that Python computes for it."""
         return self._sizes.named(self._written)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """A number that is in a tensor."""
+    """A number stored in a tensor."""
 
     tensor: Tensor
-    """Without dimensions: float64 or int64."""
+    """Zero-dimensional, float64 or int64."""
 
 
 class Reals:
@@ -64,7 +64,7 @@ class Reals:
         self._items: dict[Any, Item] = {}
 
     def item(self, value: Any, tensor: Tensor) -> Item:
-        """What `tensor.item()` answers, which torch calls `value`."""
+        """The result of `tensor.item()`, which torch calls `value`."""
         dtype = "float64" if isinstance(value, torch.SymFloat) else "int64"
         element = self._builder.load(self._builder.reshape(tensor, ()), ())
         made = Item(self._builder.map(convert(element, dtype), Meta((), (), dtype)))
@@ -72,8 +72,7 @@ class Reals:
         return made
 
     def of(self, value: Any) -> Real | Item:
-        """A SymFloat. Raises `Unsupported` where it depends on the content of a tensor otherwise
-        than by an item."""
+        """A SymFloat. Raises `Unsupported` if it depends on tensor data that is not an item."""
         written = value.node.expr
         if written in self._items:
             return self._items[written]

@@ -1,7 +1,7 @@
 """Reductions of formulas over dimensions; sums, products, means, any, all, counts.
 
 16-bit floats are accumulated in float32, integers in the dtype of the result (int64 for sums).
-`extreme.py`, `variance.py` and `norm.py` have the others. Sources:
+The remaining reductions are in `extreme.py`, `variance.py` and `norm.py`. Sources:
 aten/src/ATen/native/ReduceOps.cpp, native/cpu/SumKernel.cpp.
 """
 
@@ -31,7 +31,7 @@ Dims = int | Sequence[int] | None
 
 
 def dimensions(tensor: Tensor, dim: Dims) -> list[int]:
-    """The dimensions that an argument of ATen names: all of them for None and []."""
+    """The dimensions that an ATen argument selects: all of them for None and []."""
     rank = len(tensor.shape)
     if dim is None or dim == [] or dim == () or not rank:
         return list(range(rank))
@@ -39,7 +39,7 @@ def dimensions(tensor: Tensor, dim: Dims) -> list[int]:
 
 
 def count(tensor: Tensor, dims: Sequence[int]) -> Size:
-    """How many elements are reduced to one."""
+    """The number of elements that are reduced to one."""
     return product(tensor.shape[d] for d in dims)
 
 
@@ -94,7 +94,7 @@ def _nothing_reduced(
     dtype: str,
     name: str,
 ) -> Tensor:
-    """A reduction over no dimension: each element by itself."""
+    """A reduction over no dimensions: a map of the formula."""
     meta = dense(operands[0].shape, dtype)
     if op in ("argmax", "argmin"):
         return formula_map(builder, lambda: 0, (), meta=meta, name=name)
@@ -110,12 +110,12 @@ def _no_elements(
     dtype: str,
     name: str,
 ) -> Tensor:
-    """The operation's identity; extremes have none, and ATen lets them pass only if empty."""
+    """The operation's identity. Extremes have none; ATen requires an empty result for them."""
     whole = tuple(1 if d in dims else size for d, size in enumerate(first.shape))
     shape = whole if keepdim else tuple(s for d, s in enumerate(first.shape) if d not in dims)
     meta = dense(shape, dtype)
     if op not in ("sum", "prod", "any", "all") and 0 not in shape:
-        raise NoLowering(f"{op} of no element")
+        raise NoLowering(f"{op} of no elements")
     identity = 1 if op in ("prod", "all") else 0
     return formula_map(builder, lambda: identity, (), meta=meta, name=name)
 
@@ -128,14 +128,14 @@ def finish(
     meta: Meta | None = None,
     name: str = "",
 ) -> Tensor:
-    """A map over the output from reductions' values, whose shape it has but for ones."""
+    """A map over the output from reduced values, which may differ in dimensions of size 1."""
     meta = meta or builder.meta
     shaped = [builder.reshape(operand, meta.shape) for operand in operands]
     return formula_map(builder, formula, shaped, compute=compute, meta=meta, name=name)
 
 
 def dense(shape: Shape, dtype: str) -> Meta:
-    """A row-major tensor that only the graph itself sees."""
+    """A row-major tensor that only the graph itself uses."""
     return Meta(shape, row_major(shape).strides, dtype)
 
 
@@ -231,7 +231,7 @@ def every(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) 
 
 
 def _quantifier(builder: Builder, x: Tensor, op: ReduceOp, dim: Dims, keepdim: bool) -> Tensor:
-    """Of uint8 ATen answers uint8."""
+    """Whether any or all are true. As in ATen, the result for uint8 is uint8."""
     found = reduce_formula(
         builder,
         op,

@@ -1,4 +1,4 @@
-"""Which function lowers which ATen operation."""
+"""The registry of lowerings of ATen operations."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any
 from compiler.lowering.tensors import Tensor
 
 Lowered = Tensor | tuple[Tensor | None, ...] | None
-"""What a lowering answers: like the operation, with None for an output that nobody has."""
+"""The results of the operation, with None for outputs without users."""
 Lowering = Callable[..., Lowered]
 
 LOWERINGS: dict[str, Lowering] = {}
-"""`add.Tensor` -> its lowering; filled by the modules of the families when they are imported."""
+"""`add.Tensor` -> its lowering. The family modules fill it when they are imported."""
 
 
 class NoLowering(Exception):
-    """This operation, with these arguments, is better left to ATen; the message says why.
+    """This operation, with these arguments, is left to ATen. The message gives the reason.
 
     Raised before anything was added to the graph.
     """
 
 
 class Unsupported(Exception):
-    """The graph as a whole cannot be lowered and runs as ATen calls; the message says why."""
+    """The whole graph cannot be lowered and runs on ATen. The message gives the reason."""
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
-    """Register a lowering for operations of ATen or, with its name in front, another namespace.
+    """Register a lowering for operations of ATen or of another namespace, which prefixes the name.
 
-    `add` stands for every overload of aten.add, `add.Tensor` for one, `prims.iota` for one of
+    `add` means every overload of aten.add, `add.Tensor` one overload, `prims.iota` an operation of
     another namespace. The function is called as `lowering(builder, *args, **kwargs)` with the
-    arguments of the FX node: tensors as `Tensor`, symbolic sizes as `Size`, all else as it stands.
+    arguments of the FX node: tensors as `Tensor`, symbolic sizes as `Size`, all else unchanged.
     """
 
     def register(lowering: Lowering) -> Lowering:
@@ -45,7 +45,7 @@ def lowers(*names: str) -> Callable[[Lowering], Lowering]:
 
 
 def lowering_of(target: Any) -> Lowering | None:
-    """The lowering of an OpOverload, by overload first, then by packet."""
+    """The lowering of an OpOverload, looked up by overload, then by packet."""
     namespace, _, name = target._schema.name.partition("::")
     prefix = "" if namespace == "aten" else f"{namespace}."
     overload = target._schema.overload_name or "default"

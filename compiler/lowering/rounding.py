@@ -1,4 +1,4 @@
-"""Rounding to whole numbers; integers are whole already.
+"""Rounding to whole numbers; integers are unchanged.
 
 Source: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp.
 """
@@ -28,7 +28,7 @@ def trunc(x: Element) -> Element:
 
 @lowers("round")
 def round_to(builder: Builder, x: Tensor, decimals: int = 0) -> Tensor:
-    """Half to even; with decimals through a power of ten."""
+    """Round half to even; `decimals` scales by a power of ten."""
     scale = 10.0 ** abs(decimals)
 
     def formula(element: Element) -> Element:

@@ -1,6 +1,6 @@
-"""Running sums, products and extremes along one dimension.
+"""Cumulative sums, products and extremes along one dimension.
 
-ATen accumulates float32 and the 16-bit floats in float64 on the CPU, and so do these. Source:
+On the CPU, ATen accumulates float32 and 16-bit floats in float64, and so does this module. Source:
 aten/src/ATen/native/cpu/ReduceOpsKernel.cpp, native/ReduceOps.cpp (cummax_helper).
 """
 
@@ -21,7 +21,7 @@ from compiler.lowering.tensors import Meta, Tensor
 def scan(
     builder: Builder, op: ScanOp, expression: Expression, dim: int, meta: Meta, name: str = ""
 ) -> Tensor:
-    """A scan of an expression that is written for the output's storage order."""
+    """A scan of an expression written for the output's storage order."""
     order = storage_order(meta.shape, meta.strides)
     domain = tuple(meta.shape[d] for d in order)
     if 0 in domain:
@@ -57,7 +57,7 @@ def _accumulate(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> Tensor:
     meta = builder.meta
     if meta.dtype == "bool":
         raise NoLowering("a running total in bool")
-    # what the operation converts is rounded to its dtype before it is accumulated
+    # an operation with a dtype argument rounds to it before accumulating
     element = loaded(builder, x, meta).to(compute_dtype(meta.dtype))
     if x.dtype != meta.dtype:
         element = element.to(meta.dtype)
@@ -78,7 +78,7 @@ def cummin(builder: Builder, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def _extremes(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> tuple[Tensor, Tensor]:
-    """The index is the last position that equals the extreme so far, or is a NaN."""
+    """The index is the last position that equals the running extreme or is NaN."""
     values, indices = builder.metas
     assert values is not None
     assert indices is not None

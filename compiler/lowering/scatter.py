@@ -1,4 +1,4 @@
-"""Writes at positions that a tensor holds: stores with index terms into a buffer."""
+"""Writes at positions given by a tensor: stores with index terms into a buffer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scattered(
     checked: bool = True,
     says: str = "",
 ) -> Tensor:
-    """The tensor, with the source written (or added) at each position of `shape`."""
+    """The tensor with the source written (or added) at each position of `shape`."""
     if add and tensor.dtype == "bool":
         raise NoLowering("adding booleans")
     if 0 in tensor.shape and 0 not in shape:
@@ -92,11 +92,11 @@ def index_put(
 
 
 def _put_at_mask(builder: Builder, tensor: Tensor, indices: Indices, values: Tensor) -> Tensor:
-    """One number wherever a mask says so."""
+    """Fill the positions that a mask selects with one number."""
     places = [d for d, index in enumerate(indices) if index is not None]
     mask = indices[places[0]]
     if len(places) != 1 or mask is None or values.size != 1:
-        raise NoLowering("a mask selects as many elements as the data says")
+        raise NoLowering("a mask selects a data-dependent number of elements")
     before = places[0]
     shape = (
         *((1,) * before),
@@ -185,7 +185,7 @@ def scatter_along(
 
 
 def corner(builder: Builder, tensor: Tensor, shape: Shape) -> Tensor:
-    """The first `shape` elements of each dimension."""
+    """The leading `shape` elements of each dimension."""
     if not shape or not tensor.shape:
         return builder.reshape(tensor, shape)
     return builder.view(tensor, Layout(shape, row_major(tensor.shape).strides), shape)
@@ -194,9 +194,9 @@ def corner(builder: Builder, tensor: Tensor, shape: Shape) -> Tensor:
 def _one_hot(
     builder: Builder, tensor: Tensor, dim: int, index: Tensor, source: Tensor | Scalar
 ) -> Tensor | None:
-    """One position of each row of a constant: a map that compares positions with the index.
+    """Scatter to one position per row of a constant: a map that compares positions with the index.
 
-    The gradient of a cross entropy. None where it is anything else.
+    This is the gradient of a cross entropy. Returns None for any other scatter.
     """
     filled = builder.constant_of(tensor)
     meta = builder.meta
@@ -280,7 +280,7 @@ def embedding_dense_backward(
     padding_idx: int,
     scale_grad_by_freq: bool,
 ) -> Lowered:
-    """Rows of the gradient added up where their index says, none where it is the padding's."""
+    """Sum the rows of the gradient at their indices, skipping those of the padding index."""
     if scale_grad_by_freq:
         raise NoLowering("gradients scaled by frequency")
     meta = builder.meta

@@ -46,7 +46,7 @@ def masked_fill(x: Element, mask: Element, value: Operand) -> Element:
 
 @elementwise("clamp", "clip")
 def clamp(x: Element, low: Operand | None = None, high: Operand | None = None) -> Element:
-    """min(max(x, low), high): a NaN in any of them wins."""
+    """min(max(x, low), high); NaN in any of them propagates."""
     if low is not None:
         x = larger(low, x)
     return x if high is None else smaller(high, x)
@@ -70,7 +70,7 @@ def nan_to_num(
     posinf: Number | None = None,
     neginf: Number | None = None,
 ) -> Tensor:
-    """Finite in place of NaN and infinities: 0 and the dtype's extremes unless told."""
+    """Replace NaN and infinities by finite numbers: by default 0 and the dtype's extremes."""
     largest = LARGEST_FLOATS.get(x.dtype, 0.0)
 
     def formula(element: Element) -> Element:

@@ -1,7 +1,7 @@
 """Symbolic sizes of an ATen graph: torch's SymInts (sympy inside) become `Size`s.
 
-Each distinct expression is translated once for a graph; plain integers never come near sympy. No
-guard is ever installed: nothing here compares or evaluates a SymInt.
+Each distinct expression is translated once per graph; plain integers never reach sympy. No guard is
+ever installed: nothing here compares or evaluates a SymInt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRINTER = _Printer()
 
 
 class Sizes:
-    """The sizes of one graph. Symbols that an argument passes are bound by `bind`."""
+    """The sizes of one graph. `bind` binds the symbols that arguments pass."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -36,14 +36,11 @@ class Sizes:
         self._shown: dict[Any, str] = {}
 
     def shape(self, sizes: Any) -> Shape:
-        """Sizes or strides of a fake tensor."""
+        """The sizes or strides of a fake tensor."""
         return tuple(s if type(s) is int else self.of(s) for s in sizes)
 
     def of(self, value: Any) -> Size:
-        """An int or a SymInt as a size.
-
-        Raises `Unsupported` where it depends on the content of a tensor.
-        """
+        """An int or a SymInt as a size. Raises `Unsupported` if it depends on tensor data."""
         if isinstance(value, int):
             return value
         expression = value.node._expr
@@ -53,7 +50,7 @@ class Sizes:
         return found
 
     def bind(self, value: Any, name: str) -> str:
-        """An argument that is a SymInt: the symbol under which the caller passes it."""
+        """Bind a SymInt argument and return the symbol under which the caller passes it."""
         node = value.node
         expression = node.expr
         if isinstance(expression, sympy.Symbol) and expression not in self._known:
@@ -67,7 +64,8 @@ class Sizes:
         return name
 
     def show(self, size: Any, where: str) -> None:
-        """A symbol is the size of an input: `where` is Python for it (`primals_1.size(0)`)."""
+        """Record that a symbol is the size of an input, as Python text `where`
+        (`primals_1.size(0)`)."""
         node = size.node
         expression = node.expr
         if isinstance(expression, sympy.Symbol) and expression not in self._known:
@@ -80,7 +78,7 @@ class Sizes:
             self._graph.hints[name] = hint
 
     def translate(self, expression: Any) -> Size:
-        """An integer expression of sympy as a size."""
+        """An integer sympy expression as a size."""
         found = self._known.get(expression)
         if found is None:
             found = self._known[expression] = self._fresh(expression)
@@ -118,14 +116,14 @@ class Sizes:
         return self._opaque(expression)
 
     def named(self, expression: Any) -> Size:
-        """The symbol of any expression, also of a float: for calls, which take what Python has."""
+        """The symbol of any expression, floats included, for calls that need a Python number."""
         found = self._known.get(expression)
         if found is None:
             found = self._known[expression] = self._opaque(expression)
         return found
 
     def _opaque(self, expression: Any) -> Size:
-        """A symbol of its own, computed by Python from the others."""
+        """A new symbol, which Python computes from the others."""
         written = expression.xreplace(self._passed) if self._passed else expression
         for part in sorted(written.free_symbols, key=str):
             if part not in self._passed.values():

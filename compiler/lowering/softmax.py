@@ -1,7 +1,7 @@
-"""Softmax and its logarithm along a dimension, and their gradients.
+"""Softmax and log-softmax along a dimension, and their gradients.
 
-max, exp(x - max), sum, quotient: fused, three walks over each row (docs/compiler.md). A row of
-nothing but -inf is NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKernel.cpp.
+max, exp(x - max), sum, quotient: fused, three passes over each row (docs/compiler.md). A row of
+only -inf gives NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKernel.cpp.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _row(
     dim: int,
     name: str,
 ) -> Tensor:
-    """A reduction along the dimension, kept as 1."""
+    """A reduction along the dimension, which is kept as size 1."""
     compute = compute_dtype(operands[0].dtype)
     return reduce_formula(
         builder,
@@ -48,7 +48,7 @@ def softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> Tenso
 
 @lowers("_safe_softmax")
 def safe_softmax(builder: Builder, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """A softmax in which a row of nothing but -inf is 0."""
+    """A softmax that returns 0 for a row of only -inf."""
     if x.dtype != builder.meta.dtype:
         raise NoLowering("a softmax that converts")
 

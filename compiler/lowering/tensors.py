@@ -1,4 +1,4 @@
-"""A tensor during lowering: a view of a value, never memory by itself."""
+"""A tensor during lowering: a view of a value, never memory of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compiler.loops.sizes import Size, product
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`shape` in logical order; its element with row-major index i is value[view(i)]."""
+    """`shape` is in logical order; the element with row-major index i is value[view(i)]."""
 
     value: str
     view: View
@@ -24,7 +24,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What ATen says that an output looks like (from the fake tensor)."""
+    """An output's layout according to ATen (from the fake tensor)."""
 
     shape: Shape
     strides: tuple[Size, ...]

@@ -1,4 +1,4 @@
-"""Trigonometric and hyperbolic functions: one operator of the loop IR each.
+"""Trigonometric and hyperbolic functions: one loop IR operator each.
 
 Source: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp.
 """

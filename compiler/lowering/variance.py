@@ -1,7 +1,8 @@
 """Variances and standard deviations.
 
-A mean, and a second reduction over the squared distances from it: the row is still near, and two
-passes beat Welford's recurrence. Source: aten/src/ATen/native/ReduceOps.cpp (std_var_out).
+Computed as a mean, then a second reduction over the squared distances from it: the row is still in
+cache, and two passes beat Welford's recurrence. Source: aten/src/ATen/native/ReduceOps.cpp
+(std_var_out).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from compiler.lowering.tensors import Tensor
 def moments(
     builder: Builder, x: Tensor, dims: Sequence[int], compute: str
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the sum of squared distances from it, both with the dimensions kept as 1."""
+    """The mean and the sum of squared distances from it, reduced dimensions kept as size 1."""
     summed = reduce_formula(
         builder, "sum", same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="sum"
     )
@@ -56,7 +57,7 @@ def moments(
 
 
 def _variance(x: Tensor, dims: Sequence[int], correction: Number | None) -> Callable[..., Element]:
-    """Sum of squares -> variance; 0 in place of a negative number of degrees of freedom."""
+    """Sum of squares -> variance. Negative degrees of freedom count as 0."""
     size, lost = count(x, dims), 1 if correction is None else correction
 
     def formula(squares: Element) -> Element:
@@ -95,7 +96,7 @@ def standard_deviation(
 def _spread(
     builder: Builder, x: Tensor, dim: Dims, formula: Callable[[Element], Element]
 ) -> Tensor:
-    """A formula of the sum of squares around the mean."""
+    """A formula of the sum of squared distances from the mean."""
     compute = compute_dtype(builder.meta.dtype)
     _, squares = moments(builder, x, dimensions(x, dim), compute)
     return finish(builder, formula, (squares,), compute)

@@ -1,7 +1,7 @@
-"""Views: nothing is computed, another layout leads to the same value.
+"""Views: nothing is computed; another layout maps to the same value.
 
-What ATen copies where a view would do (`flip`, `repeat`, the `_copy` variants) is a view as well:
-a copy is made only where memory is asked for.
+Operations that ATen copies for although a view suffices (`flip`, `repeat`, the `_copy` variants)
+are views as well. A copy is made only if memory is required.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def narrow(
     builder: Builder, tensor: Tensor, dim: int, start: Size | Tensor, length: Size
 ) -> Tensor:
     if isinstance(start, Tensor):
-        raise NoLowering("the start is the content of a tensor")
+        raise NoLowering("the start is stored in a tensor")
     dim = dimension(dim, len(tensor.shape))
     return piece(builder, tensor, dim, position(start, tensor.shape[dim]), length)
 
@@ -150,7 +150,7 @@ def select(builder: Builder, tensor: Tensor, dim: int, index: Size) -> Tensor:
 def split(
     builder: Builder, tensor: Tensor, sizes: object, dim: int = 0
 ) -> tuple[Tensor | None, ...]:
-    """Pieces side by side; their sizes are those that ATen found."""
+    """Adjacent pieces, with the sizes that ATen computed."""
     dim = dimension(dim, len(tensor.shape))
     start: Size = 0
     pieces: list[Tensor] = []
@@ -176,7 +176,7 @@ def diagonal(
 
 
 def diagonal_layout(tensor: Tensor, offset: int, dim1: int, dim2: int, length: Size) -> Layout:
-    """From (the other dimensions, place on the diagonal) to the tensor's indices."""
+    """Maps (the other dimensions, position on the diagonal) to the tensor's indices."""
     rank = len(tensor.shape)
     one, two = dimension(dim1, rank), dimension(dim2, rank)
     whole = row_major(tensor.shape)
@@ -210,15 +210,15 @@ def as_strided(
     stride: Sequence[Size],
     storage_offset: Size | None = None,
 ) -> Tensor:
-    """On the memory of the value, which starts where its storage does unless `offsets` says."""
+    """A view of the value's memory, which starts at the storage's start unless in `offsets`."""
     if storage_offset is None:
         if len(tensor.view) > 1:
-            raise NoLowering("as_strided of what is not in memory")
+            raise NoLowering("as_strided of a value that is not in memory")
         start = tensor.view[0].offset if tensor.view else 0
     else:
         first = builder.offsets.get(tensor.value, 0)
         if first is None:
-            raise NoLowering("where the storage starts is not known")
+            raise NoLowering("the start of the storage is unknown")
         start = subtract(storage_offset, first)
     shape = builder.meta.shape
     if 0 in shape:
@@ -236,7 +236,7 @@ OnStrides = Input | Result
 
 
 def span(shape: Sequence[Size], strides: Sequence[Size]) -> Size:
-    """Elements from the first to the last one of a strided tensor."""
+    """The number of elements from the first to the last of a strided tensor."""
     total: Size = 1
     for size, stride in zip(shape, strides, strict=True):
         total = add(total, multiply(subtract(size, 1), stride))
@@ -251,7 +251,7 @@ def flipped(builder: Builder, tensor: Tensor, dims: Sequence[int]) -> Tensor:
 
 @lowers("repeat", "tile")
 def repeat(builder: Builder, tensor: Tensor, repeats: Sequence[Size]) -> Tensor:
-    """Each dimension is two digits: which repetition (stride 0), and where in it."""
+    """Each dimension becomes two digits: the repetition (stride 0) and the index within it."""
     shape = builder.meta.shape
     lead = len(shape) - len(tensor.shape)
     sizes: list[Size] = list(shape[:lead])

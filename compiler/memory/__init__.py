@@ -1,1 +1,1 @@
-"""Memory: when each value is alive, whose memory it takes over, what is written in place."""
+"""Memory planning: lifetimes of values, reuse of memory, in-place writes."""

@@ -1,4 +1,4 @@
-"""What each step of a program reads and writes, and how many bytes its values are."""
+"""What each step of a program reads and writes, and the sizes of its values in bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from compiler.loops.program import Program
 from compiler.loops.sizes import Size, evaluate, multiply, product, symbol_values, symbols_of
 
 WIDEST_ITEM = 16
-"""Bytes of an element of a dtype that no loop holds (complex128); only to weigh with."""
+"""Size in bytes of the widest element that loops do not hold (complex128); used in estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Names of values in the order of the step's text, each once."""
+    """Names of values in the order of the step's text, without duplicates."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -32,7 +32,7 @@ def access(step: Nest | Call) -> Access:
 
 
 class Values:
-    """The values of a program: where each comes from, its bytes, and which may share memory."""
+    """The values of a program: their origins, sizes in bytes, and possible aliases."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -56,7 +56,7 @@ class Values:
         self.hints = _hints(program)
 
     def access(self, step: Nest | Call) -> Access:
-        """What a step of the program reads and writes; worked out once."""
+        """What a step of the program reads and writes, cached."""
         found = self._accesses.get(id(step))
         if found is None:
             found = self._accesses[id(step)] = access(step)
@@ -70,17 +70,17 @@ class Values:
         self._shared.pop(first, None)
 
     def memory(self, value: str) -> str:
-        """The value that stands for all which may share memory by what calls say of themselves."""
+        """The representative of all values that may share memory according to the calls."""
         while value in self._shared:
             value = self._shared[value]
         return value
 
     def aliased(self, value: str) -> bool:
-        """Whether another value may share its memory by what a call says of itself."""
+        """Whether another value may share its memory according to a call."""
         return value in self._aliased
 
     def bytes(self, value: str) -> Size:
-        """Of its memory; of inputs and results, were they dense."""
+        """The size of its memory in bytes; inputs and results count as if dense."""
         memory = self.program.memories.get(value)
         if memory is not None:
             return multiply(memory.size, BYTES[memory.dtype])
@@ -94,7 +94,7 @@ class Values:
         return (self.inputs[value] if value in self.inputs else self.results[value][1]).dtype
 
     def number(self, size: Size) -> int | None:
-        """A size for the inputs that are compiled for."""
+        """A size for the inputs at compile time, or None if a symbol has no hint."""
         if isinstance(size, int):
             return size
         if not symbols_of(size) <= self.hints.keys():

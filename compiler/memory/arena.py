@@ -1,8 +1,8 @@
-"""The arena of a segment: temporaries at byte offsets, sharing bytes where lifetimes do not meet.
+"""The arena of a segment: temporaries at byte offsets, sharing bytes if lifetimes do not overlap.
 
 Values of known size are placed largest first, each into the smallest free gap between those that
-live at the same time (the greedy-by-size rule of Pisarchyk and Lee, 2020). Symbolic sizes cannot be
-compared, so such values share only slots of an equal size, stacked behind the others.
+are alive at the same time (the greedy-by-size rule of Pisarchyk and Lee, 2020). Symbolic sizes
+cannot be compared, so such values share only slots of equal size, stacked after the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """Bytes that are needed from one nest of a segment to another, both included."""
+    """Bytes that are needed from one nest of a segment to another, both inclusive."""
 
     value: str
     bytes: Size
@@ -25,7 +25,7 @@ class Temporary:
     last: int
 
     alone: bool = False
-    """It shares its bytes with nobody."""
+    """The temporary must not share its bytes."""
 
     def meets(self, other: Temporary) -> bool:
         if self.alone or other.alone:
@@ -35,21 +35,21 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """Temporaries of one segment with their byte offsets."""
+    """The temporaries of one segment with their byte offsets."""
 
     offsets: dict[str, Size]
     bytes: Size
     shares: dict[str, str]
-    """Value -> an earlier one whose bytes it uses again, in order of the values' first nests."""
+    """Value -> an earlier value whose bytes it reuses, in the order of the values' first nests."""
 
 
 def aligned(size: Size) -> Size:
-    """The size rounded up to whole cache lines; of a symbolic one, each coefficient."""
+    """The size rounded up to whole cache lines; of a symbolic size, each coefficient."""
     return from_terms((s, -(-factor // ALIGNMENT) * ALIGNMENT) for s, factor in terms(size))
 
 
 def pack(temporaries: Sequence[Temporary]) -> Arena:
-    """Offsets for all of them, multiples of 64."""
+    """Offsets for all temporaries, in multiples of 64."""
     known = [(t, size) for t in temporaries if isinstance(size := aligned(t.bytes), int)]
     placed: list[tuple[int, int, Temporary]] = []
     total = 0
@@ -82,7 +82,7 @@ def _meets(temporary: Temporary, others: list[Temporary]) -> bool:
 
 
 def _best_gap(temporary: Temporary, size: int, placed: list[tuple[int, int, Temporary]]) -> int:
-    """The smallest gap that holds it between the values that live at the same time."""
+    """The smallest sufficient gap between the values that are alive at the same time."""
     best: tuple[int, int] | None = None
     end = 0
     for start, length, other in sorted(placed, key=lambda item: item[:2]):
@@ -96,7 +96,7 @@ def _best_gap(temporary: Temporary, size: int, placed: list[tuple[int, int, Temp
 
 
 def _shares(placed: list[tuple[int, int, Temporary]]) -> dict[str, str]:
-    """For each value, the latest earlier one with which it has bytes in common."""
+    """For each value, the most recently dead value with which it shares bytes."""
     found: dict[str, str] = {}
     for offset, size, temporary in placed:
         before = [

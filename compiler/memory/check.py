@@ -1,8 +1,8 @@
-"""A checker for plans: carries one out byte by byte and looks for anything that is overwritten.
+"""A checker for plans: executes a plan byte by byte and detects lost or overwritten values.
 
-It trusts nothing that the planner worked out: it has its own idea of memory, in which each byte
-belongs to the value that was last written there, and follows the program's own order to know which
-content every step has to see.
+It trusts nothing that the planner computed. It has its own model of memory, in which each byte
+belongs to the value last written there, and follows the program's own order to determine the
+content that every step must see.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from compiler.memory.order import moves
 from compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 
 Span = tuple[str, int, int]
-"""Region, first byte, end."""
+"""(region, first byte, end)."""
 
 
 class WrongPlan(AssertionError):
-    """The plan loses a value, or reads what is not there; the message says which and where."""
+    """The plan loses a value, or reads missing content. The message names value and step."""
 
 
 def check_plan(program: Program, plan: Plan, donated: tuple[str, ...] = ()) -> None:
@@ -34,7 +34,7 @@ def check_plan(program: Program, plan: Plan, donated: tuple[str, ...] = ()) -> N
 def versions(
     steps: tuple[Nest | Call, ...] | list[Nest | Call], values: Values
 ) -> Mapping[str, tuple[tuple[str, int], ...]]:
-    """Name of a step -> how often each memory that it reads or writes was written before."""
+    """Name of a step -> the number of earlier writes to each memory that it reads or writes."""
     count: dict[str, int] = {}
     found = {}
     for step in steps:
@@ -54,9 +54,9 @@ class _Machine:
     plan: Plan
     donated: tuple[str, ...]
     place: dict[str, Span] = field(default_factory=dict)
-    """Where each value that exists lies."""
+    """The location of each existing value."""
     owners: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
-    """Region -> pieces (first byte, end, the value that was written there last)."""
+    """Region -> pieces (first byte, end, the value last written there)."""
     bound: set[str] = field(default_factory=set)
     """Names that the wrapper holds."""
 
@@ -86,11 +86,11 @@ class _Machine:
             else:
                 self._call(step.run)
             for name in step.dies:
-                self._require(name in self.bound, f"{name} dies, but is not there")
+                self._require(name in self.bound, f"{name} dies, but does not exist")
                 self._require(name not in values.outputs, f"the output {name} dies")
                 self.bound.discard(name)
         for name in values.outputs:
-            self._require(name in self.bound, f"the output {name} is not there at the end")
+            self._require(name in self.bound, f"the output {name} does not exist at the end")
             self._read(name, "the end")
 
     def _segment(self, segment: Segment) -> None:
@@ -99,7 +99,7 @@ class _Machine:
         self.owners[arena] = [(0, size, "")]
         self.arena_bytes = size
         for name in segment.takes:
-            self._require(name in self.bound, f"{segment.name} takes {name}, which is not there")
+            self._require(name in self.bound, f"{segment.name} takes {name}, which does not exist")
         for name in segment.gives:
             if isinstance(self.plan.placements[name], New):
                 self._create(name, self._bytes(name), owner="")
@@ -137,22 +137,22 @@ class _Machine:
             self._require(offset % 64 == 0, f"{name} is not aligned")
             self._require(offset + size <= self.arena_bytes, f"{name} is beyond the arena")
             return arena, offset, offset + size
-        self._require(isinstance(placement, TakesOver), f"{name} is new, but nothing gives it")
+        self._require(isinstance(placement, TakesOver), f"{name} is new, but no segment returns it")
         assert isinstance(placement, TakesOver)
         donor = placement.value
-        self._require(donor in self.place, f"{name} takes over {donor}, which is not there")
+        self._require(donor in self.place, f"{name} reuses {donor}, which does not exist")
         self._require(
             self.values.bytes(donor) == self.values.bytes(name),
             f"{name} is not as large as {donor}",
         )
         input_kept = donor in self.values.inputs and donor not in self.donated
-        self._require(not input_kept, f"{name} takes over the caller's {donor}")
-        self._require(donor not in self.values.outputs, f"{name} takes over the output {donor}")
-        self._require(not self.values.aliased(donor), f"{name} takes over {donor}, an alias")
+        self._require(not input_kept, f"{name} reuses the caller's {donor}")
+        self._require(donor not in self.values.outputs, f"{name} reuses the output {donor}")
+        self._require(not self.values.aliased(donor), f"{name} reuses {donor}, an alias")
         return self.place[donor]
 
     def _write(self, name: str, nest: Nest) -> None:
-        """Own the bytes. Whatever the nest itself reads there is to be read in place."""
+        """Claim the bytes. The nest may overwrite what it reads itself only in place."""
         region, start, end = self.place[name]
         for first, last, owner in self.owners[region]:
             if first >= end or last <= start or owner in ("", name):
@@ -180,10 +180,10 @@ class _Machine:
     def _call(self, call: Call) -> None:
         accessed = access(call)
         for name in accessed.reads:
-            self._require(name in self.bound, f"{call.name} reads {name}, which is not there")
+            self._require(name in self.bound, f"{call.name} reads {name}, which does not exist")
             self._read(name, call.name)
         for name in call.mutates:
-            self._require(name in self.bound, f"{call.name} writes {name}, which is not there")
+            self._require(name in self.bound, f"{call.name} writes {name}, which does not exist")
         for result in call.results:
             if result is not None:
                 self._create(result.name, self._bytes(result.name))
@@ -194,7 +194,7 @@ class _Machine:
         self.owners[name] = [(0, size, name if owner is None else owner)]
 
     def _read(self, name: str, where: str) -> None:
-        self._require(name in self.place, f"{where} reads {name}, which is not there")
+        self._require(name in self.place, f"{where} reads {name}, which does not exist")
         region, start, end = self.place[name]
         for first, last, owner in self.owners[region]:
             if first < end and start < last:

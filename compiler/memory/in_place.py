@@ -1,9 +1,9 @@
 """Whether a nest may write one value over the memory of another that it reads.
 
-Each element has to be read for the last time before it is written. A nest runs as a loop over the
-row for each reduction to complete, and a later loop may compute a value again from memory; so all
-that is computed from the dying value has to stand in the loop of the write or an earlier one. In
-each loop code generation updates the reductions before it stores, and stores in the nest's order.
+Each element must be read for the last time before it is overwritten. A nest runs as one loop over
+the row per reduction to complete, and a later loop may recompute a value from memory. So everything
+computed from the dying value must be in the loop of the write or an earlier one. In each loop, code
+generation updates the reductions before it stores, and stores in the nest's order.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Writ
 from compiler.memory.accesses import Values
 
 Refusal = tuple[str, str]
-"""Name of the rule that forbids it, and why."""
+"""The name of the rule that forbids it, and the reason."""
 
 
 def refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | None:
-    """Why `written` cannot be written over `read` in this nest; None where it can."""
+    """Why `written` cannot overwrite `read` in this nest, or None if it can."""
     if values.dtype(written) != values.dtype(read):
         return "dtype", f"{read} is {values.dtype(read)}, {written} {values.dtype(written)}"
     if read in nest.writes():
@@ -41,12 +41,12 @@ def refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | No
 
 
 def _covers(nest: Nest, write: Write) -> bool:
-    """Whether the write's address moves along each of its axes that has a size."""
+    """Whether the write's address varies along each of its axes, except those of size 1."""
     return all(write.address.strides[axis] != 0 or nest.axes[axis].size == 1 for axis in write.axes)
 
 
 def _users(nest: Nest, read: str) -> list[Statement]:
-    """Statements that read the memory, or a value computed from it for the same position."""
+    """Statements that read the memory, or a value computed from it at the same position."""
     found: list[Statement] = []
     carried: set[str] = set()
     for statement in nest.statements:
@@ -74,7 +74,7 @@ def _later_use(nest: Nest, write: Write, users: list[Statement], read: str) -> R
 
 
 def _loops(nest: Nest) -> dict[int, int]:
-    """The number of the loop over a row in which each statement is first computed."""
+    """The index of the loop over a row in which each statement is first computed."""
     complete: dict[str, int] = {}
     loops: dict[int, int] = {}
     for statement in nest.statements:

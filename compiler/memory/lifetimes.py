@@ -1,4 +1,4 @@
-"""Lifetimes: where each value is first written and last needed, by nest and by segment."""
+"""Lifetimes: the first write and last use of each value, by nest and by segment."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Lifetime:
     first: int
     last: int
     called: bool
-    """A call reads or makes it."""
+    """A call reads or produces the value."""
 
 
 class Timeline:
-    """The order of a program, cut into segments and calls, and when values are needed in it."""
+    """A program's order, divided into segments and calls, with the lifetimes of its values."""
 
     def __init__(self, runs: Sequence[Run], values: Values) -> None:
         self.runs = tuple(runs)
         self.step: list[int] = []
-        """Place of a nest or call -> number of its segment or call among the plan's steps."""
+        """Place of a nest or call -> index of its segment or call among the plan's steps."""
         previous: Run | None = None
         for run in runs:
             together = isinstance(run, Nest) and isinstance(previous, Nest)
@@ -46,11 +46,11 @@ class Timeline:
             self.values.setdefault(name, Lifetime(0, end, False)).last = end
 
     def last_step(self, value: str) -> int:
-        """The step after which nothing reads or writes it; the number of steps for an output."""
+        """The last step that reads or writes the value; the number of steps for an output."""
         last = self.values[value].last
         return self.step[last] if last < len(self.runs) else self.steps
 
     def leaves(self, value: str) -> bool:
-        """Whether it is needed outside the segment that first writes it."""
+        """Whether the value is needed outside the segment that first writes it."""
         life = self.values[value]
         return life.called or self.last_step(value) != self.step[life.first]

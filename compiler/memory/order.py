@@ -1,11 +1,10 @@
-"""The order of the steps: nests gather into few segments between the calls.
+"""The order of the steps: nests are gathered into few segments between the calls.
 
-A nest may stand in any gap between two
-calls from its last needed call on to the first call that needs it; these intervals are stabbed by
-as few gaps as possible (greedily by their ends, which is optimal). Where that leaves a choice, a
-nest that makes more bytes than it lets go stands late, any other early. Calls stay in their order
-(random numbers, side effects), but for neighbours without effects: those that let go most stand
-first (`releasing`).
+A nest may run in any gap between two calls, from the last call that it depends on to the first call
+that depends on it. These intervals are stabbed by as few gaps as possible (greedily by their ends,
+which is optimal). If that leaves a choice, a nest that allocates more bytes than it frees runs
+late, any other early. Calls stay in order (random numbers, side effects), except for adjacent calls
+without effects: those that free most run first (`releasing`).
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ Run = Nest | Call
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What each step waits for, and who waits for it, by their places in the program."""
+    """The dependencies and dependents of each step, by their places in the program."""
 
     before: tuple[tuple[int, ...], ...]
     after: tuple[tuple[int, ...], ...]
 
 
 def needs(runs: Sequence[Run], values: Values) -> Needs:
-    """Reads wait for writes, writes for reads and writes of the same memory, calls for calls."""
+    """Reads depend on writes, writes on reads and writes of the same memory, calls on calls."""
     before: list[dict[int, None]] = [{} for _ in runs]
     writers: dict[str, list[int]] = {}
     readers: dict[str, list[int]] = {}
@@ -62,10 +61,10 @@ def needs(runs: Sequence[Run], values: Values) -> Needs:
 def gathered(
     runs: Sequence[Run], values: Values, *, lazy: bool, let_go: Collection[str] = ()
 ) -> list[Run]:
-    """The steps in an order with as few runs of nests between calls as there can be.
+    """The steps in an order with as few runs of nests between calls as possible.
 
-    `lazy`: nests that make more bytes than they let go stand as late as those runs allow.
-    `let_go`: inputs that are freed after their last use.
+    `lazy`: nests that allocate more bytes than they free run as late as these runs allow. `let_go`:
+    inputs that are freed after their last use.
     """
     graph = needs(runs, values)
     number: dict[int, int] = {}
@@ -120,9 +119,10 @@ def _delay(
     gap: dict[int, int],
     let_go: Collection[str],
 ) -> None:
-    """Move nests that make more bytes than they let go to the last gap that they may stand in.
+    """Move nests that allocate more bytes than they free to their last possible gap.
 
-    A call of number n stands after gap n."""
+    Call number n follows gap n.
+    """
     accesses: list[Access] = [values.access(run) for run in runs]
     users: dict[str, set[int]] = {}
     for place, one in enumerate(accesses):
@@ -143,7 +143,7 @@ def _delay(
 
 
 def releasing(order: Sequence[Run], values: Values, let_go: Collection[str]) -> list[Run]:
-    """The same order, but of calls that stand together first those that let go more than they make.
+    """The same order, except that among adjacent calls those that free most memory run first.
 
     `let_go`: inputs that are freed after their last use.
     """
@@ -171,7 +171,7 @@ def releasing(order: Sequence[Run], values: Values, let_go: Collection[str]) -> 
 
 
 def moves(call: Call, values: Values) -> bool:
-    """Whether the order of a call and its neighbours shows in nothing but memory."""
+    """Whether reordering the call among its neighbours affects nothing but memory use."""
     if call.effect or call.mutates or not call.target.startswith(("aten.", "mkldnn.")):
         return False
     names = (*values.access(call).reads, *values.access(call).writes)
@@ -179,7 +179,7 @@ def moves(call: Call, values: Values) -> bool:
 
 
 def _releasing(calls: list[Call], values: Values, dying: set[str]) -> list[Call]:
-    """`dying`: what nothing after these calls needs."""
+    """Order adjacent calls. `dying` are the values that nothing after them needs."""
     left = list(calls)
     found: list[Call] = []
     readers: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""How many bytes are alive at once, for the sizes that a graph is compiled for."""
+"""Peak memory in bytes, for the sizes that a graph is compiled for."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def peak_bytes(
     arenas: Mapping[int, int | None] | None = None,
     let_go: Collection[str] = (),
 ) -> int | None:
-    """Most bytes of temporaries and outputs at any step; None where a size has no hint.
+    """Peak bytes of temporaries and outputs over all steps; None if a size has no hint.
 
-    With those of the inputs in `let_go`, which are there from the start and go when they die.
+    The inputs in `let_go` count as well: they are alive from the start until they die.
 
-    A segment allocates all that it gives and its arena when it starts, and what dies in it is let
-    go when it ends. Without `arenas` (step -> bytes), one is as large as what lives at once in it.
+    A segment allocates its outputs and arena when it starts, and frees what dies in it when it
+    ends. `arenas` holds the arena sizes by step. If None, an arena is as large as its peak.
     """
     ends: dict[str, int] = {}
     lasts: dict[str, int] = {}
@@ -72,7 +72,7 @@ def _largest_inside(timeline: Timeline, change: list[int]) -> list[int]:
 
 
 def total_bytes(timeline: Timeline, values: Values) -> int | None:
-    """Bytes of all temporaries and outputs together: what it takes if nothing is let go."""
+    """Bytes of all temporaries and outputs together, i.e. the memory needed if nothing is freed."""
     total = 0
     for name in timeline.values:
         if name in values.inputs or values.memory(name) != name:

@@ -1,8 +1,8 @@
-"""The memory plan: segments and calls in order, and where each value's memory comes from.
+"""The memory plan: segments and calls in order, and the placement of each value.
 
-A segment is a run of nests between two calls: one C function. Inside it temporaries live in one
-arena. What leaves it (read by a call, by another segment, or an output) is a tensor of its own,
-unless it takes over the memory of one that dies there.
+A segment is a run of nests between two calls, compiled to one C function. Its temporaries share one
+arena. A value that leaves it (read by a call or another segment, or an output) gets its own tensor,
+unless it reuses the memory of a value that dies there.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from compiler.loops.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """A tensor of its own, allocated by the segment."""
+    """A separate tensor, allocated by the segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class InArena:
-    """A temporary of one segment, at this byte offset of its arena (a multiple of 64)."""
+    """A temporary of one segment, at this byte offset in its arena (a multiple of 64)."""
 
     offset: Size
 
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """The memory of another value of the same bytes, which dies here.
+    """The memory of another value of the same size in bytes, which dies here.
 
-    `in_place`: the writing nest reads that one, at the same addresses, and each element for the
-    last time before it is written.
+    `in_place`: the writing nest also reads the other value, at the same addresses, and reads each
+    element for the last time before overwriting it.
     """
 
     value: str
@@ -43,41 +43,41 @@ Placement = New | InArena | TakesOver
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of nests, one C function."""
+    """A run of nests, compiled to one C function."""
 
     name: str
-    """`segment_0`."""
+    """For example `segment_0`."""
     nests: tuple[Nest, ...]
     takes: tuple[str, ...]
-    """Values from outside whose memory it reads or writes, in order of its parameters. Where a
-    value took over another's memory, that other one (the first of the chain) stands here."""
+    """Outside values whose memory it reads or writes, in parameter order. A value that reuses
+    another value's memory is represented by that value (the first of the chain)."""
     gives: tuple[str, ...]
-    """Values that leave it, in the order in which it answers them. One that takes over memory from
-    outside is written there, and answered as a new view of it where shape or dtype differ."""
+    """Values that leave the segment, in the order in which it returns them. A value that reuses
+    outside memory is written there, and returned as a new view of it if shape or dtype differ."""
     sizes: tuple[str, ...]
     """Symbols that it needs, passed after the tensors."""
     arena_bytes: Size
-    """Of all its temporaries together."""
+    """The size of the arena that holds all its temporaries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A segment or a call, and which values have no reader after it."""
+    """A segment or a call, with the values that die after it."""
 
     run: Segment | Call
     dies: tuple[str, ...] = ()
-    """Names that nothing needs after it. One whose memory was taken over stays as long as a later
-    segment needs that memory."""
+    """Names that nothing needs after the step. A value whose memory is reused remains as long as a
+    later segment needs that memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the memory stage hands on."""
+    """The output of the memory stage."""
 
     steps: tuple[Step, ...]
     placements: dict[str, Placement]
-    """Of every value that a nest writes, but for mutated inputs."""
+    """The placement of every value that a nest writes, except mutated inputs."""
     peak_bytes: int | None
-    """Most bytes of temporaries and outputs alive at once; None where a size has no hint."""
+    """Peak bytes of temporaries and outputs; None if a size has no hint."""
     without_reuse_bytes: int | None
-    """The same, if each value had memory of its own for the whole run."""
+    """The same, if each value had its own memory throughout the run."""

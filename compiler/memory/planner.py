@@ -1,4 +1,4 @@
-"""The memory planner: from a program to segments, placements and deaths."""
+"""The memory planner: turns a program into segments, placements and deaths."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from compiler.memory.segments import home, segment, stays_inside
 
 ORDER = "order"
 EARLY, LATE, AS_FUSED = "early", "late", "as-fused"
-"""Choices of a decision of kind `order`: where a nest stands that may stand in several segments."""
+"""Choices of an `order` decision: where to run a nest that may belong to several segments."""
 
 ORDERS = (
-    "where nests stand that no call waits for: as early as they can, as late, or as fusion had them"
+    "the order of nests that may run in several segments: as early or as late as possible,"
+    " or as fusion ordered them"
 )
 
 PEAK_TOLERANCE = 1.02
-"""An order with fewer segments may cost this much more memory."""
+"""An order with fewer segments may use up to this factor more memory."""
 
 WASTE = 4096
-"""Bytes of padding that a temporary of symbolic size may cost in the arena, and 1/8 of its own."""
+"""Bytes of padding allowed in the arena per temporary of symbolic size, plus 1/8 of its size."""
 
 
 def plan(
@@ -39,11 +40,11 @@ def plan(
     donated: Collection[str] = (),
     let_go: Collection[str] = (),
 ) -> Plan:
-    """The program with memory. `donated`: inputs that only the graph itself still holds, whose
-    memory serves again. `let_go`: inputs that are freed, as far as is known, when they are let go;
-    they are only weighed, where there are several orders.
+    """Plan the program's memory.
 
-    Deterministic. Every order, reuse and refusal of a reuse passes the gate.
+    `donated`: inputs that only the graph still holds, whose memory may be reused. `let_go`: inputs
+    that are presumably freed when they are released; they only influence the choice of an order.
+    The plan is deterministic. Every order, reuse and refusal of a reuse passes the gate.
     """
     values = Values(program)
     timeline = _ordered(program, values, donated, {*donated, *let_go}, gate)
@@ -75,7 +76,7 @@ def _placements(
     donated: Collection[str],
     gate: Gate | None,
 ) -> dict[str, Placement]:
-    """What each value that a nest writes takes over; New where nothing, also for temporaries."""
+    """The memory that each value written by a nest reuses; `New` if none, also for temporaries."""
     reuse = Reuse(timeline, values, temporaries, donated, gate)
     placements: dict[str, Placement] = {}
     for place, run in enumerate(timeline.runs):
@@ -95,7 +96,7 @@ def _ordered(
     let_go: Collection[str],
     gate: Gate | None,
 ) -> Timeline:
-    """The order with the least memory at its peak; of about equal ones, with fewest segments."""
+    """The order with the lowest peak memory; among about equal ones, that with fewest segments."""
     orders: dict[str, list[Run]] = {
         EARLY: releasing(gathered(program.steps, values, lazy=False), values, let_go),
         LATE: releasing(gathered(program.steps, values, lazy=True, let_go=let_go), values, let_go),
@@ -137,7 +138,7 @@ def _ordered(
 def _peak(
     timeline: Timeline, values: Values, donated: Collection[str], let_go: Collection[str]
 ) -> int:
-    """With reuse as it would be by default; 0 for all orders where sizes have no hints."""
+    """The peak with default reuse; 0 for all orders if sizes have no hints."""
     temporaries = _temporaries(timeline, values)
     placements = _placements(timeline, values, temporaries, donated, None)
     return peak_bytes(timeline, values, temporaries, placements, let_go=let_go) or 0
@@ -152,7 +153,7 @@ def _is_nest(run: Run) -> bool:
 
 
 def _temporaries(timeline: Timeline, values: Values) -> frozenset[str]:
-    """Values that no call and no other segment sees, and that an arena can hold."""
+    """Values that no call and no other segment uses, and that an arena can hold."""
     return frozenset(
         name
         for name in timeline.values
@@ -163,7 +164,7 @@ def _temporaries(timeline: Timeline, values: Values) -> frozenset[str]:
 
 
 def _fits_arena(name: str, values: Values) -> bool:
-    """Symbolic sizes are rounded up coefficient by coefficient, which may cost too much."""
+    """Whether padding is acceptable: symbolic sizes are rounded up coefficient by coefficient."""
     exact = values.bytes(name)
     if isinstance(exact, int):
         return True
@@ -178,7 +179,7 @@ def _arenas(
     placements: dict[str, Placement],
     gate: Gate | None,
 ) -> dict[int, Arena]:
-    """Step -> the arena of its segment; each value that shares bytes with another is a decision."""
+    """Step -> the arena of its segment. Each value that shares bytes with another is a decision."""
     lasts: dict[str, int] = {}
     for value in placements:
         root = home(value, placements)
@@ -201,7 +202,7 @@ def _arenas(
                 value,
                 REUSE,
                 "arena",
-                f"{other} is dead by then: its bytes serve again",
+                f"{other} is dead by then: its bytes are reused",
             )
             == OWN
         }
@@ -242,9 +243,9 @@ def _steps(
 def _deaths(
     timeline: Timeline, values: Values, placements: dict[str, Placement]
 ) -> dict[int, list[str]]:
-    """Step -> names that nothing needs after it, in order of their first use.
+    """Step -> names that nothing needs after it, in order of first use.
 
-    The first of a chain of values in one memory is needed by every segment that uses that memory.
+    The first of a chain of values in one memory is needed by every segment that uses the memory.
     """
     needed: dict[str, int] = {}
     for place, run in enumerate(timeline.runs):

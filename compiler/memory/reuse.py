@@ -1,9 +1,9 @@
-"""Which values are written over the memory of others that die, each a decision.
+"""Which values reuse the memory of values that die; each reuse is a decision.
 
-A value that leaves its segment may take over one from outside that the segment needs last; a
-temporary may be written over another temporary, in place. Everything else that is reused lies in
-the arena (`arena.py`). Memory that may be shared with anybody else is never taken: a graph's
-inputs (unless the caller gave them up), outputs, and whatever a call may alias.
+A value that leaves its segment may reuse the memory of an outside value that the segment uses last.
+A temporary may be written over another temporary, in place. All other reuse happens in the arena
+(`arena.py`). Memory that may be shared is never reused: a graph's inputs (unless the caller donated
+them), outputs, and whatever a call may alias.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from compiler.memory.plan import TakesOver
 KIND = "reuse"
 REUSE = "reuse"
 OWN = "own"
-MEANS = "own: memory of its own; reuse: the memory of a value that is dead by then"
+MEANS = "own: separate memory; reuse: the memory of a value that is dead by then"
 
 FRESH = frozenset(
     f"{name}.default"
@@ -40,11 +40,11 @@ FRESH = frozenset(
         "mkldnn._linear_pointwise",
     )
 )
-"""Operations that are known to answer memory which nobody else holds."""
+"""Operations that are known to return memory that nothing else holds."""
 
 
 class Reuse:
-    """Chooses what each value takes over; asked in the order in which values are first written."""
+    """Chooses the memory that each value reuses. Call in the order of the values' first writes."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Reuse:
         self.timeline = timeline
         self.values = values
         self.temporaries = frozenset(temporaries)
-        """Values that live in the arena of their segment."""
+        """Values in the arena of their segment."""
         self.donated = frozenset(donated)
         self.gate = gate
         self.taken: dict[str, TakesOver] = {}
-        """Value -> what it takes over."""
+        """Value -> the memory that it reuses."""
         self._given: set[str] = set()
         self._dying = self._by_death()
 
@@ -131,7 +131,7 @@ class Reuse:
         return value in self.temporaries
 
     def _made_here(self, donor: str, step: int) -> bool:
-        """Whether a tensor is answered by the very segment in which it dies."""
+        """Whether the donor is a tensor returned by the very segment in which it dies."""
         if donor in self.temporaries or donor in self.values.inputs:
             return False
         return self.timeline.step[self.timeline.values[donor].first] == step
@@ -164,7 +164,7 @@ def decide(
     reason: str,
     forbidden: Refusal | None = None,
 ) -> str:
-    """`reuse` or `own` for one value: the default, or what an override says."""
+    """`reuse` or `own` for one value: the default, unless overridden."""
     if gate is None:
         return default
     size = values.number(values.bytes(value))
@@ -188,7 +188,7 @@ def decide(
 
 
 def _origins(values: Values, value: str) -> tuple[str, ...]:
-    """Nodes of the lowered graph that make a value, or what lies in it."""
+    """The lowered graph's nodes that compute a value or store into it."""
     made = [
         node
         for node in values.program.graph.nodes

@@ -1,4 +1,4 @@
-"""Segments: runs of nests as C functions, with what they take, give and keep in their arena."""
+"""Segments: runs of nests as C functions, with their inputs, outputs and arena."""
 
 from __future__ import annotations
 
@@ -63,21 +63,21 @@ def segment(
 
 
 def stays_inside(value: str, timeline: Timeline, placements: Mapping[str, Placement]) -> bool:
-    """Whether a value that a nest writes has no name outside of its segment."""
+    """Whether a value that a nest writes has no name outside its segment."""
     if isinstance(placements.get(value), TakesOver) and not timeline.leaves(value):
         return True
     return isinstance(placements.get(home(value, placements)), InArena)
 
 
 def home(value: str, placements: Mapping[str, Placement]) -> str:
-    """The value whose memory it is: the first of a chain of those that took it over."""
+    """The owner of the value's memory: the first of a chain of reuses."""
     while isinstance(placement := placements.get(value), TakesOver):
         value = placement.value
     return value
 
 
 def sizes_of(nest: Nest) -> Iterator[Size]:
-    """Every size that its text holds."""
+    """Every size that the nest's code mentions."""
     yield from (axis.size for axis in nest.axes)
     for statement in nest.statements:
         if isinstance(statement, Write):
@@ -102,7 +102,7 @@ def _address_sizes(address: Address) -> Iterator[Size]:
 
 
 def _form_sizes(value: str, values: Values) -> Iterator[Size]:
-    """Sizes and strides of the tensors that are made on a value's memory."""
+    """The sizes and strides of the tensors created on a value's memory."""
     memory = values.program.memories.get(value)
     if memory is not None:
         yield from memory.shape

@@ -1,7 +1,7 @@
-"""Addresses of Python, torch and libc that the launcher calls through, each looked up once.
+"""Addresses of functions in Python, torch and libc that the launcher calls, each looked up once.
 
-Every one is checked before anything is compiled: where a torch lacks one, graphs run through
-`python_path` and the status says what is missing.
+All of them are checked before anything is compiled. If a torch lacks one, graphs run through
+`python_path` and the status reports what is missing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PYTHON = (
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
 )
-"""In the order of `PythonCalls` in codegen/launcher/addresses.cpp; likewise the next ones."""
+"""In the order of `PythonCalls` in codegen/launcher/addresses.cpp; likewise the tables below."""
 
 SYSTEM = (
     "aligned_alloc",
@@ -52,7 +52,7 @@ SYSTEM = (
 )
 
 DATA_POINTER = "torch:_C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr"
-"""torch/csrc/dynamo/guards.cpp: address of a function: Python tensor to data_ptr()."""
+"""Address of a function from a Python tensor to data_ptr() (torch/csrc/dynamo/guards.cpp)."""
 
 WRAP = "_Z16THPVariable_WrapRKN2at10TensorBaseE"
 """THPVariable_Wrap(at::TensorBase const&), torch/csrc/autograd/python_variable.h."""
@@ -65,7 +65,7 @@ TORCH = (
     "aoti_torch__reinterpret_tensor",
     "torch_from_blob",
 )
-"""After the data pointer's: torch's C ABI (torch/csrc/inductor/aoti_torch/c/shim.h and
+"""They follow the data pointer. From torch's C ABI (torch/csrc/inductor/aoti_torch/c/shim.h and
 torch/csrc/stable/c/shim.h)."""
 
 OBJECTS = (None, IndexError, RuntimeError, TypeError, MemoryError)
@@ -73,7 +73,7 @@ OBJECTS = (None, IndexError, RuntimeError, TypeError, MemoryError)
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """By the tables of codegen/launcher/addresses.cpp."""
+    """The tables of codegen/launcher/addresses.cpp."""
 
     python: tuple[int, ...]
     torch_calls: tuple[int, ...]
@@ -83,7 +83,7 @@ class Addresses:
 
 @cache
 def addresses() -> Addresses | Missing:
-    """All of them, or what is missing."""
+    """All addresses, or what is missing."""
     try:
         return Addresses(
             python=_in("Python", ctypes.pythonapi, PYTHON),
@@ -98,12 +98,12 @@ def addresses() -> Addresses | Missing:
 
 
 def launcher_status() -> HookStatus:
-    """Whether graphs can be called without Python on the way, for `tcw doctor` and the records."""
+    """Whether graphs can be called without Python in between, for `tcw doctor` and the records."""
     found = addresses()
     return HookStatus(
         name="launcher",
         available=isinstance(found, Addresses),
-        offers="calls of compiled graphs without Python on the way to the kernels",
+        offers="direct calls of compiled graphs, without Python on the way to the kernels",
         reason=str(found) if isinstance(found, Missing) else "",
         tried_on=TRIED_ON,
     )
@@ -112,7 +112,7 @@ def launcher_status() -> HookStatus:
 def _data_pointer() -> int:
     found = resolve(DATA_POINTER)
     if not isinstance(found, int) or not found:
-        raise Missing(f"not available in torch {torch_version()}: {DATA_POINTER} is no address")
+        raise Missing(f"not available in torch {torch_version()}: {DATA_POINTER} is not an address")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a compiled graph is, as JSON: all that a warm start needs after AOTAutograd."""
+"""A compiled graph as JSON: everything that a warm start needs after AOTAutograd."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class SegmentEntry(msgspec.Struct, frozen=True):
 
     name: str
     boxed: bool = False
-    """It takes one list and answers a list: it is the whole graph."""
+    """It takes and returns a list: it is the whole graph."""
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """A name of the wrapper that is no local: resolved when the artifact is loaded."""
+    """A global name of the wrapper, resolved when the artifact is loaded."""
 
     name: str
     kind: Literal["operation", "constant", "helper"]
@@ -27,12 +27,12 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):
-    """A compiled graph. Its callable is the boxed segment `entry`, else the wrapper's `call`."""
+    """A compiled graph. Its callable is the boxed segment `entry`, or else the wrapper's `call`."""
 
     name: str
-    """`0/0/forward`."""
+    """For example `0/0/forward`."""
     unit: str = ""
-    """C++ text; "" where the graph is ATen calls alone."""
+    """C++ text; "" if the graph consists of ATen calls only."""
     flags: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     """Without paths: `libgomp.so.1`, `-lm`."""
@@ -45,4 +45,4 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     bindings: tuple[Binding, ...] = ()
     build_cpu_seconds: float = 0.0
     extra: msgspec.Raw = msgspec.Raw(b"null")
-    """JSON of the stages' own: what they want to record again on a warm start."""
+    """JSON for the stages: what they record again on a warm start."""

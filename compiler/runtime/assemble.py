@@ -1,4 +1,4 @@
-"""A plan and its kernels' code to an artifact: the whole unit's text and the wrapper's."""
+"""Builds an artifact from a plan and its kernels' code: the text of the unit and of the wrapper."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def assemble(
 ) -> Artifact:
     """The artifact of a graph, not yet built.
 
-    `code` are the kernels' functions with all that they need, to stand in front of the segments;
-    `kernels` says which of them each nest is. `extra` is JSON-able: it comes back on a warm start.
+    `code` holds the kernels' functions with their dependencies, to precede the segments; `kernels`
+    maps each nest to its function. `extra` is JSON-able and available again on a warm start.
     """
     forms = Forms(program, plan)
     segments = segment_functions(plan, forms, kernels)

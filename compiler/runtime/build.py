@@ -1,4 +1,4 @@
-"""One call of the compiler: C++ text to a shared library, with what it cost."""
+"""One compiler invocation: C++ text to a shared library, with its cost."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pathlib import Path
 from compiler.runtime.toolchain import Compiler
 
 SECONDS = 600
-"""A compiler that takes longer is stopped."""
+"""Time limit for the compiler."""
 
 DIAGNOSTIC = re.compile(r"^<stdin>:(\d+):\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
 
 
 class BuildFailed(Exception):
-    """The compiler refused a unit; the message has its first error and the line it is in."""
+    """The compiler rejected a unit. The message has its first error and the offending line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Built:
 
     library: bytes
     cpu_seconds: float
-    """Of the compiler and all that it called."""
+    """Of the compiler and all its child processes."""
     wall_seconds: float
 
 
@@ -44,7 +44,7 @@ def build(
 ) -> Built:
     """Compile and link one unit. `libraries` are `-l` options or paths.
 
-    `scratch` is a folder for the result until it is read. Raises `BuildFailed`.
+    `scratch` is a folder for the temporary result. Raises `BuildFailed`.
     """
     handle, name = tempfile.mkstemp(suffix=".so", dir=scratch)
     os.close(handle)
@@ -57,14 +57,14 @@ def build(
             raise BuildFailed(_reason(command[0], code, words, text))
         library = Path(name).read_bytes()
         if not library.startswith(b"\x7fELF"):
-            raise BuildFailed(f"{command[0]} left no shared library")
+            raise BuildFailed(f"{command[0]} produced no shared library")
         return Built(library, cpu_seconds, wall_seconds)
     finally:
         Path(name).unlink(missing_ok=True)
 
 
 def _run(command: Sequence[str], text: str) -> tuple[int, str, float]:
-    """Its exit code, what it said, and its CPU seconds, which only wait4 knows for one child."""
+    """Exit code, output, and CPU seconds. Only wait4 reports the CPU time of a single child."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as said:
         source.write(text.encode())
         source.seek(0)
@@ -83,7 +83,8 @@ def _wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
             raise BuildFailed(f"the compiler was stopped after {SECONDS} seconds")
         _, status, usage = os.wait4(process.pid, 0)
     except ChildProcessError:
-        # Somebody else waits for all children: the library itself tells whether it was made.
+        # Something else waits for all children; the library itself shows whether the build
+        # succeeded.
         process.returncode = 0
         return 0, 0.0
     except BaseException:
@@ -95,7 +96,7 @@ def _wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 
 
 def _ended(pid: int) -> bool:
-    """Whether a child ended within the time; without pidfd_open the kernel cannot be asked."""
+    """Whether a child ended in time; assumed if there is no pidfd_open to wait with a limit."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:

@@ -1,4 +1,4 @@
-"""The warm start: from a graph's key to its callable; lowering and all after it only on a miss."""
+"""The warm start: from a graph's key to its callable. Only a miss runs lowering and the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compiler.runtime.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A callable, and what the cache said."""
+    """A callable, and the result of the cache lookup."""
 
     compiled: Compiled
     found: Hit | Miss
@@ -32,10 +32,10 @@ def compiled_graph(
     launcher_store: Store | None = None,
     explain: bool = True,
 ) -> Outcome:
-    """The callable of a graph; `make` is called only where no whole entry of its key is there.
+    """The callable of a graph. `make` is called only if the key has no complete entry.
 
-    `explain`: a miss says what changed. The rest is as for `load`. Raises what `make` raises,
-    `Unavailable`, `BuildFailed`, OSError.
+    `explain`: report on a miss what changed. The other arguments are those of `load`. Raises what
+    `make` raises, `Unavailable`, `BuildFailed`, OSError.
     """
 
     def loaded(artifact: Artifact) -> Compiled:
@@ -46,7 +46,7 @@ def compiled_graph(
         try:
             return Outcome(loaded(found.artifact), found)
         except (Unavailable, BuildFailed, OSError, UnknownOperation, KeyError, AttributeError):
-            # The entry speaks of what is not there (any more): it is made anew.
+            # The entry refers to something that does not exist (any more): rebuild it.
             found = Miss("damaged")
     compiled = loaded(make())
     with contextlib.suppress(OSError):
@@ -55,14 +55,14 @@ def compiled_graph(
 
 
 def words(found: Hit | Miss) -> str:
-    """What a miss says, on one line; "" for a hit."""
+    """A one-line explanation of a miss; "" for a hit."""
     if isinstance(found, Hit):
         return ""
     if found.reason != "changed":
         return {
-            "first": "no entry of such a graph",
+            "first": "no entry of a similar graph",
             "damaged": "the entry is damaged",
-            "unexplained": "no entry of this graph",
+            "unexplained": "no entry for this graph",
         }[found.reason]
     changes = [
         f"{change.name}: {change.before or 'none'} → {change.now or 'none'}"

@@ -1,4 +1,4 @@
-"""An artifact to the function that AOTAutograd gets."""
+"""Turns an artifact into the function that AOTAutograd receives."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A graph that can be called."""
+    """A callable graph."""
 
     call: Boxed
-    """Takes its arguments in a list, empties it, answers a list; says so by `_boxed_call`."""
+    """Takes its arguments in a list, empties it and returns a list, as `_boxed_call` declares."""
     artifact: Artifact
     hit: bool
-    """Its library was in the cache."""
+    """The library was in the cache."""
     without_launcher: str = ""
-    """Why its segments are called through ctypes; "" where they are not."""
+    """Why its segments are called through ctypes; "" if they are not."""
 
 
 class Unavailable(Exception):
-    """There is no way to build or load units here; the message says what to do about it."""
+    """Units cannot be built or loaded here. The message says what to do about it."""
 
 
 def load(
@@ -52,11 +52,11 @@ def load(
     otherwise: Boxed | None = None,
     launcher_store: Store | None = None,
 ) -> Compiled:
-    """The callable of an artifact; its unit is built where the cache does not have it.
+    """The callable of an artifact. The unit is built if it is not in the cache.
 
-    `constants` are the graph's own tensors by name. `otherwise` runs the graph as it is: it is
-    called where the tensors have no memory. `launcher_store` is where the launcher is kept, which
-    is the same for all graphs. Raises `Unavailable`, `BuildFailed`, OSError.
+    `constants` maps names to the graph's own tensors. `otherwise` runs the uncompiled graph; it is
+    called if the tensors have no memory. `launcher_store` caches the launcher, which is the same
+    for all graphs. Raises `Unavailable`, `BuildFailed`, OSError.
     """
     names: dict[str, Any] = {}
     hit, why = True, ""
@@ -74,7 +74,7 @@ def load(
 def _path(
     artifact: Artifact, compiler: Compiler | NoCompiler, store: Store
 ) -> tuple[Path, bool, Artifact]:
-    """The library's place; the artifact, which then names it."""
+    """The library's path, whether it was cached, and the artifact with the library's digest."""
     if artifact.library:
         path = library_by_digest(artifact.library, store)
         if path is not None:
@@ -113,10 +113,10 @@ def _resolve(binding: Binding, constants: Mapping[str, Any]) -> Any:
 
 
 def run_wrapper(artifact: Artifact, names: dict[str, Any]) -> Boxed:
-    """The wrapper's function, in a namespace that has its segments and bindings."""
+    """The wrapper's function, in a namespace with its segments and bindings."""
     name = f"<tcw graph {artifact.name} {next(_numbers)}>"
     lines = artifact.wrapper.splitlines(keepends=True)
-    # Without a time, linecache keeps the text for the tracebacks of this process.
+    # Without a modification time, linecache retains the text for tracebacks in this process.
     linecache.cache[name] = (len(artifact.wrapper), None, lines, name)
     code: CodeType = compile(artifact.wrapper, name, "exec", dont_inherit=True)
     names = {**FUNCTIONS, **names}

@@ -1,4 +1,4 @@
-"""Compiled graphs by what they were made from, and on a miss: what is different this time."""
+"""Compiled graphs, cached by their inputs; a miss reports what has changed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from compiler.runtime.artifact import FORMAT, Artifact
 from compiler.runtime.store import Store, digest
 
 NEAREST_AMONG = 64
-"""How many of the last used entries a miss is compared with."""
+"""Number of recently used entries that a miss is compared with."""
 
 SHOWN = 120
-"""Longest text of a component that is kept to be shown."""
+"""Maximum length of a component's text that is stored for display."""
 
 
 class Component(msgspec.Struct, frozen=True):
@@ -22,10 +22,10 @@ class Component(msgspec.Struct, frozen=True):
 
     digest: str
     text: str = ""
-    """The part itself where it is short; "" where only its digest says that it changed."""
+    """The part itself if it is short; "" if only its digest shows a change."""
 
 
-# Made now: msgspec looks names of types up by module, and ours may be out of reach later (tcw.py).
+# Created at import: msgspec looks up type names by module, and ours may be hidden later (tcw.py).
 _ARTIFACT = msgspec.json.Decoder(Artifact)
 _COMPONENTS = msgspec.json.Decoder(dict[str, Component])
 
@@ -35,13 +35,13 @@ class Changed(msgspec.Struct, frozen=True):
 
     name: str
     before: str
-    """Text, or a digest where it is long; "" where the nearest entry has none."""
+    """Its text, or a digest if the text is long; "" if the nearest entry lacks it."""
     now: str
 
 
 @dataclass(frozen=True, slots=True)
 class GraphKey:
-    """Parts by name, in order. The `own` ones tell graphs apart, the others their surroundings."""
+    """Named parts, in order. The `own` parts identify the graph, the others its environment."""
 
     components: dict[str, Component]
     own: frozenset[str]
@@ -54,25 +54,25 @@ class GraphKey:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The cache has the graph."""
+    """The graph is in the cache."""
 
     artifact: Artifact
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """The cache does not have the graph, and why."""
+    """The graph is not in the cache, and why."""
 
     reason: str
-    """`first`: no entry of a similar graph; `changed`; `damaged`: there was one, unreadable;
-    `unexplained`: nobody asked."""
+    """`first`: no entry of a similar graph; `changed`; `damaged`: an unreadable entry;
+    `unexplained`: no explanation was requested."""
     nearest: str = ""
-    """Key of the entry that most components are equal with."""
+    """Key of the entry that has the most components in common."""
     changed: tuple[Changed, ...] = ()
 
 
 def key_of(own: Mapping[str, str], surroundings: Mapping[str, str]) -> GraphKey:
-    """A key of named texts; `own` are the graph's, `surroundings` versions, flags and settings."""
+    """A key from named texts: the graph's `own`, and `surroundings` (versions, flags, settings)."""
     parts = {name: _component(text) for name, text in (*own.items(), *surroundings.items())}
     return GraphKey(parts, frozenset(own))
 
@@ -82,9 +82,9 @@ def _component(text: str) -> Component:
 
 
 def look_up(key: GraphKey, store: Store, explain: bool = True) -> Hit | Miss:
-    """The artifact of a key; on a miss, what changed against the nearest of the last entries.
+    """The artifact of a key. A miss reports what changed from the nearest of the recent entries.
 
-    Without `explain` a miss is `unexplained`: the last entries are not read.
+    Without `explain` a miss is `unexplained`, and the recent entries are not read.
     """
     name = f"{key.digest}.json"
     there = store.path("graphs", name).exists()
@@ -100,7 +100,7 @@ def look_up(key: GraphKey, store: Store, explain: bool = True) -> Hit | Miss:
 
 
 def keep(key: GraphKey, artifact: Artifact, store: Store) -> None:
-    """Put an artifact there, and its key's parts beside it. Raises OSError."""
+    """Store an artifact, and the parts of its key next to it. Raises OSError."""
     store.write_sealed("graphs", f"{key.digest}.json", msgspec.json.encode(artifact))
     store.write("keys", f"{key.digest}.json", msgspec.json.encode(key.components))
 

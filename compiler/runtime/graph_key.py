@@ -1,7 +1,7 @@
-"""The key of an ATen graph: its operations, its tensors, and all that compiling it depends on.
+"""The key of an ATen graph: its operations, tensors, and everything else its compile depends on.
 
-Names of nodes are part of it, because they become names in the code. Lines of the user's source are
-not: a caller that wants the code's comments to be of today adds them to `own`.
+Node names are included, since they become names in the code. The user's source lines are not: a
+caller that needs up-to-date comments in the code adds them to `own`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from compiler.runtime.store import digest
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_flags
 
 SMALL = 256
-"""Constants of at most so many elements count with their numbers, which may be in the code."""
+"""Constants of up to this many elements are keyed by value, since the code may contain it."""
 
 
 _BY_ORIGIN = (
     torch.ops.aten._to_copy.default,  # whether it must round
-    torch.ops.aten.gather.default,  # what its errors say
+    torch.ops.aten.gather.default,  # the wording of its errors
     torch.ops.aten.index.Tensor,
 )
-"""What they become depends on the operation that they were taken out of."""
+"""Operations whose lowering depends on the operation that they were decomposed from."""
 
 
 def graph_key(
@@ -41,8 +41,8 @@ def graph_key(
 ) -> GraphKey:
     """The key of a functionalised graph.
 
-    `settings` are named texts of what else decides: the kind of graph, decompositions, overrides.
-    `lines` are more parts of the graph's own.
+    `settings` are named texts of everything else that matters: the kind of graph, decompositions,
+    overrides. `lines` are further parts that belong to the graph.
     """
     operations: list[str] = []
     values: list[str] = []
@@ -80,7 +80,7 @@ def surroundings() -> dict[str, str]:
 
 @cache
 def source_digest() -> str:
-    """Of this compiler's own files: their names, sizes and times."""
+    """A digest of this compiler's own files: their names, sizes and modification times."""
     folder = Path(compiler.__file__).parent
     rows: list[str] = []
     for place, folders, names in os.walk(folder):
@@ -94,7 +94,8 @@ def source_digest() -> str:
 
 
 def _target(node: fx.Node) -> str:
-    # An operation's text is its name and overload; `str` of anything else is as good as it gets.
+    # The text of an operation is its name and overload; for other targets `str` is the best
+    # available.
     if node.target in _BY_ORIGIN:
         return f"{node.target} of {node.meta.get('original_aten')}"
     return str(node.target)

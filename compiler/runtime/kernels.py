@@ -1,4 +1,4 @@
-"""Compiled units by their text: built once on a machine, whichever process asks first."""
+"""Compiled units, cached by their text: built once per machine, by the first process to ask."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ COMMENT = re.compile(r"^[ \t]*//.*\n?|[ \t]+// [^\"\n]*$", re.MULTILINE)
 
 
 class KernelEntry(msgspec.Struct, frozen=True):
-    """What stands in the cache for one unit."""
+    """The cache entry of one unit."""
 
     library: str
-    """Digest of the shared library, and its name."""
+    """Digest of the shared library, which is also its name."""
     command: tuple[str, ...]
     compiler: str
     cpu_seconds: float
     wall_seconds: float
 
 
-# Made now: msgspec looks names of types up by module, and ours may be out of reach later (tcw.py).
+# Created at import: msgspec looks up type names by module, and ours may be hidden later (tcw.py).
 _ENTRY = msgspec.json.Decoder(KernelEntry)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit to have as a shared library."""
+    """A unit to be compiled to a shared library."""
 
     text: str
     flags: tuple[str, ...]
@@ -47,19 +47,19 @@ class Library:
     path: Path
     digest: str
     hit: bool
-    """It was there before."""
+    """It was already in the cache."""
     cpu_seconds: float
-    """Of the build, in whichever process it was."""
+    """Of the build, whichever process ran it."""
     wall_seconds: float
 
 
 def without_comments(text: str) -> str:
-    """The text without what the compiler does not see: lines of users move without effect."""
+    """The text without comments, so that edits that only move the user's lines have no effect."""
     return COMMENT.sub("", text)
 
 
 def kernel_key(unit: Unit, compiler: Compiler) -> str:
-    """The name under which a unit's library is found."""
+    """The cache key of a unit's library."""
     parts = [
         FORMAT,
         without_comments(unit.text),
@@ -96,7 +96,7 @@ def library(unit: Unit, compiler: Compiler, store: Store) -> Library:
 
 
 def library_by_digest(name: str, store: Store) -> Path | None:
-    """A library that an artifact names; a damaged one is removed and answers None."""
+    """The path of a library that an artifact refers to, or None. A damaged library is removed."""
     content = store.read("objects", f"{name}.so")
     if content is None:
         return None

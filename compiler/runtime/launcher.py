@@ -1,4 +1,4 @@
-"""The launcher of this process: compiled once on a machine, loaded once, with the pool in it."""
+"""The launcher of this process with its memory pool: compiled once per machine, loaded once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _loaded: list[Launcher] = []
 
 
 class PoolCounts(ctypes.Structure):
-    """As `PoolCounts` in codegen/launcher/pool.cpp."""
+    """Mirrors `PoolCounts` in codegen/launcher/pool.cpp."""
 
     _fields_ = [
         (name, ctypes.c_long)
@@ -33,18 +33,18 @@ class PoolCounts(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The pool of large outputs and arenas at one moment."""
+    """The state of the pool of large outputs and arenas at one moment."""
 
     hits: int
     misses: int
     kept_bytes: int
-    """Of memory that nobody uses now."""
+    """Of unused memory."""
     kept_blocks: int
     capacity: int
 
 
 class Launcher:
-    """The loaded launcher; never unloaded, as tensors may be on its memory until the end."""
+    """The loaded launcher. It is never unloaded, since tensors may use its memory until the end."""
 
     def __init__(self, handle: ctypes.CDLL, library: Library) -> None:
         self.handle = handle
@@ -60,18 +60,18 @@ class Launcher:
         return Pool(c.hits, c.misses, c.kept_bytes, c.kept_blocks, c.capacity)
 
     def limit_pool(self, capacity: int) -> None:
-        """Keep at most so many unused bytes; 0: torch allocates every output."""
+        """Retain at most this many unused bytes; with 0, torch allocates every output."""
         self._counts.capacity = capacity
         self._trim(capacity, 1 << 40)
 
     def release_pool(self) -> int:
-        """Free what nobody uses; bytes freed."""
+        """Free the unused memory and return the number of bytes freed."""
         freed: int = self._trim(0, 1 << 40)
         return freed
 
 
 def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missing:
-    """That of this process, or why it has none. Raises `BuildFailed`, OSError."""
+    """The launcher of this process, or why it has none. Raises `BuildFailed`, OSError."""
     found = addresses()
     if isinstance(found, Missing):
         return found
@@ -85,7 +85,7 @@ def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missin
 
 
 def release_pooled() -> int:
-    """Free pooled memory that nobody uses, where this process has a launcher; bytes freed."""
+    """Free unused pooled memory, if there is a launcher; returns the number of bytes freed."""
     return sum(one.release_pool() for one in _loaded)
 
 
@@ -102,7 +102,7 @@ def _load(made: Library, found: Addresses) -> Launcher:
         table[:] = values  # type: ignore[call-overload]
     result = Launcher(handle, made)
     result._counts.capacity = _pool_limit()
-    # A fork while another thread holds the pool's lock would leave it locked in the child.
+    # If a fork happened while another thread held the pool's lock, the child would deadlock.
     os.register_at_fork(
         before=handle.pool_lock,
         after_in_parent=handle.pool_unlock,

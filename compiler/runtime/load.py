@@ -1,4 +1,4 @@
-"""A unit's shared library to functions that Python calls, each library loaded once a process."""
+"""Loads a unit's shared library and creates its Python functions, once per process and library."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ class Method(ctypes.Structure):
 
 
 class LoadedUnit:
-    """A unit's library in this process; never unloaded."""
+    """A unit's library in this process. It is never unloaded."""
 
     def __init__(self, path: Path, launcher: Launcher) -> None:
         self.handle = ctypes.CDLL(str(path))
-        # The functions read this table as long as they live.
+        # The functions read this table throughout their lifetime.
         self.launcher = launcher
         ctypes.c_void_p.in_dll(self.handle, "launcher").value = launcher.address
 
     def function(
         self, index: int, segment: SegmentEntry, otherwise: Callable[..., Any] | None = None
     ) -> Callable[..., Any]:
-        """Python's function of the unit's segment `index`.
+        """The Python function of the unit's segment `index`.
 
-        A plain one takes tensors and sizes and answers a tuple; a boxed one takes a list, empties
-        it, answers a list and says so by `_boxed_call`. `otherwise` is called in its place with
-        tensors that have no memory: fake ones, or on the meta device.
+        A plain function takes tensors and sizes and returns a tuple. A boxed one takes a list,
+        empties it and returns a list, as declared by `_boxed_call`. `otherwise` is called instead
+        for tensors without memory: fake ones, or those on the meta device.
         """
         table = (Method * (index + 1)).in_dll(self.handle, "methods")
         made: Callable[..., Any] = _new_function(ctypes.byref(table[index]), otherwise, None)
         if not segment.boxed:
             return made
-        # A built-in function takes no attributes; a partial without arguments passes calls on.
+        # A built-in function has no attributes; a partial without arguments forwards calls.
         boxed = partial(made)
         boxed._boxed_call = True  # type: ignore[attr-defined]
         return boxed
@@ -67,7 +67,7 @@ _new_function = _make_new_function()
 
 
 def load_unit(path: Path, launcher: Launcher) -> LoadedUnit:
-    """The unit at `path`; its name is the digest of its content. Raises OSError."""
+    """The unit at `path`, whose name is the digest of its content. Raises OSError."""
     with _lock:
         unit = _units.get(path.name)
         if unit is None:
@@ -80,7 +80,7 @@ def functions(
     segments: Iterable[SegmentEntry],
     otherwise: Callable[..., Any] | None = None,
 ) -> dict[str, Callable[..., Any]]:
-    """Each segment's function by name; `otherwise` is for the boxed one."""
+    """The functions of the segments by name; `otherwise` is for the boxed one."""
     return {
         segment.name: unit.function(i, segment, otherwise if segment.boxed else None)
         for i, segment in enumerate(segments)

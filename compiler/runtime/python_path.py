@@ -1,7 +1,7 @@
-"""Segments called through ctypes, for a torch that lacks what the launcher calls.
+"""Segments called through ctypes, for a torch that lacks functions that the launcher calls.
 
-The same kernels on the same memory, a few microseconds slower a call: Python unpacks the arguments
-and allocates the outputs, by the description that the unit holds of each segment.
+The same kernels run on the same memory, a few microseconds slower per call: Python unpacks the
+arguments and allocates the outputs, following the unit's description of each segment.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class PythonSegment:
         ]
 
     def _run(self, tensors: list[Any], given: Any, arena: Any) -> int:
-        """The kernels, on this memory and no other; answers an error code."""
+        """Run the kernels on this memory and return an error code."""
         pointers = [t.data_ptr() for t in tensors]
         aligned = (arena.data_ptr() + 63) & ~63
         code: int = self._about.run(
@@ -138,7 +138,7 @@ class PythonSegment:
 
 
 def _out_of_range(code: int, arena: torch.Tensor) -> Exception:
-    """What eager raises: as `refuse` in codegen/launcher/calls.cpp."""
+    """The exception that eager raises, like `refuse` in codegen/launcher/calls.cpp."""
     index, size = (Long * 2).from_address((arena.data_ptr() + 63) & ~63)
     words = code >> 4 & 15
     if words in (OF_INDEX, OF_GATHER):
@@ -154,7 +154,7 @@ def python_functions(
     segments: Iterable[SegmentEntry],
     otherwise: Callable[..., Any] | None = None,
 ) -> dict[str, Callable[..., Any]]:
-    """Each segment of a unit, by name, as a callable that needs no launcher. Raises OSError."""
+    """A unit's segments by name, as callables that need no launcher. Raises OSError."""
     handle = ctypes.CDLL(str(path))
     return {
         entry.name: PythonSegment(handle, entry, otherwise if entry.boxed else None)

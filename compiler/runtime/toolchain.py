@@ -1,4 +1,4 @@
-"""The C++ compiler of this machine: which it is, what it may assume, how it is called."""
+"""The C++ compiler of this machine: finding it, its capabilities, and its command line."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
 CANDIDATES = ("g++", "clang++")
 
 UNIT_FLAGS = ("-fno-asynchronous-unwind-tables", "-nostdlib")
-"""No start-up files and no C++ library: a quarter less time. Nothing unwinds through kernels."""
+"""No start-up files and no C++ library, which saves a quarter of the time. Kernels never unwind."""
 
 LAUNCHER_FLAGS = ("-O1", "-fexceptions", "-fno-rtti", "-nostdlib")
 
 LAUNCHER_LIBRARIES = ("-lstdc++", "-lgcc_s")
-"""The launcher catches what torch throws, so it has the C++ library."""
+"""The launcher catches exceptions from torch, so it needs the C++ library."""
 
-# A name of ours must never be taken from another library of the process.
+# Our symbols must never resolve to another library of the process.
 SHARED_FLAGS = ("-std=c++17", "-fPIC", "-shared", "-w", "-Wl,-Bsymbolic")
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C++ compiler that answers."""
+    """A working C++ compiler."""
 
     command: tuple[str, ...]
     version: str
@@ -36,20 +36,20 @@ class Compiler:
 
     @property
     def is_clang(self) -> bool:
-        """It lacks GCC's builtins of the vector instructions."""
+        """Whether it is clang, which lacks GCC's builtins for vector instructions."""
         return "clang" in self.version
 
 
 @dataclass(frozen=True, slots=True)
 class NoCompiler:
-    """No C++ compiler to be had."""
+    """No C++ compiler is available."""
 
     reason: str
-    """What was looked for and what to do about it."""
+    """What was tried, and what to do about it."""
 
 
 def find_compiler() -> Compiler | NoCompiler:
-    """`CXX`, else g++, else clang++. Asked anew each time, but a version is asked for only once."""
+    """`CXX`, else g++, else clang++. Looked up on each call, but versions are cached."""
     named = os.environ.get("CXX", "").strip()
     if named:
         try:
@@ -81,7 +81,7 @@ def _compiler(command: list[str]) -> Compiler | None:
 
 @cache
 def _version(command: tuple[str, ...], stamp: int) -> str:
-    del stamp  # a compiler that was replaced is asked again
+    del stamp  # a compiler that was replaced is queried again
     try:
         done = subprocess.run(
             [*command, "--version"],
@@ -97,16 +97,16 @@ def _version(command: tuple[str, ...], stamp: int) -> str:
 
 
 def instruction_set(found: Compiler | NoCompiler, isa: Isa | None = None) -> Isa:
-    """This machine's instruction set, or `isa`, as far as the compiler reaches it."""
+    """This machine's instruction set, or `isa`, restricted to what the compiler supports."""
     isa = isa or detect()
     return replace(isa, builtins=False) if isinstance(found, Compiler) and found.is_clang else isa
 
 
 @cache
 def openmp_library() -> str:
-    """The OpenMP library that this process has loaded: a second one would have threads of its own.
+    """The OpenMP library loaded in this process; a second one would have its own threads.
 
-    "" where there is none; torch must have been imported.
+    "" if there is none. Torch must have been imported.
     """
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
@@ -120,16 +120,16 @@ def openmp_library() -> str:
 
 
 def unit_flags(isa: Isa) -> tuple[str, ...]:
-    """How a unit of kernels is compiled, but for what it is linked with."""
+    """Compiler flags for a unit of kernels, without libraries."""
     return (*SHARED_FLAGS, *COMPILE_FLAGS, *UNIT_FLAGS, *isa.flags)
 
 
 def unit_libraries() -> tuple[str, ...]:
-    """What units are linked with, where they use it."""
+    """Libraries for units, linked only if needed."""
     openmp = openmp_library()
     return ("-Wl,--as-needed", *((openmp,) if openmp else ()), "-lm")
 
 
 def launcher_flags() -> tuple[str, ...]:
-    """How the launcher is compiled: for any machine of this architecture."""
+    """Compiler flags for the launcher, which runs on any machine of this architecture."""
     return (*SHARED_FLAGS, *LAUNCHER_FLAGS)

@@ -1,4 +1,4 @@
-"""The Python of a graph with ATen calls: its text, from the memory plan.
+"""The Python wrapper of a graph with ATen calls: its text, generated from the memory plan.
 
     def call(args):
         primals_1, primals_2 = args
@@ -8,7 +8,7 @@
         del mm
         return [softmax]
 
-Whatever is no local is a binding, resolved when the artifact is loaded.
+Names that are not local are bindings, resolved when the artifact is loaded.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ DENSE = frozenset(
         "mkldnn._linear_pointwise.default",
     )
 )
-"""Operations that allocate their result row by row, whatever they are given."""
+"""Operations that always allocate a row-major result, whatever their arguments."""
 
 
 def wrapper_text(
     plan: Plan, forms: Forms, segments: Iterable[SegmentFunction]
 ) -> tuple[str, tuple[Binding, ...]]:
-    """The wrapper's text and what its free names are, beside those of the segments."""
+    """The wrapper's text, and the bindings of its free names other than the segments."""
     return _Wrapper(plan, forms, segments).write()
 
 
@@ -68,8 +68,8 @@ class _Wrapper:
         return f"{text}\n", tuple(self.bindings.values())
 
     def _read_by_strides(self) -> Iterator[str]:
-        """Values whose strides are relied on: by loops, by a view of them, and by who gets the
-        graph's answers (AOTAutograd, and the backward graph of what was saved for it)."""
+        """Values whose strides matter: to loops, to views of them, and to whoever receives the
+        graph's outputs (AOTAutograd, and the backward graph for saved tensors)."""
         yield from (one.value for one in _operands(self.graph.outputs))
         for step in self.plan.steps:
             if isinstance(step.run, Segment):
@@ -110,14 +110,14 @@ class _Wrapper:
                 self.bound.add(name)
 
     def _holder(self, home: str) -> str:
-        """A name that holds this memory: its own, or that of who took it over."""
+        """A name that holds this memory: its owner's, or that of a value that reuses it."""
         if home in self.bound:
             return home
         others = (value for value in sorted(self.bound) if self.forms.home(value) == home)
         return next(others, home)
 
     def _taken_over(self, name: str) -> str:
-        """The tensor of a value that was written into another's memory."""
+        """The tensor of a value that was written into another value's memory."""
         home = self._holder(self.forms.home(name))
         form, old = self.forms.of(name), self.forms.of(home)
         if (form.dtype, form.sizes, form.strides) == (old.dtype, old.sizes, old.strides):
@@ -149,7 +149,7 @@ class _Wrapper:
                 self._lay_out(result)
 
     def _lay_out(self, result: Result) -> None:
-        """The strides that were foretold: where ATen answers others, it is copied."""
+        """Enforce the predicted strides: if ATen returns others, the result is copied."""
         name = self._local(result.name)
         sizes, strides = _tuple(result.shape), _tuple(result.strides)
         self.lines.append(f"{name} = {self._helper('laid_out')}({name}, {sizes}, {strides})")
@@ -206,7 +206,7 @@ class _Wrapper:
         return f"{self._helper('retyped')}({self._local(value)}, torch.{dtype}, {shape})"
 
     def _local(self, name: str) -> str:
-        """A value's name in Python; the same where that is one."""
+        """A value's name in Python, unchanged if it is a valid identifier."""
         found = self.names.get(name)
         if found is None:
             found = (
@@ -241,7 +241,7 @@ class _Wrapper:
 
 
 def _operands(item: object) -> Iterator[Operand]:
-    """The operands of arguments or answers, however deep."""
+    """The operands in a nested structure of arguments or outputs."""
     if isinstance(item, Operand):
         yield item
     elif isinstance(item, (tuple, list)):

@@ -1,4 +1,4 @@
-"""What a wrapper's text calls beside ATen and segments."""
+"""Functions that a wrapper's text calls, besides ATen and segments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sizes = Sequence[int]
 
 
 def _of_torch(name: str) -> Callable[..., Any] | None:
-    """A function of torch/csrc/dynamo/guards.cpp, which Inductor's wrappers call as well."""
+    """A function of torch/csrc/dynamo/guards.cpp, also called by Inductor's wrappers."""
     try:
         return resolve(f"torch:_C._dynamo.guards.{name}")  # type: ignore[return-value]
     except Missing:
@@ -25,9 +25,9 @@ _view = _of_torch("_reinterpret_tensor")
 
 
 def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:
-    """The tensor with these strides: itself, or a copy. Its sizes must be those foretold.
+    """The tensor with these strides: itself, or a copy. Its sizes must match the predicted ones.
 
-    A fake tensor tells an operation's strides beforehand; a library may answer others.
+    A fake tensor predicts an operation's strides; a library may return others.
     """
     if _check is not None:
         try:
@@ -36,7 +36,7 @@ def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:
         except AssertionError:
             pass
     if tuple(tensor.shape) != tuple(sizes):
-        raise RuntimeError(f"an ATen call answered {tuple(tensor.shape)}, not {tuple(sizes)}")
+        raise RuntimeError(f"an ATen call returned {tuple(tensor.shape)}, not {tuple(sizes)}")
     if tensor.stride() == tuple(strides):
         return tensor
     copy = torch.empty_strided(sizes, strides, dtype=tensor.dtype, device=tensor.device)
@@ -44,19 +44,19 @@ def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:
 
 
 def row_by_row(tensor: Any) -> Any:
-    """The tensor as its fake one was foretold, contiguous: itself, or a copy."""
+    """The tensor made contiguous, as its fake tensor predicted: itself, or a copy."""
     return tensor.contiguous()
 
 
 def reinterpreted(tensor: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:
-    """Other sizes and strides on the same memory; `offset` counts elements from its first."""
+    """Other sizes and strides on the same memory; `offset` is in elements from its start."""
     if _view is not None:
         return _view(tensor, sizes, strides, offset)
     return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)
 
 
 def retyped(tensor: Any, dtype: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:
-    """The same memory as another dtype; `offset` counts elements of that dtype."""
+    """The same memory as another dtype; `offset` is in elements of that dtype."""
     start = tensor.storage_offset() * tensor.element_size() // dtype.itemsize
     made = torch.empty(0, dtype=dtype, device=tensor.device)
     return made.set_(tensor.untyped_storage(), start + offset, sizes, strides)

@@ -1,7 +1,7 @@
-"""What the machine's vectors hold, and the compiler flags that reach them.
+"""Vector instruction sets: their widths and the compiler flags that enable them.
 
-Three widths cover the machines: AVX-512, AVX2 and 16 bytes for every other one (SSE2 of any x86-64,
-NEON of aarch64), where the same vector types compile to what there is.
+There are three widths: AVX-512, AVX2, and 16 bytes for every other machine (SSE2 on any x86-64,
+NEON on aarch64), where the same vector types compile to whatever is available.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 COMPILE_FLAGS = (
     "-O1",
     "-ftree-vectorize",
-    "-ftree-slp-vectorize",  # the speed of -O2 for two thirds of its compile time
-    "-ffp-contract=off",  # a*b+c is two roundings, as in ATen; math functions ask for fma by name
+    "-ftree-slp-vectorize",  # the speed of -O2 at two thirds of its compile time
+    "-ffp-contract=off",  # a*b+c rounds twice, as in ATen; math functions request fma by name
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fwrapv",  # integers wrap, as in ATen
@@ -25,7 +25,7 @@ COMPILE_FLAGS = (
     "-fno-rtti",
     "-Wno-psabi",
 )
-"""Of every unit, before the flags of its `Isa`. Never -ffast-math: NaN and signed zeros count."""
+"""Flags of every unit, before those of its `Isa`. No -ffast-math: NaN and signed zeros matter."""
 
 OVERRIDE = "TCW_ISA"
 """Environment variable that names the `Isa` to use instead of the detected one."""
@@ -38,18 +38,18 @@ class Isa:
     name: str
     vector_bytes: int
     flags: tuple[str, ...]
-    """Of the compiler, beside `COMPILE_FLAGS`."""
+    """Compiler flags in addition to `COMPILE_FLAGS`."""
     fma: bool
-    """a*b+c with one rounding is an instruction."""
+    """a*b+c with a single rounding is one instruction."""
     builtins: bool = True
-    """The compiler knows GCC's builtins of this instruction set; without them the same functions
-    are loops over lanes."""
+    """The compiler has GCC's builtins for this instruction set; otherwise the same functions are
+    loops over lanes."""
 
     def lanes(self, itemsizes: tuple[int, ...]) -> int:
         """Lanes of a loop nest whose registers hold elements of these sizes.
 
-        A comparison's mask takes four bytes a lane, and so does a 16-bit float: never more lanes
-        than the machine's vector has 32-bit elements.
+        A comparison mask takes four bytes per lane, and so does a 16-bit float. There are thus
+        never more lanes than 32-bit elements in a vector.
         """
         return self.vector_bytes // max((4, *itemsizes))
 
@@ -64,14 +64,14 @@ _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
 
 def runnable(cpu_flags: frozenset[str]) -> tuple[Isa, ...]:
-    """Those that a CPU with these flags (as /proc/cpuinfo spells them) can run, widest first."""
+    """The instruction sets that a CPU with these /proc/cpuinfo flags can run, widest first."""
     wide = ((AVX512, _V4), (AVX2, _V3))
     return (*(isa for isa, needs in wide if needs <= cpu_flags), PORTABLE)
 
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """What this machine's first CPU says it can do; empty where the system does not tell."""
+    """The feature flags of this machine's first CPU; empty if the system does not report them."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -86,7 +86,7 @@ def cpu_flags() -> frozenset[str]:
 def detect() -> Isa:
     """The widest instruction set of this machine, or the one that `TCW_ISA` names.
 
-    Raises ValueError for a name that is none of `ISAS`.
+    Raises ValueError for a name that is not in `ISAS`.
     """
     named = os.environ.get(OVERRIDE)
     if not named:

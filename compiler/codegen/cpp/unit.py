@@ -1,4 +1,4 @@
-"""All nests of a plan or program as the text of one C++ unit; equal loops stand in it once."""
+"""All nests of a plan or program as one C++ unit. Equal functions are emitted once."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def unit(
     comments: Mapping[str, str] | None = None,
     ask: Ask | None = None,
 ) -> Unit:
-    """The unit of a program whose memory is planned; without a plan nothing shares memory.
+    """The unit of a program with planned memory; without a plan, nothing shares memory.
 
-    `ask` answers each choice of the generator's own; without it all are the default.
+    `ask` decides each choice of the code generator; without it all are the default.
     """
     chooser = None if ask is None else Chooser(ask)
     dtypes = buffer_dtypes(program)
@@ -83,9 +83,9 @@ def buffer_dtypes(program: Program) -> dict[str, str]:
 
 
 def shared_buffers(nest: Nest, plan: Plan | None) -> frozenset[str]:
-    """Buffers of a nest that lie in the memory of another one that it reads.
+    """Buffers of a nest that share memory with another buffer that it uses.
 
-    Both are named, the one that is written and the one that it takes over.
+    Includes both the buffer that is written and the one whose memory it reuses.
     """
     if plan is None:
         return frozenset()
@@ -105,7 +105,7 @@ def _home(buffer: str, plan: Plan) -> str:
 
 
 def _name(nest: Nest, taken: set[str]) -> str:
-    """A name after what the nest computes: softmax, add_layer_norm."""
+    """A function name after what the nest computes: softmax, add_layer_norm."""
     words = base_name(nest.label or nest.name)[:48].strip("_").lower()
     wanted, number = f"nest_{words}", 1
     name = wanted

@@ -1,1 +1,1 @@
-"""The launcher: C++ between Python's call and the kernels of a graph. Imports no torch."""
+"""The launcher: C++ between a call from Python and the kernels of a graph. Imports no torch."""

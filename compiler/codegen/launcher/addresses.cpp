@@ -1,5 +1,5 @@
-// Addresses of Python, torch and libc, filled in by the loader: nothing of them is linked, so the
-// same file serves every torch that has them.
+// Addresses of Python, torch and libc functions, filled in by the loader. None of them is linked,
+// so the same file works with every torch that has them.
 struct AtenTensor;
 typedef AtenTensor* Tensor;
 

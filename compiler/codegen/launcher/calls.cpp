@@ -1,8 +1,8 @@
-// The way from Python's call to a segment's kernels: pointers in, memory for the outputs, tensors
-// out. It keeps nothing between calls, so one segment may run on several threads and within itself.
+// From a call by Python to a segment's kernels: take pointers, allocate outputs, return tensors.
+// There is no state between calls, so a segment may run on several threads and be reentered.
 enum { POOLED = 1 << 20, ON_STACK = 1 << 14, WITHOUT_LOCK = 4 << 20, DENSE = 0, CPU = 0 };
 
-// data_ptr() of a tensor; null where it has no memory: fake, on the meta device, of no elements.
+// data_ptr() of a tensor; null if it has no memory (fake, on the meta device, or empty).
 static void* pointer_of(PyObject* tensor) {
   try {
     return torch_calls.data_pointer(tensor);
@@ -38,7 +38,7 @@ static Unpacked unpack(const Segment* s, PyObject* const* arguments, void** tens
   return READY;
 }
 
-// One tensor of its own; large ones on pooled memory. `shape`: bytes, sizes, strides.
+// Allocates one tensor; large ones use pooled memory. `shape`: bytes, sizes, strides.
 static Tensor allocate(const Output& output, const long* shape, void** data) {
   const long *sizes = shape + 1, *strides = sizes + output.rank;
   Tensor made = 0;
@@ -104,11 +104,11 @@ static PyObject* refuse(int code, const long* found) {
   else if (code == DIVISION_BY_ZERO)
     python.set_error(objects.runtime_error, "ZeroDivisionError");
   else
-    python.set_error(objects.runtime_error, "a compiled kernel answered an unknown error");
+    python.set_error(objects.runtime_error, "a compiled kernel returned an unknown error");
   return 0;
 }
 
-// `found`: the index and the size of an index out of range.
+// `found` receives the index and the size if an index is out of range.
 static int run(const Segment* s, void** tensors, const long* numbers, const long* shapes,
                long* found) {
   long bytes = shapes[0];
@@ -165,7 +165,7 @@ static PyObject* perform(const Segment* s, PyObject* const* arguments, void** te
   return answers;
 }
 
-// `otherwise` is called where the arguments have no memory to work on, as under FakeTensorMode.
+// `otherwise` is called if the arguments have no memory, as under FakeTensorMode.
 static PyObject* begin(const Segment* s, PyObject* otherwise, PyObject* const* arguments,
                        long count, PyObject* list) {
   if (count != s->parameters) {
@@ -191,7 +191,7 @@ static PyObject* call(const Segment* s, PyObject* otherwise, PyObject* const* ar
   return begin(s, otherwise, arguments, count, 0);
 }
 
-// AOTAutograd's boxed convention: the arguments come in a list, which the callee empties.
+// AOTAutograd's boxed convention: arguments are passed in a list, which the callee empties.
 static PyObject* call_boxed(const Segment* s, PyObject* otherwise, PyObject* list) {
   long count = python.list_size(list);
   if (count < 0) return 0;

@@ -1,4 +1,4 @@
-"""Where a plan's values live, and with which sizes and strides the tensors on them are made."""
+"""The location of a plan's values, and the sizes and strides of the tensors created on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.memory.plan import InArena, New, Plan, TakesOver
 
 
 def operands(program: Program) -> Iterator[Operand]:
-    """Every tensor that a call takes or the graph answers, in order."""
+    """Every tensor that a call takes or the graph returns, in order."""
     for step in program.steps:
         if isinstance(step, Call):
             yield from step.operands()
@@ -23,7 +23,7 @@ def operands(program: Program) -> Iterator[Operand]:
 
 
 class Forms:
-    """The tensor of each value that has one, in the form in which its first reader wants it."""
+    """The tensor of each value that has one, in the form that its first reader needs."""
 
     def __init__(self, program: Program, plan: Plan) -> None:
         self.program = program
@@ -47,7 +47,7 @@ class Forms:
             )
 
     def _inherit(self, value: str) -> None:
-        """Memory that another value takes over is allocated as that one will want it."""
+        """Memory that another value reuses is allocated in the form that the other value needs."""
         home, memories = self.home(value), self.program.memories
         form = self._forms.get(value)
         if home == value or form is None or home in self._forms or home not in memories:
@@ -56,7 +56,7 @@ class Forms:
             self._forms[home] = form
 
     def of(self, value: str) -> TensorForm:
-        """The form of a value's tensor; flat where no reader asks for one."""
+        """The form of a value's tensor; flat if no reader needs a particular one."""
         form = self._forms.get(value)
         if form is None:
             memory = self.program.memories[value]
@@ -64,7 +64,7 @@ class Forms:
         return form
 
     def fits(self, operand: Operand) -> bool:
-        """Whether the operand is its value's tensor as it is."""
+        """Whether the operand is exactly its value's tensor."""
         form = self.of(operand.value)
         return (
             operand.offset == 0
@@ -79,7 +79,7 @@ class Forms:
         )
 
     def home(self, value: str) -> str:
-        """The value whose memory it is: that which it takes over, or itself."""
+        """The value that owns the memory: the start of a chain of reuses, or the value itself."""
         seen: set[str] = set()
         while isinstance(placement := self.plan.placements.get(value), TakesOver):
             assert value not in seen
@@ -91,12 +91,12 @@ class Forms:
         return isinstance(self.plan.placements.get(value), New)
 
     def arena_offset(self, value: str) -> Size | None:
-        """Of a value in its segment's arena."""
+        """The offset of a value in its segment's arena, or None if it is elsewhere."""
         placement = self.plan.placements.get(value)
         return placement.offset if isinstance(placement, InArena) else None
 
     def bytes(self, value: str) -> Size:
-        """Of its memory."""
+        """The size of the value's memory in bytes."""
         memory = self.program.memories.get(value)
         if memory is not None:
             return multiply(memory.size, BYTES[memory.dtype])

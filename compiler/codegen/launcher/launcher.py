@@ -1,4 +1,4 @@
-"""The texts of the launcher, which is compiled once, and of what every unit shares with it."""
+"""The text of the launcher, which is compiled once, and of the interface shared with units."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ PARTS = ("interface.cpp", "addresses.cpp", "pool.cpp", "calls.cpp")
 
 @cache
 def launcher_text() -> str:
-    """The launcher's translation unit: it includes nothing and links nothing of torch."""
+    """The launcher's translation unit, which includes and links nothing of torch."""
     return "\n".join(_part(name) for name in PARTS)
 
 
 @cache
 def interface_text() -> str:
-    """What a unit with segments starts with."""
+    """The beginning of each unit with segments."""
     return _part("interface.cpp")
 
 

@@ -1,4 +1,4 @@
-"""A plan's segments as functions: which memory each kernel gets, and what goes back to Python."""
+"""A plan's segments as functions: the memory of each kernel, and what is returned to Python."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from compiler.loops.sizes import Size, Symbolic, add, symbol
 from compiler.memory.plan import Plan, Segment
 
 Kernels = Mapping[str, tuple[str, Function]]
-"""By name of the nest: the name of its function in the unit, and the function."""
+"""Name of the nest -> the name of its function in the unit, and the function."""
 
 DIRECT = "graph"
-"""Name of the one segment that is a whole graph."""
+"""Name of a segment that is a whole graph."""
 
 
 def segment_functions(plan: Plan, forms: Forms, kernels: Kernels) -> list[SegmentFunction]:
-    """Every segment of the plan, in order. A graph that is one segment is called by itself."""
+    """All segments of the plan, in order. A graph that is a single segment is called directly."""
     direct = whole_graph(plan, forms, kernels)
     if direct is not None:
         return [direct]
@@ -43,9 +43,9 @@ def segment_functions(plan: Plan, forms: Forms, kernels: Kernels) -> list[Segmen
 
 
 def segment_function(segment: Segment, forms: Forms, kernels: Kernels) -> SegmentFunction:
-    """A segment that the wrapper calls: its tensors, then its sizes; it answers what it allocates.
+    """A segment that the wrapper calls with its tensors, then its sizes; returns what it allocates.
 
-    A value that takes over memory from outside is written there; the wrapper makes its tensor.
+    A value that reuses outside memory is written there; the wrapper creates its tensor.
     """
     made = _function(segment, forms, kernels, segment.name, (), None)
     symbols = dict.fromkeys((*segment.sizes, *made.symbols))
@@ -53,7 +53,7 @@ def segment_function(segment: Segment, forms: Forms, kernels: Kernels) -> Segmen
 
 
 def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction | None:
-    """The boxed function that is the whole graph; None where Python has something to do in it."""
+    """The boxed function for a whole graph; None if part of the graph needs Python."""
     graph = forms.program.graph
     if len(plan.steps) != 1 or not isinstance(plan.steps[0].run, Segment):
         return None
@@ -85,7 +85,7 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
 
 
 def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> Answer | bool:
-    """How a graph's output is answered; False where only Python can."""
+    """How a graph output is returned; False if only Python can return it."""
     if output is None or isinstance(output, Symbolic):
         return output
     if isinstance(output, int) and not isinstance(output, bool):

@@ -1,14 +1,14 @@
-// The pool: memory of large outputs and arenas, used again. It owns allocations, not tensors: a
-// block comes back when torch drops the last tensor, view or numpy array on its storage (the
-// storage's deleter), so what somebody still holds is never handed out again. Deleters run on any
-// thread. What it costs: resize_() to more than a pooled output has is refused by torch.
+// The pool reuses the memory of large outputs and arenas. It owns allocations, not tensors: a block
+// returns when torch drops the last tensor, view or numpy array on its storage (the storage's
+// deleter), so memory that is still referenced is never handed out again. Deleters may run on any
+// thread. A limitation: torch rejects resize_() beyond the size of a pooled output.
 struct Free { char* data; long size, since; };
 struct PoolCounts { long hits, misses, kept_bytes, kept_blocks, capacity, seconds; };
 
 enum { LINE = 64, SLOTS = 512, COARSE_CLOCK = 6 };
-static Free spare[SLOTS];                     // the longest unused first
+static Free spare[SLOTS];                     // least recently used first
 static long spares;
-static long mutex[16];                        // a pthread_mutex_t; all zero is unlocked
+static long mutex[16];                        // a pthread_mutex_t; all zeros means unlocked
 extern "C" { PoolCounts pool_counts = {0, 0, 0, 0, 1L << 30, 10}; }
 
 extern "C" void pool_lock() { system_calls.lock(mutex); }
@@ -29,8 +29,8 @@ static Free remove_at(long slot) {
   return found;
 }
 
-// A block of at least `bytes`, on a cache line of its own; null without memory. `bytes` is then how
-// many it has: a spare one serves where it is at most an eighth too large.
+// A block of at least `bytes`, aligned to a cache line; null if out of memory. Sets `bytes` to its
+// actual size: a spare block is reused if it is at most an eighth too large.
 static char* pool_take(long& bytes) {
   Free found = {0, 0, 0};
   pool_lock();
@@ -43,7 +43,7 @@ static char* pool_take(long& bytes) {
   return found.data;
 }
 
-// Frees what has lain unused for too long or is too much. Answers how many bytes.
+// Frees blocks unused for too long or beyond the capacity. Returns the number of bytes freed.
 extern "C" long pool_trim(long capacity, long seconds) {
   long bytes = 0, time = now();
   for (;;) {

@@ -1,7 +1,7 @@
 """The C++ text of a segment: a run of kernels as one function that Python calls.
 
-`segment_0_run` calls the kernels one after another; `segment_0` describes for the launcher what
-comes in, what is allocated and what goes out, so that no code is generated for that.
+`segment_0_run` calls the kernels one after another. `segment_0` describes to the launcher the
+arguments, the allocations and the results, so that no code is generated for them.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ SCALAR_TYPES = {
     "bool": 11,
     "bfloat16": 15,
 }
-"""c10/core/ScalarType.h: their numbers are part of torch's C ABI."""
+"""The numbers in c10/core/ScalarType.h, which are part of torch's C ABI."""
 
 METH_FASTCALL, METH_O = 0x80, 0x08
 
 STACK_BYTES = 1 << 17
-"""A workspace that lies on the stack: as much as a kernel's own rows may take of it."""
+"""Maximum size of a workspace on the stack, the same as for a kernel's own rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorForm:
-    """A tensor in memory: strides in elements."""
+    """The layout of a tensor in memory; strides are in elements."""
 
     dtype: str
     sizes: tuple[Size, ...]
     strides: tuple[Size, ...]
     elements: Size | None = None
-    """Of its memory, where that is not the product of the sizes."""
+    """Elements of its memory, if that is not the product of the sizes."""
 
     @property
     def bytes(self) -> Size:
@@ -50,14 +50,14 @@ class TensorForm:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A parameter: a tensor."""
+    """A tensor parameter."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A parameter: an integer, the value of a symbol."""
+    """An integer parameter, the value of a symbol."""
 
     symbol: str
 
@@ -78,7 +78,7 @@ class KernelCall:
 
     function: str
     pointers: tuple[str, ...]
-    """Parameters, outputs or temporaries, by name."""
+    """Names of parameters, outputs or temporaries."""
     sizes: tuple[Size, ...] = ()
     workspace_bytes: Size = 0
     comment: str = ""
@@ -86,14 +86,14 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class NewTensor:
-    """An answer: an output as it was allocated."""
+    """A result: an output as it was allocated."""
 
     output: str
 
 
 @dataclass(frozen=True, slots=True)
 class ViewOf:
-    """An answer: other sizes and strides on the memory of an output."""
+    """A result: other sizes and strides over the memory of an output."""
 
     output: str
     sizes: tuple[Size, ...]
@@ -103,7 +103,7 @@ class ViewOf:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """An answer: a parameter, given back as it came."""
+    """A result: a parameter, returned unchanged."""
 
     parameter: str
 
@@ -113,7 +113,7 @@ Answer = NewTensor | ViewOf | Passed | Size | None
 
 @dataclass(frozen=True, slots=True)
 class SegmentFunction:
-    """All that the text of a segment says."""
+    """Everything that the text of a segment depends on."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -123,15 +123,15 @@ class SegmentFunction:
     """Name and byte offset in the arena."""
     arena_bytes: Size = 0
     moved_bytes: Size = 0
-    """Rough bytes that the kernels read and write: with many, Python's lock is released."""
+    """Rough number of bytes that the kernels access; if large, Python's lock is released."""
     answers: tuple[Answer, ...] | None = None
-    """None: every output, in order."""
+    """The results; None means every output, in order."""
     boxed: bool = False
-    """It takes all arguments in one list and answers a list, as AOTAutograd calls."""
+    """It takes all arguments in one list and returns a list, as AOTAutograd requires."""
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Every symbol that its text has, in order."""
+        """All symbols in its text, sorted."""
         sizes = [*_shapes(self)[0], *(size for call in self.calls for size in call.sizes)]
         sizes.extend(offset for _, offset in self.temporaries)
         return tuple(sorted(frozenset().union(*map(symbols_of, sizes))))
@@ -144,7 +144,7 @@ class SegmentFunction:
 
 
 def segment_text(segment: SegmentFunction) -> str:
-    """The segment's functions and its description; kernels must be declared before it."""
+    """The segment's functions and its description. Kernels must be declared before it."""
     shapes, places = _shapes(segment)
     lines = [*_run(segment), "", *_shapes_text(segment, shapes)]
     outputs = [
@@ -162,7 +162,7 @@ def segment_text(segment: SegmentFunction) -> str:
 
 
 def methods_text(segments: Sequence[SegmentFunction]) -> str:
-    """The table by which the loader makes Python's functions of a unit, and its one variable."""
+    """The table from which the loader creates a unit's Python functions, and its one variable."""
     rows = [
         f'{{"{s.name}", (void*){s.name}_entry, {METH_O if s.boxed else METH_FASTCALL}, 0}}'
         for s in segments
@@ -208,7 +208,7 @@ def _symbols(segment: SegmentFunction) -> list[str]:
 
 
 def _places(segment: SegmentFunction) -> dict[str, str]:
-    """C text of every buffer's address."""
+    """C text of each buffer's address."""
     tensors = [p.name for p in segment.parameters if isinstance(p, Tensor)]
     names = [*tensors, *(name for name, _ in segment.outputs)]
     places = {name: f"t[{i}]" for i, name in enumerate(names)}
@@ -218,7 +218,7 @@ def _places(segment: SegmentFunction) -> dict[str, str]:
 
 
 def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
-    """The numbers of `shapes`, and where each output's, then each answer's, begin."""
+    """The contents of `shapes`, and where the part of each output, then of each result, begins."""
     workspace = _workspace(segment.calls)
     allocated = 0 if _on_stack(workspace) else workspace
     shapes: list[Size] = [add(segment.arena_bytes, allocated), segment.moved_bytes]
@@ -236,7 +236,7 @@ def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
 
 
 def _workspace(calls: Iterable[KernelCall]) -> Size:
-    """Bytes that are enough for each call: the largest, or the sum where sizes are symbolic."""
+    """Bytes sufficient for each call: the maximum, plus the sum of the symbolic sizes."""
     distinct = list(dict.fromkeys(call.workspace_bytes for call in calls))
     numbers = [size for size in distinct if isinstance(size, int)]
     total: Size = max(numbers, default=0)
@@ -247,7 +247,7 @@ def _workspace(calls: Iterable[KernelCall]) -> Size:
 
 
 def _on_stack(workspace: Size) -> bool:
-    """Whether partial sums lie on the stack of who calls the segment, not behind its arena."""
+    """Whether partial sums are on the stack of the segment's caller instead of after its arena."""
     return isinstance(workspace, int) and 0 < workspace <= STACK_BYTES
 
 

@@ -1,1 +1,1 @@
-"""What the stages made, as the records that Inductor's compiles leave: every viewer reads both."""
+"""Records of our stages, in the same form as those of Inductor's compiles: viewers read both."""

@@ -1,4 +1,4 @@
-"""One graph on its way through our stages, and what is known of it for its records."""
+"""One graph on its way through our stages, and the information for its records."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Operation = Map | Reduce | Scan | Store | Call
 
 @dataclass
 class Compiled:
-    """What the records of one graph share."""
+    """State shared by the records of one graph."""
 
     recorder: Recorder
     base: str
-    """Id of AOTAutograd's graph: `0/0/forward`."""
+    """Id of AOTAutograd's graph, such as `0/0/forward`."""
     compile_id: str
     parents: frozenset[str]
     """Names of the nodes of AOTAutograd's graph."""
     user_outputs: int
-    """How many of its outputs, the first ones, are not kept for the backward."""
+    """The number of leading outputs that are not saved for the backward."""
     nodes: dict[str, fx.Node] = field(default_factory=dict)
-    """Of the lowered graph, by name, in its order."""
+    """Nodes of the lowered graph by name, in graph order."""
     described: dict[str, Node] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     """`op3` -> node of the value graph."""
     numbers: dict[str, str] = field(default_factory=dict)
     """Name of a node of the value graph -> `op3`."""
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name of a nest or call -> the operations that it carries out, inlined ones too."""
+    """Name of a nest or call -> the operations that it computes, including inlined ones."""
     parts: dict[object, int] = field(default_factory=dict)
     """See compiler.engine.records.touched."""
     kernels: dict[str, str] = field(default_factory=dict)
@@ -43,11 +43,11 @@ class Compiled:
 
     @property
     def id(self) -> str:
-        """Id of the lowered graph: `0/0/forward/lowered`."""
+        """Id of the lowered graph, such as `0/0/forward/lowered`."""
         return f"{self.base}/lowered"
 
     def take(self, graph: Graph) -> None:
-        """Number the operations of a value graph: `op0`, `op1`, … in its order."""
+        """Number the operations of a value graph in order: `op0`, `op1`, …"""
         for node in graph.nodes:
             if isinstance(node, Operation):
                 name = f"op{len(self.operations)}"
@@ -55,12 +55,12 @@ class Compiled:
                 self.numbers[node.name] = name
 
     def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of the lowered graph's nodes, in its order."""
+        """These nodes of the lowered graph, in graph order."""
         wanted = set(names)
         return tuple(name for name in self.nodes if name in wanted)
 
     def operations_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """`op1`, `op2`, … of these nodes of the value graph, in its order."""
+        """`op1`, `op2`, … of these nodes of the value graph, in graph order."""
         wanted = {self.numbers[name] for name in names if name in self.numbers}
         return tuple(name for name in self.operations if name in wanted)
 
@@ -69,7 +69,7 @@ class Compiled:
         return user_label((self.nodes[name] for name in self.in_order(names)), {})
 
     def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
-        """User lines of these nodes, distinct, in file order; whether all of them are inferred."""
+        """Distinct user lines of these nodes, in file order, and whether all are inferred."""
         exact: dict[tuple[str, int], Location] = {}
         inferred: dict[tuple[str, int], Location] = {}
         for name in names:

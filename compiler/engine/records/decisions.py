@@ -7,7 +7,7 @@ from compiler.trace import records
 
 
 def decided_record(decided: Decided) -> records.Decided:
-    """As it went through the gate."""
+    """A decision as the gate made it."""
     decision = decided.decision
     return records.Decided(
         id=decision.id,

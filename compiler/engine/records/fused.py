@@ -1,6 +1,6 @@
-"""Records of fusion: pairs as they are decided, passes as they end, the groups that are left.
+"""Records of fusion: pairs as they are decided, passes as they end, and the final groups.
 
-Inlining is a decision of its own (`Decided`); what was inlined is in every group that computes it.
+Inlining is a separate decision (`Decided`); an inlined node is in every group that computes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compiler.trace.records import FusionGroup, FusionGroups, FusionPair, Fusion
 
 
 def take_members(compiled: Compiled, fusion: Fusion) -> None:
-    """Keep which operations each nest carries out."""
+    """Record the operations that each nest computes."""
     for group in fusion.groups:
         compiled.members[group.nest] = compiled.operations_of(group.names)
     for step in fusion.program.steps:
@@ -26,10 +26,10 @@ def take_members(compiled: Compiled, fusion: Fusion) -> None:
 
 
 class FusionRecords:
-    """Writes what fusion decides as it decides it: `compiler.fusion.pairs.Listener`."""
+    """Records fusion's decisions as they are made: a `compiler.fusion.pairs.Listener`."""
 
     def __init__(self, compiled: Compiled, emit: Callable[[Callable[[], Record]], None]) -> None:
-        """`emit` is given what makes a record."""
+        """`emit` receives a function that creates a record."""
         self._compiled = compiled
         self._emit = emit
         self._left = sum(not isinstance(one, Call) for one in compiled.operations.values())
@@ -54,7 +54,7 @@ class FusionRecords:
 
 
 def groups_record(compiled: Compiled, fusion: Fusion) -> FusionGroups:
-    """The nests and calls that fusion ended with."""
+    """The nests and calls that result from fusion."""
     return FusionGroups(
         graph=compiled.id,
         groups=tuple(_group(compiled, step) for step in fusion.program.steps),

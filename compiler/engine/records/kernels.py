@@ -1,4 +1,4 @@
-"""Records of generated code: a kernel for each loop nest, one for each ATen call, and the unit."""
+"""Records of generated code: one kernel per loop nest, one per ATen call, and the unit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compiler.trace.records import Kernel, KernelLine, Record, Wrapper
 
 
 def name_kernels(compiled: Compiled, steps: Sequence[Nest | Call]) -> None:
-    """Give every step its id and its words: `k4 softmax`."""
+    """Assign every step its id and label: `k4 softmax`."""
     for step in steps:
         origins = step.origins() if isinstance(step, Nest) else step.origins
         words = compiled.label(origins) or (step.label if isinstance(step, Nest) else step.target)
@@ -29,8 +29,10 @@ def kernel_records(
     functions: Mapping[str, tuple[str, Function]],
     artifact: Artifact,
 ) -> Iterator[Record]:
-    """`functions`: name of a nest -> name and code of the function that carries it out, which
-    several nests may share. `steps` in the order of the plan."""
+    """The records of the steps, in plan order, and of the unit and the wrapper.
+
+    `functions`: name of a nest -> name and code of its function, which several nests may share.
+    """
     for number, step in enumerate(steps):
         id, _, label = compiled.kernels[step.name].partition(" ")
         if isinstance(step, Call):
@@ -68,7 +70,7 @@ def _nest(
         origins=origins,
         locations=locations,
         lines=_lines(compiled, function) if function else (),
-        no_line="" if locations else "none of its nodes has a line",
+        no_line="" if locations else "none of its nodes has a source line",
         loop_nests=1,
         step=number,
         steps=(number,),
@@ -87,14 +89,14 @@ def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> K
         nodes=compiled.members.get(call.name, ()),
         origins=origins,
         locations=locations,
-        no_line="" if locations else "none of its nodes has a line",
+        no_line="" if locations else "none of its nodes has a source line",
         step=number,
         steps=(number,),
     )
 
 
 def call_records(compiled: Compiled) -> Iterator[Record]:
-    """One kernel for each call that the graph's own Python makes, views too: a step each."""
+    """One kernel per call in the graph's own Python, views included, each as a step."""
     calls = [node for node in compiled.nodes.values() if calls_aten(node)]
     for number, node in enumerate(calls):
         locations, _ = compiled.lines((node.name,))
@@ -106,7 +108,7 @@ def call_records(compiled: Compiled) -> Iterator[Record]:
             language="aten",
             origins=(node.name,),
             locations=locations,
-            no_line="" if locations else "its node has no line",
+            no_line="" if locations else "its node has no source line",
             step=number,
             steps=(number,),
         )

@@ -1,7 +1,7 @@
-"""A node of the value graph as the text of its loops, one operation a line.
+"""A node of the value graph as loop text, one operation per line.
 
-The form is that of Inductor's loop bodies in a trace (`compiler/inductor/loops.py`), so that the
-same viewers make a textbook loop nest of either.
+The format is that of Inductor's loop bodies in a trace (`compiler/inductor/loops.py`), so that the
+same viewers can show either as a textbook loop nest.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from compiler.loops.layouts import (
 from compiler.loops.sizes import Size
 
 _NAMES = {"div": "truediv", "remainder": "mod", "floor_divide": "floordiv", "bitwise_not": "invert"}
-"""Operators that Inductor's bodies, and so the viewers, have other names for."""
+"""Operators with other names in Inductor's bodies, and thus in the viewers."""
 
 
 def loop_text(node: Compute) -> str:
-    """The loops of one node, the kept digits first, then what they compute."""
+    """The loops of one node, kept digits outermost, followed by the computation."""
     digits = _digits(node)
     away = _reduced(node, digits)
     order = [i for i, gone in enumerate(away) if not gone] + [i for i, g in enumerate(away) if g]
@@ -41,7 +41,7 @@ def loop_text(node: Compute) -> str:
 
 
 def _digits(node: Compute) -> Shape:
-    """The digits in which most of its accesses are plain sums; its domain where none are."""
+    """Digits in which most of its accesses are plain sums, or its domain if there are none."""
     domain = tuple(size for size in node.domain if size != 1)
     views = [load.view for load in reads(node) if len(load.view) == 1]
     found = refine(domain, *(normalize(view[0]).shape for view in views))
@@ -49,7 +49,7 @@ def _digits(node: Compute) -> Shape:
 
 
 def _reduced(node: Compute, digits: Shape) -> list[bool]:
-    """Which digits are reduced; they may be pieces of the domain's own."""
+    """Which digits are reduced; the digits may be pieces of the domain's."""
     if not isinstance(node, Reduce):
         return [False] * len(digits)
     return marked(node.domain, node.reduced, digits)
@@ -78,14 +78,14 @@ class _Body:
         self._count: dict[str, int] = {}
 
     def value(self, expression: Expression) -> str:
-        """The name of what an expression answers; its lines are written."""
+        """The name of an expression's result, after writing the lines that compute it."""
         name = self._known.get(expression)
         if name is None:
             name = self._known[expression] = self._line(*self._call(expression))
         return name
 
     def finish(self, node: Compute, value: str, away: list[bool]) -> None:
-        """The last line: where the value goes."""
+        """Write the last line, which stores the value."""
         if isinstance(node, Reduce):
             name = self._line(
                 node.op, f"{node.dtype}, {node.dtype}, {node.op}, {value}", "reduction"

@@ -1,4 +1,4 @@
-"""Records of lowering: the graph that is lowered, what became of each node, the operations."""
+"""Records of lowering: the lowered graph, the result for each node, the operations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def record_size(size: Size) -> records.Size:
 
 
 def graph_record(compiled: Compiled, module: fx.GraphModule) -> records.Graph:
-    """The graph as our compiler is given it: AOTAutograd's, node by node."""
+    """The graph that our compiler receives: AOTAutograd's, node by node."""
     described = describe_graph(
         module.graph,
         id=compiled.id,
@@ -61,7 +61,7 @@ def graph_record(compiled: Compiled, module: fx.GraphModule) -> records.Graph:
 
 
 def lowered_records(compiled: Compiled, graph: Graph) -> Iterator[Record]:
-    """One `Lowered` a node, then one `SchedulerNode` an operation."""
+    """One `Lowered` per node, then one `SchedulerNode` per operation."""
     compiled.take(graph)
     made: dict[str, list[str]] = {}
     for name, operation in compiled.operations.items():
@@ -121,7 +121,7 @@ def _scheduler_node(
 
 
 def kind_of(operation: Operation) -> str:
-    """In Inductor's words, where it has one."""
+    """The operation's kind, in Inductor's terms if it has one."""
     if isinstance(operation, Call):
         return "extern"
     if isinstance(operation, Map):
@@ -130,7 +130,7 @@ def kind_of(operation: Operation) -> str:
 
 
 def is_copy(operation: Map | Reduce | Scan | Store) -> bool:
-    """Whether it only moves or converts data."""
+    """Whether the operation only moves or converts data."""
     plain = all(
         part.name == "convert" for part in walk(operation.expression) if isinstance(part, Op)
     )
@@ -138,14 +138,14 @@ def is_copy(operation: Map | Reduce | Scan | Store) -> bool:
 
 
 def sources_of(operation: Operation) -> tuple[str, ...]:
-    """Values that it reads, each once, in order."""
+    """The values that an operation reads, in order, without duplicates."""
     if isinstance(operation, Call):
         return tuple(dict.fromkeys(operand.value for operand in operation.operands()))
     return tuple(dict.fromkeys(load.value for load in reads(operation)))
 
 
 def targets_of(operation: Operation) -> tuple[str, ...]:
-    """Values that it makes or writes."""
+    """The values that an operation creates or writes."""
     if isinstance(operation, Call):
         made = [result.name for result in operation.results if result is not None]
         return tuple(dict.fromkeys([*made, *operation.mutates]))

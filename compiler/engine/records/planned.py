@@ -1,4 +1,4 @@
-"""The record of a memory plan: each buffer's life, and whose memory it takes over."""
+"""The record of a memory plan: each buffer's lifetime, and the memory that it reuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compiler.trace.records import Buffer, MemoryPlan
 
 @dataclass(frozen=True)
 class Life:
-    """From the step that writes a value to the last that reads it."""
+    """From the step that writes a value to the last step that reads it."""
 
     name: str
     bytes: int | None
@@ -27,7 +27,7 @@ class Life:
 
 
 def plan_record(compiled: Compiled, program: Program, plan: Plan) -> MemoryPlan:
-    """Each value in memory with its life, in steps of the program."""
+    """Each value in memory with its lifetime, in steps of the program."""
     steps = steps_of(plan)
     lives = lives_of(program, steps, compiled.user_outputs)
     taken = arena_takers(plan, lives)
@@ -41,7 +41,7 @@ def plan_record(compiled: Compiled, program: Program, plan: Plan) -> MemoryPlan:
 
 
 def steps_of(plan: Plan) -> list[Nest | Call]:
-    """Every nest and call, in the order in which they run."""
+    """All nests and calls, in execution order."""
     return [step for whole in plan.steps for step in _inside(whole.run)]
 
 
@@ -50,7 +50,7 @@ def _inside(run: Segment | Call) -> tuple[Nest | Call, ...]:
 
 
 def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> dict[str, Life]:
-    """The life of every value in memory, in the order in which they begin."""
+    """The lifetimes of all values in memory, ordered by their starts."""
     lives = {
         node.name: Life(node.name, byte_count(product(node.shape), node.dtype), 0, 0, "input")
         for node in program.graph.nodes
@@ -82,7 +82,7 @@ def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> d
 
 
 def touched(step: Nest | Call) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(values it reads, values it writes)."""
+    """(values that a step reads, values that it writes)."""
     if isinstance(step, Nest):
         return step.reads(), step.writes()
     made = [result.name for result in step.results if result is not None]
@@ -91,7 +91,7 @@ def touched(step: Nest | Call) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _outputs(graph: Graph) -> list[str]:
-    """Value of each output, "" for one that is no tensor."""
+    """The value of each output, "" if it is not a tensor."""
     return [one.value if isinstance(one, Operand) else "" for one in graph.outputs]
 
 
@@ -104,12 +104,12 @@ def _size(program: Program, results: dict[str, Result], name: str) -> int | None
 
 
 def byte_count(size: Size, dtype: str) -> int | None:
-    """None where the size is symbolic, or the dtype one that loops cannot hold."""
+    """The size in bytes; None if it is symbolic, or if loops do not support the dtype."""
     return size * BYTES[dtype] if isinstance(size, int) and dtype in BYTES else None
 
 
 def arena_takers(plan: Plan, lives: dict[str, Life]) -> dict[str, str]:
-    """Values whose piece of an arena was another's before: the last one that had it."""
+    """Values that reuse bytes of an arena -> the previous user of these bytes."""
     found: dict[str, str] = {}
     before: list[tuple[int, int, Life]] = []
     for name, life in lives.items():

@@ -27,15 +27,17 @@ Value = Input | Map | Reduce | Scan | Buffer | Result
 
 
 Parts = dict[object, int]
-"""The parts of values that some operation shows, numbered from 1."""
+"""Parts of values that operations access, numbered from 1."""
 
 
 def touched(
     operation: Operation, values: Mapping[str, Value], parts: Parts
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes of each value that it reads or writes: of a view no more than it shows, of a gather no
-    more than there are elements to gather; never more than the value has. Without those that are
-    symbolic or of a dtype that no loop holds. And which part that is, where it is not all."""
+    """Bytes of each value that an operation reads or writes, and the part if it is not the whole.
+
+    A view counts only what it shows, a gather at most the elements that it gathers, and never more
+    than the value has. Values that are symbolic or have a dtype without loops are left out.
+    """
     counts: dict[str, dict[object, int | None]] = {}
 
     def take(value: str, place: object, count: int | None) -> None:
@@ -56,7 +58,7 @@ def touched(
             terms = load.terms if isinstance(load, Gather) else ()
             take(load.value, (load.view, terms), size if terms else _shown(load, size))
         if isinstance(operation, Store):
-            # several elements may hit one place: no more than were there before
+            # an upper bound, since several elements may hit one place
             take(operation.buffer, "stored", size)
         else:
             take(operation.name, "made", _number(extent(operation)))
@@ -79,7 +81,7 @@ def touched(
 
 
 def _shown(load: Load | Gather, size: int | None) -> int | None:
-    """Elements of a value that a view shows."""
+    """The number of elements of a value that a view shows."""
     return None if size is None else min(size, *_images(load.view), size)
 
 

@@ -1,4 +1,4 @@
-"""What a recording is told while our stages work on a graph; nothing where none is on."""
+"""Writes records while our stages process a graph; does nothing without a recording."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from compiler.trace.records import CacheLookup, Record, Stage, StageStart
 
 
 class GraphRecords:
-    """The records of one graph, stage by stage. An error in here costs a record, never more."""
+    """The records of one graph, stage by stage. An error in here loses a record, nothing more."""
 
     def __init__(
         self, recorder: Recorder | None, module: fx.GraphModule, graph: str, user_outputs: int
@@ -42,7 +42,7 @@ class GraphRecords:
             )
 
     def enters(self, stage: Stage) -> None:
-        """The graph comes to a stage."""
+        """The graph enters a stage."""
         self._emit(
             lambda: [
                 StageStart(
@@ -52,7 +52,7 @@ class GraphRecords:
         )
 
     def lowered(self, module: fx.GraphModule, graph: Graph) -> None:
-        """`module`: the graph as it was lowered."""
+        """`module` is the graph as it was lowered."""
 
         def records() -> Iterator[Record]:
             self._compiled.nodes = {node.name: node for node in module.graph.nodes}
@@ -62,7 +62,7 @@ class GraphRecords:
         self._emit(records)
 
     def fusing(self) -> FusionRecords | None:
-        """Who listens to fusion: nobody, where nothing is recorded."""
+        """The listener for fusion, or None if nothing is recorded."""
         if self.recorder is None:
             return None
         return FusionRecords(self._compiled, lambda make: self._emit(lambda: (make(),)))
@@ -88,8 +88,10 @@ class GraphRecords:
             self.recorder.warn_once(f"graph {self._compiled.base} runs on ATen: {reason}")
 
     def left_to_aten(self, module: fx.GraphModule) -> None:
-        """The graph's own Python runs: each of its calls is recorded, as far as the recording goes.
-        Not where code was generated that then could not be built."""
+        """The graph's own Python runs: record each of its calls, as far as the recording goes.
+
+        Does nothing if code was generated that could not be built.
+        """
         if self.recorder is None or self._generated:
             return
         until = self.recorder.settings.until
@@ -104,7 +106,7 @@ class GraphRecords:
         self._emit(records)
 
     def without_cache(self, reason: str) -> None:
-        """Nothing is kept from this process to the next."""
+        """Nothing persists from this process to the next."""
         if self.recorder is not None:
             self.recorder.warn_once(f"compiled without a cache: {reason}")
 

@@ -1,4 +1,4 @@
-"""The rules that keep two groups apart, each with a stable name and the words for it."""
+"""The rules that keep two groups apart, with stable names and descriptions."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ RULES = {
     "digits": "all accesses must be sums of stride times axis over common digits",
     "reduction": "one nest has one kind of row",
     "access": "a value that stays in registers is read where it is made",
-    "recomputed": "a value must not be computed again for each row",
+    "recomputed": "a value must not be recomputed for each row",
     "rider": "only a plain column sum or full sum rides along in a loop over other rows",
     "finish": "a riding reduction is complete only after the whole nest",
-    "strided rows": "rows whose digits are not the innermost must be wide and fit the cache",
-    "gather": "what an index chooses is read from memory",
+    "strided rows": "rows whose digits are not the innermost must be wide and fit in the cache",
+    "gather": "a value read through an index must be in memory",
     "scan": "only a scan along the innermost digit shares its loop",
-    "barrier": "memory that a store or a call writes is read before it or after it",
+    "barrier": "memory that a store or a call writes is read in an earlier or a later loop",
     "scatter": "stores that may hit an element twice run in order",
-    "cycle": "something between the two waits for one and is waited for by the other",
-    "working set": "what a loop holds must fit the innermost cache",
-    "pointers": "a loop follows only so many arrays at once",
-    "too little": "what the two share is not worth a common loop",
+    "cycle": "something between the two depends on one, and the other depends on it",
+    "working set": "the accumulators of a loop must fit in the innermost cache",
+    "pointers": "a loop uses a limited number of arrays at once",
+    "too little": "the bytes that the two share do not justify a common loop",
     "veto": "an override keeps them apart",
 }
-"""Name -> what it says in general."""
+"""Name -> general description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why two groups stay apart."""
+    """Why two groups are not fused."""
 
     rule: str
     reason: str
     legal: bool = False
-    """Fusing would be correct, only not worth it: an override may force it."""
+    """Fusing would be correct but does not pay off; an override may force it."""
     numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """What was weighed, beside what is known of every pair."""
+    """The quantities compared, in addition to those known for every pair."""

@@ -1,4 +1,4 @@
-"""`access`, `gather`, `finish`: whether each value is read where the nest has it."""
+"""`access`, `gather`, `finish`: whether each value is read where the nest holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`digits`: whether both groups' accesses stay sums of stride times axis."""
+"""`digits`: whether the accesses of both groups remain sums of stride times axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AXES = 8
 def common_digits(
     one: Group, two: Group, space: Space, digits: dict[int, Shape]
 ) -> Shape | Refusal:
-    """Digits that refine what each group needs, or why there are none."""
+    """Digits that refine those of both groups, or why there are none."""
     shapes = [lifted(digits[group.id], group.size, space) for group in (one, two)]
     if space.mask is not None:
         shapes.append(tuple(size for size, _ in space.mask))
@@ -39,7 +39,7 @@ def lifted(shape: Shape, size: Size, space: Space) -> Shape:
 
 
 def _cut(shape: Shape, mask: Mask) -> Shape:
-    """The rows' digits cut further where the mask does not: kept digits take the shape's."""
+    """The mask's digits, with its kept digits refined by the shape's."""
     kept = tuple(size for size, away in mask if not away)
     fine = common(shape, kept)
     if fine is None:

@@ -1,4 +1,4 @@
-"""`domain`, `reduction`: whether two groups have one space in common."""
+"""`domain`, `reduction`: whether two groups can share one space."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from compiler.fusion.weights import Weights
 from compiler.loops.graph import Reduce
 
 SMALL = 1 << 16
-"""Elements of a domain whose columns may be taken one after the other."""
+"""Maximum elements of a domain whose columns may be processed one after the other."""
 
 
 def common_space(
     one: Group, two: Group, edges: list[Edge], weights: Weights, all_edges: Edges
 ) -> Space | Refusal:
-    """The space of both groups together; riders that become main are no longer among its riders."""
+    """The common space of both groups. A rider that becomes main is no longer among the riders."""
     if one.size == 0 or two.size == 0:
         return Refusal("empty", "a domain has no elements")
     found = (
@@ -57,7 +57,7 @@ def _read_back(edges: list[Edge]) -> Mask | None:
 def _rows_join(
     one: Group, two: Group, edges: list[Edge], weights: Weights, all_edges: Edges
 ) -> tuple[Mask | None, tuple[Mask, ...]] | Refusal:
-    """The smaller group's domain becomes the rows of the larger one's."""
+    """Make the smaller group's domain the rows of the larger group's."""
     for large, small in ((one, two), (two, one)):
         small_enough = weights.number(large.size) <= SMALL
         mask = large.mask or _rows_of_edges(large, edges, small_enough, all_edges)
@@ -79,10 +79,11 @@ def _rows_join(
 
 
 def _rows_of_edges(large: Group, edges: list[Edge], small: bool, all_edges: Edges) -> Mask | None:
-    """Rows that an edge asks for.
+    """The rows that an edge requires.
 
-    Plain column sums of a large domain make rows only where what is made of them comes back to the
-    elements: else it is faster to end them after the loop and to read them in a loop of its own.
+    Plain column sums of a large domain define rows only if a result derived from them is read back
+    by the elements. Otherwise it is faster to finish them after the loop and read them in another
+    loop.
     """
     for edge in edges:
         if edge.reader_group == large.id and edge.relation.kind == "broadcast":
@@ -95,7 +96,7 @@ def _rows_of_edges(large: Group, edges: list[Edge], small: bool, all_edges: Edge
 
 
 def _comes_back(edge: Edge, mask: Mask, all_edges: Edges) -> bool:
-    """Whether something made of a reduction, row by row, is read along all of its rows."""
+    """Whether a value derived from a reduction, row by row, is read along all of its rows."""
     seen = {edge.reader_place}
     left = [edge.reader_place]
     while left:

@@ -1,4 +1,4 @@
-"""`cycle`, `barrier`, `scan`, `scatter`, `pointers`: what one loop cannot do in another order."""
+"""`cycle`, `barrier`, `scan`, `scatter`, `pointers`: constraints on the order within one loop."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from compiler.loops.graph import Compute, Map, Scan, Store
 from compiler.loops.layouts import compose_views
 
 POINTERS = 64
-"""Arrays that one loop may follow."""
+"""Maximum number of arrays in one loop."""
 SCATTERED = 32
-"""Instructions an element that may join a store which runs in order, on one core."""
+"""Maximum instructions per element in a loop with an ordered store, which runs on one core."""
 
 
 def no_cycle(one: Group, two: Group, reach: Reachability, units: list[Unit]) -> Refusal | None:
-    """No unit outside both that waits for one of them while the other waits for it."""
+    """No unit outside both may depend on one of them while the other depends on it."""
     between = reach.between(one.id, two.id)
     if not between:
         return None
@@ -31,7 +31,7 @@ def no_cycle(one: Group, two: Group, reach: Reachability, units: list[Unit]) -> 
 
 
 def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Refusal | None:
-    """Memory edges inside a nest: only a store over what the same element just read."""
+    """Memory edges inside a nest: only a store to the element that was just read is allowed."""
     for first, second in ((one, two), (two, one)):
         inside = set(first.places)
         for place in second.places:
@@ -49,7 +49,7 @@ def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Ref
 
 def _waits(place: int, earlier: int, order: Dependencies) -> Refusal:
     one, two = order.units[place].name, order.units[earlier].name
-    return Refusal("barrier", f"{one} waits for {two} to be done with memory")
+    return Refusal("barrier", f"{one} runs after {two}, which uses the same memory")
 
 
 def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> Refusal | None:
@@ -68,7 +68,7 @@ def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> 
 
 
 def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
-    """Scans along the last digit, each over a whole row of the nest."""
+    """Scans must run along the last digit, each over a whole row of the nest."""
     for node in members:
         if not isinstance(node, Scan):
             continue
@@ -82,7 +82,7 @@ def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
 
 
 def scatters_run_alone(space: Space, members: list[Compute]) -> Refusal | None:
-    """A store that may hit an element twice runs on one core: no rows, little work beside it."""
+    """A store that may hit an element twice runs on one core: no rows, little other work."""
     for node in members:
         if isinstance(node, Store) and (node.terms or not injective(node.view)):
             work = sum(instructions(member) for member in members)
@@ -92,7 +92,7 @@ def scatters_run_alone(space: Space, members: list[Compute]) -> Refusal | None:
 
 
 def few_pointers(one: Group, two: Group) -> Refusal | None:
-    """No more arrays in one loop than `POINTERS`."""
+    """At most `POINTERS` arrays in one loop."""
     count = len(one.buffers | two.buffers)
     if count <= POINTERS:
         return None

@@ -1,4 +1,4 @@
-"""`rider`, `working set`: reductions over other digits than the rows'."""
+"""`rider`, `working set`: reductions over digits other than those of the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RIDE = ("sum", "prod", "max", "min", "any", "all")
 
 
 def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
-    """Column sums of the nest's own rows, and full sums; all accumulators in the first cache."""
+    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit in L1."""
     bytes_held = 0
     for node in members:
         if not isinstance(node, Reduce):
@@ -22,7 +22,7 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
         if mask == space.mask:
             continue
         if node.op not in RIDE:
-            return Refusal("rider", f"{node.name} ({node.op}) needs a loop of its own rows")
+            return Refusal("rider", f"{node.name} ({node.op}) needs a loop over its own rows")
         if elements(node.domain) == space.size:
             refusal = _rides(node, mask, space)
             if refusal is not None:
@@ -42,7 +42,7 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
 
 def _rides(node: Reduce, mask: Mask, space: Space) -> Refusal | None:
     if len(mask) > 2:
-        return Refusal("rider", f"{node.name} ({mask_text(mask)}) is no plain column sum")
+        return Refusal("rider", f"{node.name} ({mask_text(mask)}) is not a plain column sum")
     if len(mask) == 1:
         return None
     others = [other for other in space.riders if len(other) > 1 and other != mask]

@@ -1,4 +1,4 @@
-"""`strided rows`, `recomputed`: whether a nest over rows of this kind can be fast."""
+"""`strided rows`, `recomputed`: whether a nest over such rows can be fast."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from compiler.fusion.weights import L2, LANES, Weights
 from compiler.loops.sizes import product
 
 SINGLE_ROW = 16 << 10
-"""Elements up to which the whole domain may be one row, which one thread runs."""
+"""Maximum elements of a domain that is a single row, which runs on one thread."""
 
 
 def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | None:
-    """Rows whose reduced digits are the innermost, or that are wide and fit the cache."""
+    """Rows must have the innermost digits reduced, or be wide and fit in the cache."""
     mask = space.mask
     if mask is None:
         return None
@@ -22,14 +22,14 @@ def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | N
     if not reduces:
         return Refusal(
             "recomputed",
-            f"row scalars of {mask_text(mask)} would be computed again for each row",
+            f"row scalars of {mask_text(mask)} would be recomputed for each row",
             legal=True,
         )
     return strided_rows(mask, weights)
 
 
 def strided_rows(mask: Mask, weights: Weights) -> Refusal | None:
-    """A row in pieces: each as wide as a vector, all of them in the second cache."""
+    """A row in pieces: each piece must be as wide as a vector, and the row must fit in L2."""
     length = weights.number(product(size for size, away in mask if away))
     if len(mask) == 1:
         if length <= SINGLE_ROW:

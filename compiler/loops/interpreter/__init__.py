@@ -1,7 +1,7 @@
 """The reference interpreter: runs value graphs and programs on real tensors, slowly and plainly.
 
-It says what the loop IR means. Lowering, fusion and code generation are tested against it.
-The only part of `loops/` that imports torch; nothing else here imports it.
+It defines the semantics of the loop IR: lowering, fusion and code generation are tested against it.
+It is the only part of `loops/` that imports torch; nothing else here imports it.
 """
 
 from compiler.loops.interpreter.graphs import run_graph

@@ -1,4 +1,4 @@
-"""Interprets a value graph: each node over its whole domain, in order, all values kept."""
+"""Interprets a value graph: each node over its whole domain, in order, retaining all values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from compiler.loops.sizes import product
 def run_graph(
     graph: Graph, arguments: Sequence[Any], constants: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """The graph's outputs for these arguments: CPU tensors, and ints for symbols.
+    """The graph's outputs for these arguments (CPU tensors, and ints for symbols).
 
-    `constants` are the tensors of the graph's constant inputs by name. Mutated inputs are mutated.
-    Raises IndexError for an index out of range, ValueError for an argument or a call's result
-    that is not what the graph says, TypeError where operators' dtypes do not agree.
+    `constants` maps names of constant inputs to tensors. Mutated inputs are modified in place.
+    Raises IndexError for an out-of-range index, ValueError if an argument or a call's result does
+    not match the graph, TypeError if operators' dtypes do not agree.
     """
     with torch.no_grad():
         state = State(graph, arguments, constants)
@@ -47,7 +47,7 @@ def _run(state: State, node: Compute) -> None:
             return state.read(expression.value, address)
         if isinstance(expression, Iota):
             return state.through(expression.view, index)
-        raise TypeError(f"{type(expression).__name__} does not stand in a value graph")
+        raise TypeError(f"{type(expression).__name__} does not occur in value graphs")
 
     def value(expression: Expression) -> Value:
         return state.evaluate(expression, leaf)

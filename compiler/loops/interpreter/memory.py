@@ -1,4 +1,4 @@
-"""Memory, indices and calls: what graphs and programs have in common when they are interpreted."""
+"""Memory, indices and calls: the parts shared by the interpreters of graphs and programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class State:
             self.memory[node.name] = flat(tensor)
 
     def _check_input(self, node: Input, tensor: Value) -> None:
-        """Raises ValueError where an argument is not what the graph was lowered for."""
+        """Raises ValueError unless an argument matches the input that the graph was lowered for."""
         shape, strides = self.shape(node.shape), self.shape(node.strides)
         if tensor.dtype != torch_dtype(node.dtype) or tuple(tensor.shape) != shape:
             raise ValueError(
@@ -56,20 +56,20 @@ class State:
         return tuple(self.size(size) for size in shape)
 
     def allocate(self, name: str, dtype: str, size: Size) -> None:
-        """New memory full of NaN or of an odd number, so that reading it unwritten shows."""
+        """Allocate memory filled with NaN or an unlikely number, to expose reads before writes."""
         kind = torch_dtype(dtype)
         poison = float("nan") if kind.is_floating_point else 1 if dtype == "bool" else 85
         self.memory[name] = torch.full((self.size(size),), poison, dtype=kind)
 
     def tensor(self, operand: Operand) -> Value:
-        """The strided tensor over a value's memory; shares it."""
+        """A strided tensor that shares the value's memory."""
         memory = self.memory[operand.value]
         if memory.dtype != torch_dtype(operand.dtype):
             raise TypeError(f"{operand.value} is {memory.dtype}, not {operand.dtype}")
         shape, strides = self.shape(operand.shape), self.shape(operand.strides)
         offset = self.size(operand.offset)
         if offset < 0 or offset + span(shape, strides) > max(memory.numel(), offset):
-            raise IndexError(f"an operand of {operand.value} reaches beyond its memory")
+            raise IndexError(f"an operand of {operand.value} exceeds its memory")
         return torch.as_strided(memory, shape, strides, memory.storage_offset() + offset)
 
     def outputs(self) -> list[Any]:
@@ -84,13 +84,13 @@ class State:
         ]
 
     def read(self, name: str, address: Value) -> Value:
-        """memory[address], in its dtype's register. Raises IndexError outside of the memory."""
+        """memory[address], in its dtype's register. Raises IndexError if out of bounds."""
         memory = self.memory[name]
         check_range(address, memory.numel(), f"reading {name}")
         return memory[address].to(register_dtype(str(memory.dtype).removeprefix("torch.")))
 
     def write(self, name: str, address: Value, value: Value, mode: str) -> None:
-        """memory[address] = or += value, both one-dimensional; of several the last one stays."""
+        """memory[address] = or += value, both one-dimensional. The last of equal addresses wins."""
         memory = self.memory[name]
         check_range(address, memory.numel(), f"writing {name}")
         value = value.to(memory.dtype)
@@ -120,7 +120,7 @@ class State:
     def indexed(
         self, address: Value, terms: tuple[IndexTerm, ...], index_of: Callable[[Expression], Value]
     ) -> Value:
-        """address + sum(index * stride). Raises IndexError for an index out of range."""
+        """address + sum(index * stride). Raises IndexError for an out-of-range index."""
         for term in terms:
             size, index = self.size(term.size), index_of(term.index)
             if term.wraps:
@@ -131,7 +131,7 @@ class State:
         return address
 
     def evaluate(self, expression: Expression, leaf: Callable[[Expression], Value]) -> Value:
-        """The expression in the register of its dtype; tensors broadcast against each other."""
+        """The expression in its dtype's register. Tensors broadcast against each other."""
         if isinstance(expression, Op):
             args = [self.evaluate(argument, leaf) for argument in expression.args]
             return apply(expression.name, args, expression.dtype)
@@ -146,7 +146,7 @@ class State:
         return value
 
     def call(self, call: Call) -> None:
-        """Run one ATen operation; its results' memory becomes known by their names."""
+        """Run one ATen operation and register the memory of its results by name."""
         arguments = self._argument(call.arguments)
         keywords = {name: self._argument(value) for name, value in call.keywords}
         answer = operation(call.target)(*arguments, **keywords)
@@ -157,7 +157,7 @@ class State:
             shape, strides = self.shape(result.shape), self.shape(result.strides)
             if tuple(tensor.shape) != shape or tensor.dtype != torch_dtype(result.dtype):
                 raise ValueError(
-                    f"{call.target} answers {tensor.dtype} {tuple(tensor.shape)} as {result.name},"
+                    f"{call.target} returned {tensor.dtype} {tuple(tensor.shape)} as {result.name},"
                     f" not {result.dtype} {shape}"
                 )
             if not same_strides(shape, tensor.stride(), strides):
@@ -175,7 +175,7 @@ class State:
 
 
 def operation(target: str) -> Callable[..., Any]:
-    """The ATen operation of `aten.mm.default`."""
+    """The ATen operation of a target such as `aten.mm.default`."""
     found: Any = torch.ops
     for part in target.split("."):
         found = getattr(found, part)
@@ -183,21 +183,21 @@ def operation(target: str) -> Callable[..., Any]:
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to the last one that a strided tensor touches; strides >= 0."""
+    """The number of elements from the first to the last in a tensor with strides >= 0."""
     if 0 in shape:
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def same_strides(shape: Sequence[int], some: Sequence[int], others: Sequence[int]) -> bool:
-    """Whether the strides are equal where they matter."""
+    """Whether the strides agree in every dimension where they matter."""
     return 0 in shape or all(
         a == b for size, a, b in zip(shape, some, others, strict=True) if size != 1
     )
 
 
 def flat(tensor: Value) -> Value:
-    """A tensor's memory from its first element on, as a flat tensor that shares it."""
+    """A flat tensor that shares a tensor's memory, from its first element on."""
     tensor = tensor.detach()
     reach = span(tensor.shape, tensor.stride())
     return torch.as_strided(tensor, (reach,), (1,), tensor.storage_offset())

@@ -1,4 +1,4 @@
-"""What each scalar operator, reduction and scan means, in terms of torch's own functions."""
+"""The meaning of each scalar operator, reduction and scan, in terms of torch's functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from compiler.loops.dtypes import compute_dtype
 
 Value = Any
-"""A torch.Tensor (torch is untyped for mypy)."""
+"""A torch.Tensor (mypy sees torch as untyped)."""
 
 
 def torch_dtype(dtype: str) -> Any:
@@ -23,12 +23,12 @@ def register_dtype(dtype: str) -> Any:
 
 
 def rounded(value: Value, dtype: str) -> Value:
-    """The value as it is once stored in `dtype`, in that dtype's register."""
+    """The value after a round trip through `dtype`, in that dtype's register."""
     return value.to(torch_dtype(dtype)).to(register_dtype(dtype))
 
 
 def _fma(a: Value, b: Value, c: Value) -> Value:
-    """a*b+c; of float32 the product is exact, the sum is rounded to float64 and then once more."""
+    """a*b+c. For float32 the product is exact; the sum is rounded to float64, then to float32."""
     return (a.double() * b.double() + c.double()).to(a.dtype)
 
 
@@ -41,13 +41,13 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "shift_left": torch.bitwise_left_shift,
     "shift_right": torch.bitwise_right_shift,
 }
-"""Where torch's name is another; all other operators have names of `torch`."""
+"""Operators whose name differs from torch's. All others are in `torch`."""
 
 
 def apply(name: str, args: list[Value], dtype: str) -> Value:
-    """One operator on tensors that broadcast against each other; the result in `dtype`'s register.
+    """Apply an operator to tensors that broadcast. The result is in `dtype`'s register.
 
-    Raises TypeError where torch answers another dtype: operators do not promote.
+    Raises TypeError if torch returns another dtype, since operators do not promote.
     """
     if name in ("convert", "rounded"):
         return rounded(args[0], dtype)
@@ -59,7 +59,7 @@ def apply(name: str, args: list[Value], dtype: str) -> Value:
 
 
 def reduce(op: str, rows: Value, dtype: str) -> Value:
-    """`rows` of shape (kept, reduced) -> (kept,), accumulated in the dtype of `rows`."""
+    """Reduce `rows` from (kept, reduced) to (kept,), accumulating in the dtype of `rows`."""
     if op in ("sum", "prod"):
         result = getattr(torch, op)(rows, dim=1, dtype=rows.dtype)
     elif op == "exp_sum":
@@ -75,7 +75,7 @@ def reduce(op: str, rows: Value, dtype: str) -> Value:
 
 
 def scan(op: str, values: Value, dim: int, reverse: bool, dtype: str) -> Value:
-    """Inclusive scan along one dimension, accumulated in the dtype of `values`."""
+    """An inclusive scan along one dimension, accumulating in the dtype of `values`."""
     if reverse:
         values = values.flip(dim)
     if op in ("sum", "prod"):

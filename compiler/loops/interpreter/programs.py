@@ -18,7 +18,7 @@ from compiler.loops.program import Program
 def run_program(
     program: Program, arguments: Sequence[Any], constants: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """The outputs for these arguments, as `run_graph` answers them for the program's graph."""
+    """The outputs for these arguments, the same as `run_graph` on the program's graph."""
     with torch.no_grad():
         state = State(program.graph, arguments, constants)
         for memory in program.memories.values():
@@ -33,10 +33,11 @@ def run_program(
 
 
 def run_nest(state: State, nest: Nest) -> None:
-    """One nest. Values of statements are tensors with a dimension for each axis, 1 where constant.
+    """Run one nest, statement by statement.
 
-    Statement by statement is what element by element would be, as long as no statement reads
-    memory that an earlier one writes elsewhere (`verify_nest`).
+    A statement's value has one dimension per axis, of size 1 if constant along it. The result is
+    the same as running element by element, as long as no statement reads memory that an earlier
+    one writes at another address (`verify_nest`).
     """
     sizes = state.shape(tuple(axis.size for axis in nest.axes)) or (1,)
     values: dict[str, Value] = {}
@@ -83,7 +84,7 @@ def _write(
 
 
 class Grid:
-    """The positions of some axes of a nest: size 1 along the others."""
+    """The positions of some axes of a nest; the other axes have size 1."""
 
     def __init__(
         self,
@@ -115,7 +116,7 @@ class Grid:
         return self.state.through(address.then, total)
 
     def value(self, expression: Expression) -> Value:
-        """The expression at each position. Raises where it varies over other axes."""
+        """The expression at each position. Raises if it varies over other axes."""
         return self.state.evaluate(expression, self._leaf).expand(self.shape)
 
     def _leaf(self, expression: Expression) -> Value:
@@ -129,4 +130,4 @@ class Grid:
             address = self.place(expression.address)
             address = self.state.indexed(address, expression.terms, self.value)
             return self.state.read(expression.buffer, address)
-        raise TypeError(f"{type(expression).__name__} does not stand in a nest")
+        raise TypeError(f"{type(expression).__name__} does not occur in nests")

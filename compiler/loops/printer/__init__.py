@@ -1,6 +1,7 @@
-"""The printer: value graphs, nests and programs as the loops that a textbook would write.
+"""The printer: value graphs, nests and programs as textbook loops.
 
-Deterministic; names come from the user's program, so whatever is not plain text in them is escaped.
+The text is deterministic. Names come from the user's program, so non-printable characters in them
+are escaped.
 """
 
 from compiler.loops.printer.graphs import describe_graph, graph_text

@@ -1,4 +1,4 @@
-"""Expressions as text: infix where mathematics writes them so, else calls by operators' names."""
+"""Expressions as text: infix where that is usual in mathematics, otherwise calls by name."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ INFIX = {
     "mul": ("*", 8),
     "div": ("/", 8),
 }
-"""Operator -> its sign and how strongly it binds."""
+"""Operator -> its sign and precedence."""
 ATOM = 10
 SIGN = 9
 
 
 def expression_text(expression: Expression, domain: Shape = (), least: int = 0) -> str:
-    """The text; in parentheses where it binds less than `least`. `domain` is a value graph's."""
+    """The text, parenthesised if its precedence is below `least`. `domain` is for value graphs."""
     text, strength = _text(expression, domain)
     return f"({text})" if strength < least else text
 
@@ -85,7 +85,7 @@ def _operator(expression: Op, domain: Shape) -> tuple[str, int]:
 
 
 def with_terms(place: str, terms: tuple[IndexTerm, ...], domain: Shape) -> str:
-    """An address with what indices add to it."""
+    """An address plus the contribution of its index terms."""
     parts = [] if place == "0" else [place]
     for term in terms:
         strength = 0 if term.stride == 1 and not parts else 7 if term.stride == 1 else SIGN

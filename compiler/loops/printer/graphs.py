@@ -1,4 +1,4 @@
-"""A value graph as text: a line for each node.
+"""A value graph as text: one line per node.
 
 input x: float32[3, 5]
 for i < 3: amax[i]: float32 = max over j < 5 of x[5*i + j]              # amax
@@ -35,7 +35,7 @@ from compiler.loops.sizes import Size
 
 
 def describe_graph(graph: Graph) -> str:
-    """One line: what it holds."""
+    """A one-line summary of the graph's contents."""
     counts: dict[str, int] = {}
     for node in graph.nodes:
         word = type(node).__name__.lower()
@@ -64,7 +64,7 @@ def _lines(graph: Graph) -> Iterator[str]:
 
 
 def node_text(node: Node) -> str:
-    """One node in one line."""
+    """One node as one line."""
     if isinstance(node, Input):
         word = "constant" if node.constant else "input"
         return f"{word} {_tensor(node)}"
@@ -102,7 +102,7 @@ def _ranges(node: Compute, digits: Sequence[int]) -> str:
 
 
 def call_text(call: Call) -> str:
-    """`mm: float32[3, 3] = aten.mm.default(x, y)`, and why it is a call if that has a reason."""
+    """`mm: float32[3, 3] = aten.mm.default(x, y)`, with the reason for the call if it has one."""
     arguments = [argument_text(item) for item in call.arguments]
     arguments += [f"{escaped(name)}={argument_text(item)}" for name, item in call.keywords]
     text = f"{escaped(call.target)}({', '.join(arguments)})"
@@ -124,7 +124,7 @@ def argument_text(argument: object) -> str:
 
 
 def output_text(output: Operand | Size | bool | float | None) -> str:
-    """`div[3, 5]`, with strides and offset where it is not row-major from the first element."""
+    """`div[3, 5]`, with strides and offset unless it is row-major from the first element."""
     if not isinstance(output, Operand):
         return str(output)
     return f"{escaped(output.value)}{shape_text(output.shape)}" + _layout(

@@ -1,4 +1,4 @@
-"""A nest as the loops that it stands for.
+"""A nest as the loops that it represents.
 
     nest_0: softmax
         for i < 3:
@@ -8,8 +8,8 @@
                 exp = exp(x[5*i + j] - amax)                                # sub, exp
                 sum_1 += exp                                                # sum_1
 
-Reductions start from their identity. The code generator is free to run the loops in another order,
-to split and to join them.
+Reductions start from their identity. The code generator is free to reorder, split and join the
+loops.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from compiler.loops.printer.words import address_text, axis_name, escaped, with_
 
 INDENT = "    "
 SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
-"""Of reductions; the others are written `max=`."""
+"""The signs of these reductions; the others print as `max=` and so on."""
 
 
 def describe_nest(nest: Nest) -> str:
-    """One line: its loops, what it reads and writes."""
+    """A one-line summary: its loops, and what it reads and writes."""
     kept = " x ".join(str(axis.size) for axis in nest.axes if not axis.reduced) or "1"
     reduced = " x ".join(str(axis.size) for axis in nest.axes if axis.reduced)
     over = f"{kept} rows of {reduced} reduced" if reduced else kept
@@ -63,9 +63,9 @@ def _lines(nest: Nest) -> Iterator[str]:
 
 
 def _in_order(nest: Nest) -> list[tuple[int, Statement]]:
-    """(loop over the row, statement), so that few loops have to be opened.
+    """(index of the loop over the row, statement), ordered to open few loops.
 
-    In each loop what varies over fewer axes comes first, and single stores of it last.
+    In each loop, statements that vary over fewer axes come first; a buffer's only store comes last.
     """
     depths = [len(_loops(nest, statement)) for statement in nest.statements]
     deepest = max(depths, default=0)
@@ -83,18 +83,18 @@ def _in_order(nest: Nest) -> list[tuple[int, Statement]]:
 
 
 def _loops(nest: Nest, statement: Statement) -> list[int]:
-    """The loops that a statement stands in: kept axes outside of reduced ones."""
+    """The loops around a statement, kept axes outside reduced ones."""
     over = statement.over if isinstance(statement, Reduction) else ()
     return sorted((*statement.axes, *over), key=lambda axis: (nest.axes[axis].reduced, axis))
 
 
 def is_main(nest: Nest, reduction: Reduction) -> bool:
-    """Whether each row completes it."""
+    """Whether the reduction completes in each row."""
     return set(reduction.over) == {i for i, axis in enumerate(nest.axes) if axis.reduced}
 
 
 def _rows(nest: Nest) -> list[int]:
-    """For each statement, how many loops over the row have to be complete before it."""
+    """For each statement, how many loops over the row must complete before it."""
     complete: dict[str, int] = {}
     riders: set[str] = set()
     rows: list[int] = []

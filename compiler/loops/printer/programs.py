@@ -10,7 +10,7 @@ from compiler.loops.program import Program
 
 
 def describe_program(program: Program) -> str:
-    """One line: how many nests and calls."""
+    """A one-line summary: the number of nests, calls and values in memory."""
     nests = sum(isinstance(step, Nest) for step in program.steps)
     calls = len(program.steps) - nests
     return (

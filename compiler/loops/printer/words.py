@@ -13,7 +13,7 @@ COMMENT_COLUMN = 76
 
 
 def escaped(name: str) -> str:
-    """The name, with backslash escapes for what does not print as a character of its own."""
+    """The name with backslash escapes for non-printable characters."""
     if name.isprintable():
         return name
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
@@ -50,12 +50,12 @@ def formula(strides: Sequence[Size], offset: Size, names: Sequence[str] | None =
 
 
 def address_text(address: Address) -> str:
-    """The element that an address of a nest names; layouts that need division stand around it."""
+    """The element that a nest's address refers to. Layouts that need division wrap the formula."""
     return through(address.then, formula(address.strides, address.offset))
 
 
 def view_text(view: View, domain: Shape) -> str:
-    """The element that a view of a value graph names, in terms of the domain's digits."""
+    """The element that a view of a value graph refers to, in terms of the domain's digits."""
     if not view:
         return position_text(domain)
     strides = strides_over(view[-1], domain)
@@ -75,7 +75,7 @@ def position_text(domain: Shape) -> str:
 
 
 def through(view: Sequence[Layout], text: str) -> str:
-    """`(4,3):(1,4) of (2,6):(1,2) of 5*i + j`: the layout next to the index applies first."""
+    """`(4,3):(1,4) of (2,6):(1,2) of 5*i + j`: the layout closest to the index applies first."""
     return " of ".join([*map(str, view), text])
 
 
@@ -84,7 +84,7 @@ def shape_text(shape: Shape) -> str:
 
 
 def with_comment(line: str, origins: Sequence[str], column: int = COMMENT_COLUMN) -> str:
-    """The line, and behind it the nodes of the ATen graph that it computes."""
+    """The line, followed by a comment with the ATen nodes that it computes."""
     if not origins:
         return line
     return f"{line:<{column}}  # {', '.join(map(escaped, origins))}"

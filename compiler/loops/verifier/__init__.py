@@ -1,7 +1,7 @@
-"""The verifier: what must hold of a value graph, a nest and a program between any two stages.
+"""The verifier: invariants of value graphs, nests and programs between any two stages.
 
-It is run by tests, and between the stages of a compile under `TCW_STRICT=1`. Bounds are checked
-where sizes are numbers, and for the sizes that the graph is compiled for where they are symbolic.
+Tests run it, and so does each compile under `TCW_STRICT=1`, between the stages. Bounds of symbolic
+sizes are checked for the sizes that the graph is compiled for.
 """
 
 from compiler.loops.verifier.graphs import verify_graph

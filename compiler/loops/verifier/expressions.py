@@ -1,4 +1,4 @@
-"""Rules for expressions: operators' arity and dtypes, constants, which leaves stand where."""
+"""Rules for expressions: arity and dtypes of operators, constants, which leaves are allowed."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ ANY_NUMBER = frozenset(
         "convert",
     ]
 )
-"""All other operators are of floats only."""
+"""All other operators take only floats."""
 
 
 def check_dtype(dtype: str, where: str) -> None:
-    require(dtype in BYTES, where, f"no loop holds dtype {dtype}")
+    require(dtype in BYTES, where, f"loops do not support dtype {dtype}")
 
 
 def check_expression(
@@ -59,7 +59,7 @@ def check_expression(
     check_leaf: Callable[[Expression, str], None],
     where: str,
 ) -> None:
-    """Raises Malformed where the expression breaks a rule; `check_leaf` checks loads and such."""
+    """Raises Malformed if the expression breaks a rule. `check_leaf` checks its leaves."""
     check_dtype(expression.dtype, where)
     if isinstance(expression, Op):
         for argument in expression.args:
@@ -89,10 +89,10 @@ def _check_operator(expression: Op, where: str) -> None:
     if name == "convert":
         return
     if name == "where":
-        require(dtypes[0] == "bool", where, f"where asks a bool, got {dtypes[0]}")
+        require(dtypes[0] == "bool", where, f"where expects a bool, got {dtypes[0]}")
         dtypes = dtypes[1:]
     if operator.boolean:
-        require(expression.dtype == "bool", where, f"{name} answers bool, not {expression.dtype}")
+        require(expression.dtype == "bool", where, f"{name} returns bool, not {expression.dtype}")
         require(len(set(dtypes)) == 1, where, f"{name} compares {' with '.join(dtypes)}")
         computed = dtypes[0]
     else:
@@ -100,7 +100,7 @@ def _check_operator(expression: Op, where: str) -> None:
         require(
             all(dtype == computed for dtype in dtypes),
             where,
-            f"{name} of {', '.join(dtypes)} answers {computed}: operators do not promote",
+            f"{name} of {', '.join(dtypes)} returns {computed}: operators do not promote",
         )
     if name in WHOLE:
         allowed = computed in INTEGERS
@@ -118,4 +118,4 @@ def _check_constant(constant: Const, where: str) -> None:
         if dtype == "bool"
         else dtype in FLOATS or (isinstance(number, int) and not isinstance(number, bool))
     )
-    require(fits, where, f"the constant {number!r} is no {dtype}")
+    require(fits, where, f"the constant {number!r} is not of dtype {dtype}")

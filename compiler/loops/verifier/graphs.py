@@ -21,14 +21,14 @@ from compiler.loops.verifier.spaces import Numbers, Space, defined, fresh, requi
 
 
 def verify_graph(graph: Graph) -> None:
-    """Raises Malformed, naming the node and the rule, where the graph breaks one."""
+    """Raises Malformed, naming the node and the rule, if the graph breaks one."""
     numbers = Numbers(graph)
     spaces: dict[str, Space] = {}
     names: dict[str, object] = {}
     buffers: set[str] = set()
     passed = [node.name for node in graph.nodes if isinstance(node, Input) and not node.constant]
     for name in passed:
-        require(graph.parameters.count(name) == 1, graph.name, f"{name} is passed not just once")
+        require(graph.parameters.count(name) == 1, graph.name, f"{name} is not passed exactly once")
     for node in graph.nodes:
         where = f"{graph.name}, {type(node).__name__} {node.name}"
         fresh(names, node.name, where)
@@ -44,18 +44,22 @@ def verify_graph(graph: Graph) -> None:
                 numbers.check_symbols((*result.shape, *result.strides), where)
                 spaces[result.name] = numbers.space(result)
             continue
-        if not isinstance(node, Input):  # an input may hold what only calls read
+        if not isinstance(node, Input):  # only calls may read an input of another dtype
             check_dtype(node.dtype, where)
         if isinstance(node, (Input, Buffer)):
             numbers.check_symbols(node.shape, where)
             if isinstance(node, Input):
                 numbers.check_symbols(node.strides, where)
-                require(len(node.shape) == len(node.strides), where, "a stride for each dimension")
+                require(
+                    len(node.shape) == len(node.strides), where, "it needs one stride per dimension"
+                )
             buffers.add(node.name)
         else:
             _check_compute(node, spaces, numbers, where)
             if isinstance(node, Store):
-                require(node.buffer in buffers, where, f"{node.buffer} is no buffer or input")
+                require(
+                    node.buffer in buffers, where, f"{node.buffer} is neither a buffer nor an input"
+                )
                 _check_store(node, spaces[node.buffer], numbers, where)
                 continue
         spaces[node.name] = numbers.space(node)
@@ -72,13 +76,13 @@ def check_call(call: Call, spaces: dict[str, Space], numbers: Numbers, where: st
         check_operand(operand, spaces, numbers, where)
     for name in (*call.mutates, *call.aliases):
         defined(spaces, name, where)
-    require(call.target.count(".") >= 2, where, f"{call.target} is no namespace.name.overload")
+    require(call.target.count(".") >= 2, where, f"{call.target} is not a namespace.name.overload")
     if call.single:
         require(len(call.results) <= 1, where, "one tensor with several results")
 
 
 def check_operand(operand: Operand, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
-    """It has the dtype of its value and stays within its memory."""
+    """Check that an operand has the dtype of its value and stays within its memory."""
     defined(spaces, operand.value, where)
     space = spaces[operand.value]
     require(
@@ -101,7 +105,7 @@ def _check_compute(node: Compute, spaces: dict[str, Space], numbers: Numbers, wh
         require(
             isinstance(expression, (Load, Gather, Iota)),
             where,
-            f"{type(expression).__name__} stands in nests only",
+            f"{type(expression).__name__} occurs only in nests",
         )
         if isinstance(expression, Iota):
             numbers.view(expression.view, node.domain, where)
@@ -138,11 +142,11 @@ def _check_compute(node: Compute, spaces: dict[str, Space], numbers: Numbers, wh
 
 
 def check_reduction(op: str, dtype: str, where: str) -> None:
-    """What argmax, any and such answer."""
+    """Check the result dtype of a reduction."""
     expected = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool"}.get(op, dtype)
-    require(dtype == expected, where, f"{op} answers {expected}, not {dtype}")
+    require(dtype == expected, where, f"{op} returns {expected}, not {dtype}")
     if op == "exp_sum":
-        require(dtype in ("float32", "float64"), where, f"{op} answers a wide float, not {dtype}")
+        require(dtype in ("float32", "float64"), where, f"{op} returns a wide float, not {dtype}")
 
 
 def _check_store(node: Store, space: Space, numbers: Numbers, where: str) -> None:

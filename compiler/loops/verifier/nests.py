@@ -1,4 +1,4 @@
-"""Rules for nests: axes, levels, what is complete where, what is read and written."""
+"""Rules for nests: axes, levels, completion of reductions, reads and writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Defined = dict[str, Let | Reduction | ScanAlong]
 
 
 def verify_nest(nest: Nest, program: Program) -> None:
-    """Raises Malformed, naming statement and rule. It may name any memory of the program."""
+    """Raises Malformed, naming statement and rule. The nest may use any memory of the program."""
     numbers = Numbers(program.graph)
     spaces = {name: numbers.space(value) for name, value in program.graph.values().items()}
     spaces |= {m.name: Space(m.dtype, numbers.of(m.size)) for m in program.memories.values()}
@@ -31,7 +31,7 @@ def verify_nest(nest: Nest, program: Program) -> None:
 
 
 def check_nest(nest: Nest, spaces: Mapping[str, Space], numbers: Numbers) -> None:
-    """`verify_nest`, with the memory that the nest may name."""
+    """`verify_nest`, given the memory that the nest may use."""
     numbers.check_symbols((axis.size for axis in nest.axes), f"nest {nest.name}")
     require(bool(nest.writes()), f"nest {nest.name}", "writes nothing")
     known: Defined = {}
@@ -46,12 +46,12 @@ def check_nest(nest: Nest, spaces: Mapping[str, Space], numbers: Numbers) -> Non
 
 
 def main_axes(nest: Nest) -> tuple[int, ...]:
-    """The axes that a main reduction of the nest is over."""
+    """The axes that a main reduction of the nest reduces."""
     return tuple(i for i, axis in enumerate(nest.axes) if axis.reduced)
 
 
 def is_rider(nest: Nest, statement: Statement) -> bool:
-    """A reduction that is complete only after the whole nest."""
+    """Whether this is a reduction that completes only after the whole nest."""
     return isinstance(statement, Reduction) and tuple(sorted(statement.over)) != main_axes(nest)
 
 
@@ -71,7 +71,7 @@ def _check_statement(
 ) -> None:
     check_dtype(statement.dtype, where)
     axes = runs_over(statement)
-    require(len(set(axes)) == len(axes), where, f"an axis stands twice in {axes}")
+    require(len(set(axes)) == len(axes), where, f"an axis occurs twice in {axes}")
     require(all(0 <= a < len(nest.axes) for a in axes), where, f"there are no axes {axes}")
     require(tuple(sorted(statement.axes)) == statement.axes, where, "its axes are not in order")
 
@@ -84,7 +84,7 @@ def _check_statement(
             require(
                 isinstance(expression, (Read, ReadIndexed)),
                 where,
-                f"{type(expression).__name__} stands in value graphs only",
+                f"{type(expression).__name__} occurs only in value graphs",
             )
             assert isinstance(expression, (Read, ReadIndexed))
             where = f"{where}, {expression.buffer}"
@@ -123,7 +123,7 @@ def _check_statement(
 def _check_local(
     nest: Nest, statement: Statement, local: Local, known: Defined, where: str
 ) -> None:
-    require(local.name in known, where, f"{local.name} is no earlier statement of the nest")
+    require(local.name in known, where, f"{local.name} is not an earlier statement of the nest")
     source = known[local.name]
     require(
         local.dtype == source.dtype, where, f"{local.name} is {source.dtype}, not {local.dtype}"
@@ -153,7 +153,7 @@ def _check_memory(name: str, dtype: str, spaces: Mapping[str, Space], where: str
 def _reach(
     nest: Nest, address: Address, axes: tuple[int, ...], numbers: Numbers, where: str
 ) -> tuple[int, int] | None:
-    require(len(address.strides) == len(nest.axes), where, "an address has a stride for each axis")
+    require(len(address.strides) == len(nest.axes), where, "an address needs one stride per axis")
     numbers.check_symbols((*address.strides, address.offset), where)
     for axis, stride in enumerate(address.strides):
         require(
@@ -168,7 +168,7 @@ def _reach(
 
 
 def _check_hazards(nest: Nest) -> None:
-    """A buffer that the nest writes is read at the address of the write or not at all."""
+    """A buffer that the nest writes may be read only at the address of the write."""
     writes = [s for s in nest.statements if isinstance(s, Write)]
     written: dict[str, list[Write]] = {}
     for write in writes:

@@ -1,4 +1,4 @@
-"""Rules for programs: every nest by itself, and that each reads what is there by then."""
+"""Rules for programs: each nest is valid, and reads only what has been computed by then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def verify_program(program: Program) -> None:
     here = {node.name: numbers.space(node) for node in graph.nodes if isinstance(node, Input)}
     memories = {}
     for name, memory in program.memories.items():
-        require(name == memory.name, graph.name, f"memory {memory.name} stands under {name}")
+        require(name == memory.name, graph.name, f"memory {memory.name} is registered as {name}")
         require(name not in here, graph.name, f"{name} is an input, not memory of the program")
         numbers.check_symbols((memory.size, *memory.shape), f"{graph.name}, memory {name}")
         memories[name] = Space(memory.dtype, numbers.of(memory.size))

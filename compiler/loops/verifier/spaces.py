@@ -1,4 +1,4 @@
-"""Flat spaces and what may be addressed in them: bounds of layouts, symbols, names."""
+"""Flat spaces and the addresses valid in them: bounds of layouts, symbols, names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compiler.loops.sizes import Size, evaluate, symbol_values, symbols_of
 
 
 class Malformed(ValueError):
-    """A graph, nest or program breaks a rule of the loop IR; the message says where and which."""
+    """A graph, nest or program breaks a rule of the loop IR. The message names place and rule."""
 
 
 def require(condition: bool, where: str, what: str) -> None:
@@ -23,19 +23,19 @@ def require(condition: bool, where: str, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A value's memory: its dtype and how many elements its flat indices may reach."""
+    """A value's memory: its dtype and the number of elements that flat indices may address."""
 
     dtype: str
     size: int | None
-    """None where a symbol in it has no hint."""
+    """None if one of its symbols has no hint."""
 
 
 Range = tuple[int, int] | None
-"""Least and greatest index; None where unknown or where there is no index at all."""
+"""Least and greatest index. None if unknown, or if there are no indices."""
 
 
 class Numbers:
-    """Sizes as numbers, for the hints where they are symbolic."""
+    """Sizes as numbers. Symbolic sizes use their hints."""
 
     def __init__(self, graph: Graph) -> None:
         self.known = {name for name in graph.parameters if isinstance(name, str)}
@@ -62,12 +62,16 @@ class Numbers:
     def check_symbols(self, sizes: Iterable[Size], where: str) -> None:
         for size in sizes:
             for name in sorted(symbols_of(size)):
-                require(name in self.known, where, f"no argument and no formula gives {name}")
+                require(
+                    name in self.known,
+                    where,
+                    f"{name} is defined by neither an argument nor a formula",
+                )
             if isinstance(size, int):
-                require(not isinstance(size, bool), where, f"{size} is no size")
+                require(not isinstance(size, bool), where, f"{size} is not a size")
 
     def span(self, shape: Shape, strides: tuple[Size, ...]) -> int | None:
-        """Elements from the first to the last one of a strided tensor."""
+        """The number of elements from the first to the last of a strided tensor."""
         sizes, steps = self.shape(shape), self.shape(strides)
         if sizes is None or steps is None:
             return None
@@ -81,7 +85,7 @@ class Numbers:
         return Space(value.dtype, self.of(extent(value)))
 
     def reach(self, sizes: Shape, strides: tuple[Size, ...], offset: Size, where: str) -> Range:
-        """Least and greatest of offset + sum(digit * stride)."""
+        """The range of offset + sum(digit * stride)."""
         require(len(sizes) == len(strides), where, f"{len(sizes)} digits, {len(strides)} strides")
         counts, steps, low = self.shape(sizes), self.shape(strides), self.of(offset)
         if counts is None or steps is None or low is None or 0 in counts:
@@ -93,7 +97,7 @@ class Numbers:
         return low, high
 
     def through(self, view: View, reached: Range, where: str) -> Range:
-        """The range of view(index) for indices of a range. Raises where a layout is left."""
+        """The range of view(index) for a range of indices, which each layout must contain."""
         for layout in reversed(view):
             self.check_symbols((*layout.shape, *layout.strides, layout.offset), where)
             within(reached, self.of(layout.size), f"{where}, layout {layout}")
@@ -101,7 +105,7 @@ class Numbers:
         return reached
 
     def view(self, view: View, domain: Shape, where: str) -> Range:
-        """The range of a view over a whole domain, which its layouts have to cover exactly."""
+        """The range of a view over a whole domain, which its layouts must cover exactly."""
         size = self._size(domain)
         if view:
             taken = self.of(view[-1].size)
@@ -112,7 +116,7 @@ class Numbers:
         return self.through(view, None if not size else (0, size - 1), where)
 
     def terms(self, reached: Range, terms: tuple[IndexTerm, ...], where: str) -> Range:
-        """The range with all that the indices can add."""
+        """The range extended by everything that the indices can add."""
         for term in terms:
             self.check_symbols((term.size, term.stride), where)
             require(term.index.dtype == "int64", where, f"an index has dtype {term.index.dtype}")
@@ -134,7 +138,7 @@ class Numbers:
 
 
 def within(reached: Range, size: int | None, where: str) -> None:
-    """Raises Malformed unless all indices of the range are in a space of this size."""
+    """Raises Malformed unless the whole range lies in a space of this size."""
     if reached is None or size is None:
         return
     low, high = reached

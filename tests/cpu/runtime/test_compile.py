@@ -159,7 +159,7 @@ def test_a_key_tells_graphs_apart() -> None:
 def test_a_miss_says_in_words_what_changed(cache: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     module = captured(add_and_double, torch.randn(8), torch.randn(8))
     first = compiled_graph(graph_key(module, {"overrides": ""}), cache, add_mul().artifact)
-    assert words(first.found) == "no entry of such a graph"
+    assert words(first.found) == "no entry of a similar graph"
     second = compiled_graph(graph_key(module, {"overrides": "x"}), cache, add_mul().artifact)
     assert words(second.found) == "overrides: none → x"
     monkeypatch.setenv("TCW_ISA", "portable")

@@ -57,37 +57,40 @@ GRAPHS: list[tuple[str, Graph]] = [
     ("takes 2 arguments, got 1", one(op("add", X))),
     ("no operator is called plus", one(op("plus", X, X))),
     ("operators do not promote", one(op("add", X, Const(1, "int64")))),
-    ("answers bool, not float32", one(op("lt", X, X))),
+    ("returns bool, not float32", one(op("lt", X, X))),
     ("compares float32 with int64", one(op("lt", X, Const(1, "int64"), dtype="bool"), "bool")),
-    ("where asks a bool", one(op("where", X, X, X))),
+    ("where expects a bool", one(op("where", X, X, X))),
     ("not defined for float32", one(op("bitwise_and", X, X))),
     ("exp is not defined for int64", one(op("exp", Const(1, "int64"), dtype="int64"), "int64")),
-    ("the constant 0.5 is no int64", one(Const(0.5, "int64"), "int64")),
-    ("no loop holds dtype complex64", one(Const(1, "complex64"), "complex64")),
+    ("the constant 0.5 is not of dtype int64", one(Const(0.5, "int64"), "int64")),
+    ("loops do not support dtype complex64", one(Const(1, "complex64"), "complex64")),
     ("its expression float64", one(Const(1.0, "float64"))),
-    ("stands in nests only", one(Local("x", "float32"))),
+    ("occurs only in nests", one(Local("x", "float32"))),
     ("maps 14 indices of a domain of 15", one(Load("x", (Layout((14,), (1,)),), "float32"))),
     ("indices 1 to 15 in a space of 15", one(Load("x", (Layout((15,), (1,), 1),), "float32"))),
     ("indices -14 to 0", one(Load("x", (Layout((15,), (-1,)),), "float32"))),
     ("indices 0 to 15 in a space of 15", gather(Const(0, "int64"))),
     ("an index has dtype int32", gather(Const(0, "int32"))),
-    ("no argument and no formula gives s7", graph(Map("y", "float32", (symbol("s7"),), X))),
+    (
+        "s7 is defined by neither an argument nor a formula",
+        graph(Map("y", "float32", (symbol("s7"),), X)),
+    ),
     (
         "each digit is kept or reduced",
         graph(Reduce("y", "float32", "sum", (3, 5), (True,), X)),
     ),
-    ("argmax answers int64", graph(Reduce("y", "float32", "argmax", (15,), (True,), X))),
-    ("is no buffer or input", graph(Store("s", "y", "float32", (15,), (), X))),
+    ("argmax returns int64", graph(Reduce("y", "float32", "argmax", (15,), (True,), X))),
+    ("is neither a buffer nor an input", graph(Store("s", "y", "float32", (15,), (), X))),
     (
         "indices 0 to 14 in a space of 14",
         graph(Buffer("b", "float32", (14,)), Store("s", "b", "float32", (15,), (), X)),
     ),
     ("operand of x: indices 0 to 15", graph(outputs=(Operand("x", "float32", (2,), (15,)),))),
     (
-        "is no namespace.name.overload",
+        "is not a namespace.name.overload",
         graph(Call("c", "mm", (), results=(Result("r", "float32", (1,), (1,)),))),
     ),
-    ("is passed not just once", Graph("test", [source("x", (3,))], [])),
+    ("is not passed exactly once", Graph("test", [source("x", (3,))], [])),
 ]
 
 
@@ -135,13 +138,13 @@ def write(expression: Expression, address: Address = AT) -> Write:
 
 NESTS: list[tuple[str, Callable[[Nest], Nest]]] = [
     ("writes nothing", lambda nest: replace(nest, statements=nest.statements[:4])),
-    ("is no earlier statement", change(1, expression=Local("sum_1", "float32"))),
+    ("is not an earlier statement", change(1, expression=Local("sum_1", "float32"))),
     ("amax is float32, not float64", change(1, expression=Local("amax", "float64"))),
     ("varies over axes \\(0, 1\\), this runs over \\(0,\\)", change(3, axes=(0,))),
-    ("an axis stands twice", change(0, over=(0, 1))),
+    ("an axis occurs twice", change(0, over=(0, 1))),
     ("there are no axes", change(1, axes=(0, 1, 2))),
     ("an address varies over axis 0", change(0, axes=(), over=(1,))),
-    ("a stride for each axis", add(write(Const(0.0, "float32"), Address((1,))))),
+    ("an address needs one stride per axis", add(write(Const(0.0, "float32"), Address((1,))))),
     ("indices 0 to 16", add(write(Const(0.0, "float32"), Address((6, 1))))),
     ("hit the same element", add(write(Const(0.0, "float32"), Address((0, 1))))),
     (
@@ -154,9 +157,9 @@ NESTS: list[tuple[str, Callable[[Nest], Nest]]] = [
     ),
     ("is not in memory here", add(write(Read("unknown", Address((5, 1)), "float32")))),
     ("which it writes at other addresses", add(write(Read("div", Address((5, -1), 4), "float32")))),
-    ("stands in value graphs only", add(write(X))),
-    ("argmax answers int64", change(0, op="argmax")),
-    ("exp_sum answers a wide float", change(0, op="exp_sum", dtype="bfloat16")),
+    ("occurs only in value graphs", add(write(X))),
+    ("argmax returns int64", change(0, op="argmax")),
+    ("exp_sum returns a wide float", change(0, op="exp_sum", dtype="bfloat16")),
 ]
 
 

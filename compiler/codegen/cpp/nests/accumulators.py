@@ -1,8 +1,8 @@
-"""Where reductions add up: in registers, or in arrays as long as what is left over.
+"""Accumulators of reductions: registers, or arrays over the remaining axes.
 
-A reduction whose result is one number for a row adds up in some vectors (independent chains) and
-ends across their lanes. One with a result for each lane, or for each step of an inner loop, adds up
-in an array, and so does a rider (`riders`).
+A reduction with one result per row accumulates in several vectors (independent chains) and finally
+reduces across their lanes. A reduction with a result per lane, or per step of an inner loop,
+accumulates in an array, and so does a rider (`riders`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from compiler.loops.sizes import Size, c_expression, multiply
 
 LARGEST = {"float32": 3.4028234663852886e38}
 ROOM = 2.0
-"""The top of an `exp_sum` is raised to so much above what is there, so that it is raised rarely,
-also by a row that ascends. With more, the difference to the top would lose bits."""
+"""How far the top of an `exp_sum` is raised above the current maximum, so that raising it is rare
+even for an ascending row. A larger margin would lose bits in the difference to the top."""
 
 
 @dataclass(slots=True)
@@ -46,14 +46,14 @@ class Accumulator:
     names: list[str] = field(default_factory=list)
     index_names: list[str] = field(default_factory=list)
     holder: Scope | None = None
-    """The scope in which its registers start anew, if it has any."""
+    """The scope in which its registers are reset, if it has registers."""
     guard: str = ""
-    """A condition that is true once for each element of its domain, where the loops have more."""
+    """A condition that is true once per element of its domain, if loops repeat elements."""
     tops: list[str] = field(default_factory=list)
-    """Of an `exp_sum`: what each of its registers is relative to, the same in every lane."""
+    """For an `exp_sum`: what each of its registers is relative to, equal in all lanes."""
 
     def parameters(self, lanes: Lanes) -> list[str]:
-        """Of a step's function: the registers that it adds to."""
+        """Parameters of a step's function: the registers that it updates."""
         chains = (names for names in (self.names, self.tops) if names)
         return [f"{lanes.type(self.dtype)}& {within(names, None)}" for names in chains]
 
@@ -62,12 +62,12 @@ class Accumulator:
 
 
 def within(names: list[str], place: int | None) -> str:
-    """The register of a step; None: as the step's function calls it."""
+    """The register of a step. With None, its parameter name in the step's function."""
     return f"{names[0].removesuffix('_0')}_" if place is None else names[place]
 
 
 class Accumulators:
-    """Declares, updates and completes them."""
+    """Declares, updates and finishes accumulators."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Accumulators:
         self._block_scope: Scope | None = None
 
     def begin(self, walk: Pass, scope: Scope) -> list[Accumulator]:
-        """The accumulators of a pass; arrays are filled here."""
+        """The accumulators of a pass. Arrays are initialised here."""
         found: list[Accumulator] = []
         row = frozenset(self.schedule.row())
         for statement in walk.effects:
@@ -128,14 +128,14 @@ class Accumulators:
         return self.vector.index_dtype
 
     def _op(self, statement: Reduction) -> str:
-        """The operation; one that may lose NaN where all that it feeds carries it on."""
+        """The operation, in a variant that may lose NaN if other reductions propagate it."""
         if statement.op == "exp_sum":
             return "sum"
         quick = quick_max(self.facts, statement) or has_online_sum(self.facts, statement)
         return "max_quick" if quick else statement.op
 
     def declare(self, accumulator: Accumulator, holder: Scope, steps: int) -> None:
-        """Registers in the scope where they start anew, unless each lane has its own result."""
+        """Declare registers in the scope that resets them, unless each lane has its own result."""
         lane = self.schedule.lane
         if accumulator.array and (lane is None or lane in accumulator.row_axes):
             return
@@ -158,7 +158,7 @@ class Accumulators:
         holder.code.add(f"{kind} {declared};")
         if accumulator.statement.op == "exp_sum":
             accumulator.tops = [f"{base}_{place}_top" for place in range(steps)]
-            # finite, so that -inf minus the maximum of nothing but -inf is no NaN
+            # finite, so that -inf minus the maximum of a row of only -inf is not NaN
             start = lanes.constant(-LARGEST[dtype], dtype)
             declared = ", ".join(f"{name} = {start}" for name in accumulator.tops)
             holder.code.add(f"{kind} {declared};")
@@ -169,7 +169,7 @@ class Accumulators:
             holder.code.add(f"{lanes.type(index)} {name} = {lanes.iota('0', index)};")
 
     def update(self, accumulator: Accumulator, scope: Scope, place: int | None) -> None:
-        """Add one element, or one vector of them."""
+        """Add one element, or one vector of elements."""
         if accumulator.tops:
             self._update_relative(accumulator, scope, place)
             return
@@ -198,7 +198,7 @@ class Accumulators:
         self._update_array(accumulator, value, scope)
 
     def _update_relative(self, accumulator: Accumulator, scope: Scope, place: int | None) -> None:
-        """Add exp(x - top); where x is greater, first raise the top and rescale the sum."""
+        """Add exp(x - top). If x is above the top, first raise the top and rescale the sum."""
         dtype, lanes = accumulator.dtype, scope.lanes
         value = self.values.of(accumulator.statement.expression, scope)
         if scope.count is not None:
@@ -221,7 +221,7 @@ class Accumulators:
     def _power(
         self, value: str, top: str, dtype: str, lanes: Lanes, op: str = "exp_nonpositive"
     ) -> str:
-        """exp(value - top), by default of a value that is at most the top."""
+        """exp(value - top); by default for a value that is at most the top."""
         difference = lanes.apply("sub", (value, top), (dtype, dtype), dtype)
         return lanes.apply(op, (difference,), (dtype,), dtype)
 
@@ -258,7 +258,7 @@ class Accumulators:
         return name
 
     def _flat_index(self, statement: Reduction, scope: Scope) -> str:
-        """Where an element is within the reduced axes."""
+        """The flat position of an element within the reduced axes."""
         parts: list[str] = []
         width: Size = 1
         for axis in sorted(statement.over, reverse=True):
@@ -276,7 +276,7 @@ class Accumulators:
         return f"({start})"
 
     def flush(self, accumulator: Accumulator, scope: Scope) -> None:
-        """End the registers of an accumulator that was declared in this scope."""
+        """Finalise the registers of an accumulator that was declared in this scope."""
         if not accumulator.names or accumulator.holder is not scope:
             return
         statement, dtype = accumulator.statement, accumulator.dtype
@@ -337,7 +337,7 @@ class Accumulators:
         scope.code.add(self.values.store(indices.base, indices.address, place, scope))
 
     def finish(self, walk: Pass, found: list[Accumulator], scope: Scope) -> None:
-        """Make the results of a pass known to later ones."""
+        """Make the results of a pass available to later passes."""
         for accumulator in found:
             statement = accumulator.statement
             if statement.name in self.riders:
@@ -352,11 +352,11 @@ class Accumulators:
     # Blocks of riders
 
     def open_block(self, scope: Scope) -> None:
-        """Full sums among the riders have registers that start anew here."""
+        """Full sums among the riders have registers that are reset here."""
         self._block_scope = scope
 
     def close_block(self, scope: Scope) -> None:
-        """End those registers."""
+        """Finalise those registers."""
         for accumulator in self._block:
             self.flush(accumulator, scope)
 

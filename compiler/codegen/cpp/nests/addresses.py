@@ -1,4 +1,4 @@
-"""Text of addresses: products with strides, and chains of layouts by division and remainder."""
+"""Addresses as C text: products with strides, and chains of layouts with division and remainder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def step_text(step: Size) -> str:
 
 
 def product_text(index: str, stride: Size) -> str:
-    """index * stride; empty for 0."""
+    """The text of index * stride; empty for 0."""
     if stride == 0 or index == "0":
         return ""
     if stride == 1:
@@ -24,7 +24,7 @@ def product_text(index: str, stride: Size) -> str:
 
 
 def chain_lines(view: View, start: str) -> tuple[list[str], str]:
-    """Statements and the expression of view(start): layouts apply last to first."""
+    """Statements and the expression of view(start). Layouts apply last to first."""
     lines: list[str] = []
     text = start
     for number, layout in enumerate(reversed(view)):

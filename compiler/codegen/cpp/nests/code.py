@@ -1,4 +1,4 @@
-"""Lines of generated code with the origins that each computes, and the scopes they stand in."""
+"""Lines of generated code with the origins that each computes, and the scopes that hold them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INDENT = "    "
 
 @dataclass(slots=True)
 class Code:
-    """Lines in order."""
+    """Lines of code in order."""
 
     lines: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
@@ -20,7 +20,7 @@ class Code:
         self.lines.append((text, origins))
 
     def enclose(self, header: str, inner: Code, footer: str = "}") -> None:
-        """`header {`, the inner lines one step to the right, `}`."""
+        """Add `header {`, the inner lines indented by one level, and `}`."""
         self.add(f"{header} {{" if header else "{")
         self.lines.extend((INDENT + text, origins) for text, origins in inner.lines)
         self.add(footer)
@@ -30,9 +30,9 @@ class Code:
 
 
 class Scope:
-    """One level of the loops: what is known in it, and its code.
+    """One loop level: the axis indices available in it, and its code.
 
-    A value is computed in the outermost scope that knows all axes that it varies over.
+    A value is computed in the outermost scope that has all axes that it varies over.
     """
 
     def __init__(
@@ -48,32 +48,32 @@ class Scope:
     ) -> None:
         self.parent = parent
         self.lanes = lanes
-        """Of the registers in this scope: 1 outside of lane loops."""
+        """Lane operations for registers in this scope; 1 lane outside of lane loops."""
         self.own = own or {}
-        """axis -> (text, sign): what this scope adds to the index along the axis."""
+        """axis -> (text, sign): what this scope contributes to the index along the axis."""
         self.is_lane = is_lane
         self.count = count
-        """Only this many lanes hold data."""
+        """If set, only this many lanes hold data."""
         self.code = Code()
         self.memo: dict[object, str] = {}
         self.depth: int = parent.depth + 1 if parent else 0
         self.partial = partial
-        """The axis along which this scope only knows where its unit starts."""
+        """The axis along which this scope has only the start of its unit."""
         self.flipped = flipped
-        """It starts at the axis's last element, from which the lanes go backwards."""
+        """The scope starts at the axis's last element, and the lanes run backwards from there."""
         known = parent.axes if parent else frozenset()
         self.axes: frozenset[int] = known | frozenset(self.own) - {partial}
-        """Axes whose index is known here."""
+        """Axes whose index is available here."""
 
     def chain(self) -> Iterator[Scope]:
-        """This scope and those around it, outwards."""
+        """This scope and its enclosing scopes, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
 
     def index(self, axis: int) -> str:
-        """The axis's index: in a lane scope that of the first lane."""
+        """The axis's index; in a lane scope, that of the first lane."""
         text = ""
         for scope in reversed(list(self.chain())):
             if axis in scope.own:
@@ -82,5 +82,5 @@ class Scope:
         return text or "0"
 
     def sign(self, axis: int) -> int:
-        """-1 where the loop runs through the axis backwards."""
+        """-1 if the loop traverses the axis backwards, else 1."""
         return next((s.own[axis][1] for s in self.chain() if axis in s.own), 1)

@@ -1,4 +1,4 @@
-"""The user's lines above the loops that compute them."""
+"""Comments with the user's source lines above the loops that compute them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from compiler.codegen.cpp.nests.passes import Pass
 from compiler.loops.nest import Write
 
 LINES = 6
-"""So many of the user's lines above one loop; then how many more."""
+"""Maximum number of source lines above one loop; the rest is counted."""
 
 
 class Comments:
-    """What to say about a pass."""
+    """Writes the comment above each pass."""
 
     def __init__(self, facts: Facts, lines: Mapping[str, str]) -> None:
         self.facts = facts
         self.lines = lines
 
     def above(self, code: Code, walk: Pass, needs: set[str]) -> None:
-        """`// exp, sum` and the lines of the user that they come from."""
+        """Add `// exp, sum` and the user's source lines behind these names."""
         names: dict[str, None] = {}
         origins: dict[str, None] = {}
         effects = set(map(id, walk.effects))
@@ -46,6 +46,6 @@ class Comments:
 
 
 def _one_line(text: str) -> str:
-    """User text as the rest of a comment: one line, nothing that goes on to the next."""
+    """User text as the rest of a comment: one line that cannot continue onto the next."""
     shown = "".join(c if c.isprintable() else "?" for c in text)[:160]
     return re.sub(r"\?+/", "?/", shown.replace("\\", "/"))

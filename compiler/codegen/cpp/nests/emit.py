@@ -1,4 +1,4 @@
-"""A nest as a C++ function: its phases, each a loop over units that threads share."""
+"""Emits a nest as a C++ function: its phases, each a loop over units that threads share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from compiler.loops.sizes import Size, c_expression, product, symbols_of
 
 @dataclass(slots=True)
 class _Function:
-    """What is the same for all phases of a function."""
+    """State shared by all phases of a function."""
 
     pointers: list[str]
     dtypes: Mapping[str, str]
@@ -52,8 +52,8 @@ def emit(
     """The function of a nest.
 
     `dtypes`: of each buffer. `comments`: origin -> the user's line (`model.py:12  x = f(x)`).
-    `shared`: buffers whose memory may be that of another buffer of the nest, element for element
-    (a result that takes over the memory of an argument). `chooser` may want it otherwise.
+    `shared`: buffers that may occupy the same memory as another buffer of the nest, element for
+    element (a result that reuses an argument's memory). `chooser` may override choices.
     """
     phases = Phases(vocabulary.isa, frozenset(shared), chooser=chooser)
     phases.add(without_round_trips(nest))
@@ -167,7 +167,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
 
 
 def _large(function: _Function, phase: Phase, main: Code) -> str:
-    """Whether the work is worth more than one thread, as a C expression."""
+    """Whether the work justifies more than one thread, as a C expression."""
     work: Size = product(axis.size for axis in phase.nest.axes)
     if isinstance(work, int):
         return "false" if phase.small else "true"
@@ -181,7 +181,7 @@ def _large(function: _Function, phase: Phase, main: Code) -> str:
 
 
 def _header(phase: Phase) -> str:
-    """`// softmax: 4096 x [1024]`: what it is and its axes, the reduced ones in brackets."""
+    """`// softmax: 4096 x [1024]`: the label and the axes, reduced ones in brackets."""
     axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in phase.nest.axes)
     label = "".join(c if c.isprintable() else "?" for c in phase.nest.label).replace("\\", "/")
     return f"// {label or 'nest'}: {axes}"
@@ -200,7 +200,7 @@ def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:
 
 
 def _declare(function: _Function, bases: dict[str, Base], code: Code, rows: str) -> None:
-    """Sizes and pointers of one phase, `rows` being its loops."""
+    """Declare the sizes and pointers that one phase uses. `rows` is the text of its loops."""
     offsets = [function.phases.workspace[b][1] for b in bases if b in function.phases.workspace]
     used = {symbol for offset in offsets for symbol in symbols_of(offset)}
     used |= set(re.findall(r"\w+", rows))
@@ -221,7 +221,7 @@ def _declare(function: _Function, bases: dict[str, Base], code: Code, rows: str)
 
 
 def _symbols(nest: Nest) -> list[str]:
-    """Symbols of a nest's sizes, in order of appearance."""
+    """Symbols in a nest's sizes, in order of appearance."""
     found: dict[str, None] = {}
 
     def note(*sizes: Size) -> None:

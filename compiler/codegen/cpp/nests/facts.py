@@ -1,4 +1,4 @@
-"""What is asked about a nest while it is scheduled: who varies over what, and what it costs."""
+"""Properties of a nest for scheduling: the axes that each value varies over, and costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GATHER_WEIGHT = 12
 
 
 class Facts:
-    """Answers about one nest, each computed once."""
+    """Properties of one nest, each computed once."""
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
@@ -38,13 +38,13 @@ class Facts:
         self._axes: dict[Expression, frozenset[int]] = {}
         self._weights: dict[str, int] = {}
         self._locals: dict[int, tuple[Statement, tuple[str, ...]]] = {}
-        """By identity, as a statement's hash is that of all in it."""
+        """Keyed by id, since hashing a statement hashes everything in it."""
         self.uses: Counter[Expression] = Counter()
         for statement in nest.statements:
             self.uses.update(expressions(statement))
         self.levels: dict[str, int] = {}
-        """How many values each `Let` hangs on, one after another; 0 for what loops make."""
-        # In order, so that a value that hangs on a thousand others is no deep recursion.
+        """Length of the longest chain of values that each `Let` depends on; 0 for loop results."""
+        # In order, so that a long chain of values does not cause deep recursion.
         for statement in nest.statements:
             self.axes(statement.expression)
             if not isinstance(statement, Write):
@@ -54,7 +54,7 @@ class Facts:
                 self.levels[statement.name] = 1 + max(below, default=0) if is_let else 0
 
     def is_main(self, statement: Statement) -> bool:
-        """A reduction that each row completes."""
+        """Whether the statement is a reduction that each row completes."""
         return isinstance(statement, Reduction) and not (
             set(statement.axes) & self.reduced or set(statement.over) - self.reduced
         )
@@ -63,7 +63,7 @@ class Facts:
         return isinstance(statement, Reduction) and not self.is_main(statement)
 
     def domain(self, statement: Statement) -> frozenset[int]:
-        """The axes that a statement runs over."""
+        """The axes that a statement iterates over."""
         over = statement.over if isinstance(statement, Reduction) else ()
         return frozenset((*statement.axes, *over))
 
@@ -99,7 +99,7 @@ class Facts:
         return found
 
     def locals_in(self, statement: Statement) -> tuple[str, ...]:
-        """Names of the statements that one reads, with repetition."""
+        """The names of the statements that a statement reads, with repetitions."""
         known = self._locals.get(id(statement))
         if known is None:
             names = tuple(p.name for p in expressions(statement) if isinstance(p, Local))
@@ -107,7 +107,7 @@ class Facts:
         return known[1]
 
     def weight(self, name: str) -> int:
-        """What computing a value from memory and from reductions costs, in simple instructions."""
+        """The cost of computing a value from memory and reductions, in simple instructions."""
         known = self._weights.get(name)
         if known is None:
             statement = self.named[name]
@@ -120,7 +120,7 @@ class Facts:
         return known
 
     def expression_weight(self, expression: Expression) -> int:
-        """The same for an expression."""
+        """The cost of computing an expression, in simple instructions."""
         total = 0
         for part in walk(expression):
             if isinstance(part, Op):
@@ -144,7 +144,7 @@ class Facts:
         return total
 
     def itemsizes(self, lane: int) -> tuple[int, ...]:
-        """Bytes of every register that varies along an axis."""
+        """The sizes in bytes of all registers that vary along an axis."""
         sizes: set[int] = set()
 
         def note(expression: Expression) -> None:

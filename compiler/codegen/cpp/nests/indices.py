@@ -1,4 +1,4 @@
-"""Indices read from memory: negative ones wrap, those out of range are reported."""
+"""Indices read from memory: negative indices wrap, out-of-range indices are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __attribute__((noinline, cold)) long out_of_range(long index, long size, int cod
 
 
 def checked_index(scope: Scope, text: str, term: IndexTerm) -> str:
-    """The index of a term, wrapped and checked as it asks."""
+    """The index of a term, wrapped and checked as the term requires."""
     size = c_expression(term.size)
     if term.checked and scope.count is not None:
         text = scope.lanes.select_lanes(

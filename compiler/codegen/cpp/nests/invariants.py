@@ -1,8 +1,8 @@
-"""Parts of expressions that some loops around them do not change, as values of their own.
+"""Loop-invariant parts of expressions, extracted as separate values.
 
-What does not vary along the lanes is hoisted by its place alone (`values`). What varies along the
-lanes but not over rows (1 / sqrt(variance of a channel)) cannot stay in a register: as a value of
-its own it can be computed once and kept in a row buffer (`passes`).
+What does not vary along the lanes is hoisted merely by its place (`values`). What varies along the
+lanes but not over rows (1 / sqrt(variance of a channel)) does not fit in a register. As a separate
+value it can be computed once and held in a row buffer (`passes`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compiler.loops.nest import Let, Nest, Statement
 
 
 def with_invariants(nest: Nest) -> Nest:
-    """The nest with heavy parts of fewer axes than their statement as `Let`s before it."""
+    """The nest with separate `Let`s for heavy parts with fewer axes than their statement."""
     facts = Facts(nest)
     made: dict[Expression, Local] = {}
     statements: list[Statement] = []

@@ -1,4 +1,4 @@
-"""Identifiers of the generated C++: readable, and the same for equal nests of different layers."""
+"""Identifiers of the generated C++: readable, and identical for equal nests of different layers."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ PartInTurn TaskInTurn parallel_in_turn on_each_thread_in_turn
 """
 
 RESERVED = frozenset(WORDS.split()) | frozenset(OPERATORS) | NAMES
-"""C++'s words and the names of functions in the prelude: no variable may hide them."""
+"""C++ keywords and the names of functions in the prelude, which variables must not shadow."""
 
 
 class Names:
-    """One function's identifiers, each given once."""
+    """One function's identifiers, each unique."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
-        """In the order in which they were given: what tells equal bodies."""
+        """In the order in which they were given, to compare bodies up to renaming."""
         self._taken: set[str] = set(RESERVED)
 
     def new(self, wanted: str) -> str:
-        """A free identifier close to `wanted`, whose own number is dropped: `exp_7` is `exp_0`."""
+        """An unused identifier close to `wanted`, without its number: `exp_7` gives `exp_0`."""
         base = base_name(wanted)
         return self.exactly(f"{base}_0" if base in RESERVED else base)
 
     def exactly(self, wanted: str) -> str:
-        """`wanted`, or with a number where it is taken."""
+        """`wanted`, with a number if it is taken."""
         name, number = wanted, 1
         stem = wanted.removesuffix("_0")
         while name in self._taken:
@@ -52,7 +52,7 @@ class Names:
         return name
 
     def family(self, wanted: str, endings: Sequence[str]) -> str:
-        """A stem close to `wanted` that is free with each of these endings, all of them taken."""
+        """A stem close to `wanted` that is unused with each of these endings; reserves them all."""
         while True:
             stem = self.new(wanted)
             names = [f"{stem}_{ending}" for ending in endings]
@@ -69,7 +69,7 @@ def base_name(wanted: str) -> str:
 
 
 def anonymous(body: str, names: list[str]) -> str:
-    """A body without its comments, and its names by number: equal for nests of equal structure."""
+    """A body without comments and with numbered names: equal for nests of equal structure."""
     number = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(names))}
     bare = re.sub(r"^\s*//.*\n|\s+// .*$", "", body, flags=re.MULTILINE)
     return re.sub(r"[A-Za-z_]\w*", lambda found: number.get(found[0], found[0]), bare)

@@ -1,9 +1,9 @@
-"""The sum of a softmax while its maximum is still being found: one walk over a long row, not two.
+"""Online softmax: the sum while the maximum is still being found, in one pass over a long row.
 
 `m = max x` and `s = sum exp(x - m)` become m and `s = exp_sum x`. Each chain of accumulators of the
-sum has a top, the same in every lane, above all that it has met; where a vector has something
-greater, which is rare, the top is raised and the sum rescaled (Milakov and Gimelshein, 2018). NaN
-is in the sum alone, so everything that needs the maximum has to need the sum too.
+sum has a top, equal in all lanes, above everything seen so far. If a vector contains a greater
+element, which is rare, the top is raised and the sum rescaled (Milakov and Gimelshein, 2018). Only
+the sum propagates NaN, so everything that needs the maximum must need the sum too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from compiler.loops.expressions import Expression, Local, Op, Read, ReadIndexed
 from compiler.loops.nest import Let, Nest, Reduction, Write, expressions
 
 LONG = 1 << 11
-"""Elements of a row from which on the rare rescaling costs less than a second walk."""
+"""Row length from which the rare rescaling costs less than a second pass."""
 FAR = 1 << 18
-"""The same where the exponentials are computed again instead of being kept: their buffer and the
-row are then in no near cache. With 16-bit floats keeping them is quicker at any length."""
+"""The same if the exponentials are recomputed instead of kept: at this length neither their buffer
+nor the row fits in a near cache. With 16-bit floats, keeping them is faster at any length."""
 
 
 def online(facts: Facts, schedule: Schedule) -> Nest:
@@ -49,7 +49,7 @@ def online(facts: Facts, schedule: Schedule) -> Nest:
 
 
 def _sums(facts: Facts, top: Reduction) -> Iterator[tuple[Reduction, str]]:
-    """Sums of exp(x - max x), and the names of the exponentials."""
+    """Sums of exp(x - max x), with the names of the exponentials."""
     for total in facts.nest.statements:
         if (
             isinstance(total, Reduction)
@@ -92,7 +92,7 @@ def _is_shifted(facts: Facts, name: str, top: Reduction) -> bool:
 
 
 def _value(facts: Facts, expression: Expression) -> Expression:
-    """What a name stands for, where that is computed element by element."""
+    """The expression that a name stands for, if it is computed element by element."""
     if isinstance(expression, Local):
         statement = facts.named[expression.name]
         if isinstance(statement, Let):
@@ -101,7 +101,7 @@ def _value(facts: Facts, expression: Expression) -> Expression:
 
 
 def _carried(facts: Facts, top: Reduction, total: Reduction) -> bool:
-    """Whether all that is stored or reduced from the maximum is made from the sum as well."""
+    """Whether everything stored or reduced from the maximum also depends on the sum."""
     behind: dict[str, set[str]] = {}
     for statement in facts.nest.statements:
         names = facts.locals_in(statement)
@@ -119,7 +119,7 @@ def _carried(facts: Facts, top: Reduction, total: Reduction) -> bool:
 
 
 def has_online_sum(facts: Facts, maximum: Reduction) -> bool:
-    """Whether a sum that is relative to a maximum is found beside it, and carries NaN."""
+    """Whether an online sum relative to this maximum exists, which propagates NaN."""
     return maximum.op == "max" and any(
         isinstance(s, Reduction) and s.op == "exp_sum" and s.expression == maximum.expression
         for s in facts.nest.statements

@@ -1,8 +1,8 @@
-"""Threads: libgomp's parallel region around units, without a header.
+"""Threads: libgomp's parallel region around units, without its header.
 
-`parallel` gives each thread a run of units. `parallel_in_turn` deals blocks out like cards; each
-block adds its part to a total when all before it that add to the same one have, so that the result
-has the same bits with any number of threads and takes no memory for each block.
+`parallel` gives each thread a contiguous range of units. `parallel_in_turn` distributes blocks
+round robin. A block adds its part to a total after all earlier blocks of the same total have, so
+that the result has the same bits with any number of threads and needs no memory per block.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ extern "C" int omp_get_thread_num();"""
 
 
 def need_parallel(vocabulary: Vocabulary) -> None:
-    """Put `parallel` into the prelude."""
+    """Add `parallel` to the prelude."""
     vocabulary.need("libgomp", lambda: DECLARATIONS)
     vocabulary.need("parallel", lambda: PARALLEL)
 
 
 def need_turns(vocabulary: Vocabulary) -> None:
-    """Put `parallel_in_turn` and what a block needs for its turn into the prelude."""
+    """Add `parallel_in_turn` and the functions for taking turns to the prelude."""
     need_parallel(vocabulary)
     vocabulary.need("turns", lambda: TURNS)

@@ -1,8 +1,8 @@
-"""Passes: how often a row is walked over, what each walk computes, what it keeps for a later one.
+"""Passes: how often a row is traversed, what each pass computes, and what it keeps for later ones.
 
-A main reduction is complete after the pass that computes it; what depends on it comes in a later
-pass. A later pass computes a cheap value again, reads one back that was stored anyway, and keeps a
-heavy one (exp, erf, tanh, a gather, a scan) in a buffer as long as the row.
+A main reduction is complete after the pass that computes it; values that depend on it are computed
+in a later pass. A later pass recomputes a cheap value, reloads one that was stored anyway, and
+takes a heavy one (exp, erf, tanh, a gather, a scan) from a buffer as long as the row.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from compiler.loops.expressions import Local, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
 
 HEAVY = 8
-"""Computing a value again that costs more than this is slower than a row buffer."""
+"""Cost above which recomputing a value is slower than a row buffer."""
 INVARIANT = 3
-"""The same for a value that would be computed again for each step of a loop that it ignores."""
+"""The same for a value that would be recomputed in each step of a loop that it does not depend on.
+"""
 
 
 def overwrites(write: Write, shared: frozenset[str]) -> set[str]:
-    """Buffers whose content a write may change; `shared`: those that may be one memory."""
+    """Buffers whose content a write may change. `shared` buffers may occupy the same memory."""
     return {write.buffer} | (shared if write.buffer in shared else set())
 
 
 @dataclass(slots=True)
 class Pass:
-    """One walk over some of a row's axes."""
+    """One traversal of some of a row's axes."""
 
     stage: int
     axes: frozenset[int]
     effects: list[Statement] = field(default_factory=list)
     """Reductions, scans and writes."""
     keeps: list[str] = field(default_factory=list)
-    """Values that it leaves in row buffers."""
+    """Values that the pass leaves in row buffers."""
     backwards: frozenset[int] = frozenset()
-    """Axes that it walks from the end."""
+    """Axes that the pass traverses from the end."""
 
     def order(self) -> tuple[int, int]:
         return self.stage, len(self.axes)
@@ -61,19 +62,19 @@ class Passes:
         self.facts = facts
         self.choose = choose
         self.inner = frozenset(inner)
-        """The axes of a row, the one on the lanes included."""
+        """The axes of a row, including the lane axis."""
         self.outer = frozenset(outer)
         self.prologue = prologue
-        """Whether values that are the same for all rows may be computed before them."""
+        """Whether values that are equal for all rows may be computed before them."""
         self.walks: list[Pass] = []
         self.kept: set[str] = set()
         self.reload: dict[str, Read] = {}
-        """Values that a later pass reads from where they were stored."""
+        """Values that a later pass reads back from where they were stored."""
         self.before: list[Pass] = []
-        """Passes before all rows: values that are the same for each."""
+        """Passes before all rows, for values that are equal for each."""
         self._stage: dict[str, int] = {}
         self._needed: dict[int, set[str]] = {}
-        """What `needs` answered for a pass, until that changes."""
+        """Cached results of `needs`."""
         self._collect()
         self._delay(shared)
         self._keep()
@@ -113,7 +114,7 @@ class Passes:
         return self._stage[name] + (1 if main else 0)
 
     def _delay(self, shared: frozenset[str]) -> None:
-        """Move each write that may overwrite what a later pass still reads behind that read."""
+        """Move each write that may overwrite data for a later pass after that pass's read."""
         read = set(self.facts.nest.reads())
         for place, walk in enumerate(list(self.walks)):
             for write in list(walk.effects):
@@ -134,7 +135,8 @@ class Passes:
         for other in self.walks[place:]:
             if other.axes == walk.axes:
                 other.effects.append(write)
-                # memory that a write gets is read for the last time before it, in the nest's order
+                # memory that is overwritten is read for the last time before the write, in the
+                # nest's order
                 other.effects.sort(key=lambda effect: nest_order[id(effect)])
                 return
         self.walks.insert(place + 1, Pass(behind.stage, walk.axes, [write]))
@@ -174,7 +176,7 @@ class Passes:
         return found
 
     def _changed(self, name: str) -> None:
-        """From now on a value is held somewhere."""
+        """Invalidate cached needs: from now on the value is kept or reloaded."""
         for key in [key for key, needed in self._needed.items() if name in needed]:
             del self._needed[key]
 
@@ -185,7 +187,7 @@ class Passes:
         )
 
     def _keep(self) -> None:
-        """Decide for each value, the last first, whether later passes compute it again."""
+        """Decide for each value, last to first, whether later passes recompute it."""
         for name in reversed(list(self.facts.named)):
             statement = self.facts.named[name]
             if isinstance(statement, Reduction):
@@ -229,7 +231,7 @@ class Passes:
                 self._changed(name)
 
     def _invariant(self, name: str, axes: frozenset[int]) -> bool:
-        """The same for all rows, and from nothing that a row computes."""
+        """Whether the value is equal for all rows and depends on nothing that a row computes."""
         if not self.prologue or not self.outer or axes & self.outer:
             return False
         pending, seen = [name], set()
@@ -266,7 +268,7 @@ class Passes:
         return walk
 
     def _stored(self, name: str, walk: Pass) -> Read | None:
-        """Where a pass stores a value exactly as it is."""
+        """Where a pass stores a value unchanged, or None."""
         for effect in walk.effects:
             if (
                 isinstance(effect, Write)

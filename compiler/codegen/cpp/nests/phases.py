@@ -1,8 +1,8 @@
 """Phases: a nest as one or more nests that run one after another.
 
-A rider (a reduction that only the whole nest completes) adds up in the workspace. A second, small
-nest computes what follows from the results alone; what needs both them and the whole domain is a
-third one.
+A rider (a reduction that completes only after the whole nest) accumulates in the workspace. A
+second, small nest computes what follows from the results alone. A third one computes what needs
+both the results and the whole domain.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement
 from compiler.loops.sizes import Size, add, multiply, terms
 
 SMALL = 1 << 19
-"""A nest with less work than this (elements times instructions) stays on one thread."""
+"""Work (elements times instructions) below which a nest stays on one thread."""
 TOTALS = 8
-"""Totals to which the blocks add where one for each block would take too much memory."""
+"""The number of totals that the blocks share if one per block would take too much memory."""
 EACH_BYTES, TOTALS_BYTES = 1 << 14, 1 << 16
-"""Workspace for a total of each block, and for `TOTALS` of them; where neither is enough there is
-one. A block waits for those before it that add to the same total: with many threads that is what
-takes time, each hand-over being a cache miss and all of them one after another."""
+"""Workspace limits in bytes: for one total per block, and for `TOTALS` of them. If both are
+exceeded there is a single total. A block waits for earlier blocks of its total; with many threads
+this wait dominates, since each hand-over is a cache miss and they are sequential."""
 LONG_ROWS = 1 << 16
-"""Elements of a reduction that are worth several threads."""
+"""Elements per reduction that justify several threads."""
 
 
 Result = Reduction | Let
@@ -57,23 +57,23 @@ class Phase:
     riders: dict[str, Rider] = field(default_factory=dict)
     blocks: int | None = None
     totals: int = 1
-    """Block b adds to total b % totals. As many as blocks: nobody waits."""
+    """Block b adds to total b % totals. With one total per block, no block waits."""
     turn: Size | None = None
-    """Byte offset into the workspace of the turns: for each total the number of the block that may
-    add to it."""
+    """Byte offset in the workspace of the turns: for each total, the number of the block whose turn
+    it is to add."""
     choose: NestChooser | None = None
-    """Who may want it otherwise."""
+    """May override choices."""
     large: bool | None = None
-    """Whether threads share it, whatever its size; None: that is for the size to say."""
+    """Whether threads share the nest, regardless of its size; None lets the size decide."""
 
 
 @dataclass(slots=True)
 class Phases:
-    """All phases of a nest, and the workspace between them."""
+    """All phases of a nest, and the workspace that connects them."""
 
     isa: Isa
     shared: frozenset[str] = frozenset()
-    """Buffers that may lie in the memory of another one of the nest."""
+    """Buffers that may occupy the memory of another buffer of the nest."""
     order: list[Phase] = field(default_factory=list)
     workspace: dict[str, tuple[str, Size]] = field(default_factory=dict)
     """Pseudo-buffer -> (dtype, byte offset)."""
@@ -81,7 +81,7 @@ class Phases:
     chooser: Chooser | None = None
 
     def add(self, nest: Nest, spread: bool = True) -> None:
-        """Append the phases of a nest; `spread`: long reductions may be cut into blocks."""
+        """Append the phases of a nest. `spread`: long reductions may be split into blocks."""
         nest = simplify(nest)
         facts = Facts(nest)
         choose = questions.of_nest(self.chooser, nest)
@@ -112,7 +112,7 @@ class Phases:
         return phase
 
     def reserve(self, wanted: str, dtype: str, size: Size) -> str:
-        """A pseudo-buffer of the workspace."""
+        """Allocate a pseudo-buffer in the workspace and return its name."""
         name = f"{wanted}.{len(self.workspace)}"
         self.workspace[name] = (dtype, self.bytes)
         size = multiply(size, BYTES[dtype])
@@ -167,8 +167,10 @@ class Phases:
             self.add(_reading(facts, rest, reads))
 
     def _overwriting(self, facts: Facts, after: set[int], riders: set[str]) -> set[int]:
-        """Ids of the writes that must wait, because what comes after the riders reads there. The
-        riders' own results it reads from the workspace."""
+        """Ids of the writes that must wait because statements after the riders read their buffers.
+
+        These statements read the riders' own results from the workspace.
+        """
         later = [s for s in facts.nest.statements if id(s) in after]
         needed = _needed(facts, later, without=riders)
         read = set(replace(facts.nest, statements=tuple(needed)).reads())
@@ -229,7 +231,7 @@ class Phases:
         totals: set[str],
         reads: dict[str, Read],
     ) -> None:
-        """A nest that adds up the totals, in order, and computes what needs nothing else."""
+        """Add a nest that combines the totals, in order, and computes what depends only on them."""
         nest = facts.nest
         statements: list[Statement] = []
         for rider in members:
@@ -264,7 +266,7 @@ class Phases:
         rank: int,
         lead: int,
     ) -> tuple[Write, Read]:
-        """Store a complete result in the workspace, and how a later phase reads it."""
+        """The store of a complete result in the workspace, and the read of a later phase."""
         strides, size = dense(list(zip(axes, sizes, strict=True)), rank, 1)
         dtype = compute_dtype(statement.dtype)
         name = self.reserve(statement.name, dtype, size)
@@ -281,7 +283,7 @@ class Phases:
         totals: set[str],
         reads: dict[str, Read],
     ) -> None:
-        """A rider that does not ride: in a nest of its own, in which it is a main reduction."""
+        """Put a rider that does not ride in a separate nest, in which it is a main reduction."""
         nest = facts.nest
         axes = tuple(sorted(rider.axes))
         domain = facts.domain(rider)
@@ -302,14 +304,14 @@ class Phases:
 
 
 def _total_width(array: Array) -> Size:
-    """Elements from one total to the next, which begins on a cache line of its own."""
+    """Elements from one total to the next; each starts on its own cache line."""
     assert isinstance(array.size, int)
     line = 64 // BYTES[array.base.dtype]
     return -(-array.size // line) * line
 
 
 def _totals(blocks: int, arrays: Iterable[Array]) -> int:
-    """How many totals the blocks add to."""
+    """The number of totals that the blocks add to."""
     bytes_ = 0
     for array in arrays:
         if not isinstance(array.size, int):
@@ -321,7 +323,7 @@ def _totals(blocks: int, arrays: Iterable[Array]) -> int:
 
 
 def _aligned(size: Size) -> Size:
-    """At least `size`, and a multiple of a cache line's 64 bytes."""
+    """The size rounded up to a multiple of a cache line's 64 bytes."""
     if isinstance(size, int):
         return -(-size // 64) * 64
     common = gcd(64, *(factor for _, factor in terms(size)))
@@ -331,7 +333,7 @@ def _aligned(size: Size) -> Size:
 def regroup_statements(
     statements: list[Statement], nest: Nest, axes: tuple[int, ...]
 ) -> list[Statement]:
-    """Statements over some of a nest's axes, behind one leading axis that none varies over."""
+    """Statements over some of a nest's axes, after a leading axis that none varies over."""
     part = regroup(replace(nest, statements=tuple(statements)), [[axis] for axis in axes])
     lead = Nest(part.name, part.axes, part.statements)
     return [_shifted(statement) for statement in lead.statements]
@@ -346,7 +348,7 @@ def _shifted(statement: Statement) -> Statement:
 
 
 def _depending(facts: Facts, names: set[str]) -> set[int]:
-    """Ids of the statements that need one of these values."""
+    """Ids of the statements that depend on one of these values."""
     found: set[int] = set()
     reached = set(names)
     for statement in facts.nest.statements:
@@ -360,8 +362,8 @@ def _depending(facts: Facts, names: set[str]) -> set[int]:
 def _needed(
     facts: Facts, roots: Iterable[Statement], without: Collection[str] = ()
 ) -> list[Statement]:
-    """The statements and all that they read, in order; not what only values of the names
-    `without` read."""
+    """The statements and everything that they read, in order, except what is read only through the
+    values `without`."""
     pending = list(roots)
     wanted = {id(s) for s in pending if not isinstance(s, Let)}
     while pending:
@@ -383,7 +385,7 @@ def _needed(
 
 
 def _reading(facts: Facts, rest: list[Statement], reads: dict[str, Read]) -> Nest:
-    """What is left, with the results of earlier phases read from the workspace."""
+    """The remaining statements, with the results of earlier phases read from the workspace."""
 
     def leaf(part: Expression) -> Expression:
         if isinstance(part, Local) and part.name in reads:
@@ -411,8 +413,8 @@ def _reading(facts: Facts, rest: list[Statement], reads: dict[str, Read]) -> Nes
 
 
 def _inner_only(facts: Facts, rider: Reduction, choose: NestChooser | None) -> bool:
-    """A rider whose partial results would take more memory than the workspace should; not one
-    of what each row adds up, which only a loop over those rows has."""
+    """Whether a rider should run in a separate nest, because its partial results would exceed the
+    workspace. Never if it accumulates per-row results, which only the loop over the rows has."""
     size = BYTES[compute_dtype(rider.expression.dtype)]
     for axis in rider.axes:
         size *= estimate(facts.nest.axes[axis].size)
@@ -422,13 +424,13 @@ def _inner_only(facts: Facts, rider: Reduction, choose: NestChooser | None) -> b
 
 
 def is_small(facts: Facts) -> bool:
-    """Whether it is certain that one thread is enough."""
+    """Whether one thread is certainly enough."""
     work = work_of(facts)
     return work is not None and work < SMALL
 
 
 def work_of(facts: Facts) -> int | None:
-    """Elements times instructions; None where a size is symbolic."""
+    """Elements times instructions; None if a size is symbolic."""
     work = facts.element_weight()
     for axis in facts.nest.axes:
         if not isinstance(axis.size, int):
@@ -438,7 +440,7 @@ def work_of(facts: Facts) -> int | None:
 
 
 def _spreads(facts: Facts, isa: Isa, choose: NestChooser | None) -> bool:
-    """Whether the rows of main reductions are to be cut into blocks."""
+    """Whether to split the rows of main reductions into blocks."""
     mains = [s for s in facts.nest.statements if facts.is_main(s)]
     if not mains or any(isinstance(s, Reduction) and s.op in ARG for s in mains):
         return False
@@ -450,7 +452,7 @@ def _spreads(facts: Facts, isa: Isa, choose: NestChooser | None) -> bool:
 
 
 def _few_results(facts: Facts, isa: Isa, mains: list[Statement]) -> bool:
-    """Whether there are so few results of so many elements that threads should share each."""
+    """Whether so few results have so many elements that threads should share each reduction."""
     if is_small(facts):
         return False
     kept = long = 1

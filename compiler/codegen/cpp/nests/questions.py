@@ -1,8 +1,8 @@
-"""The choices of a nest as questions: what could be done otherwise, and what forbids it.
+"""The choices of a nest as questions: the alternatives, and what forbids them.
 
-Nothing here decides. Each function is given what the schedule, the phases or the passes have
-decided, and answers that, or what somebody wants instead. Every answer gives the same results, but
-for the order in which floating-point numbers are added up.
+Nothing here decides. Each function receives what the schedule, the phases or the passes have
+decided, and returns that decision or an override. All choices give the same results, except for the
+order in which floating-point numbers are summed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARALLEL, ONE = "parallel", "one"
 
 
 def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
-    """Who asks about a nest. It is named by a value that it stores, else by one that it makes."""
+    """The chooser for a nest, named after a value that it stores, or else one that it computes."""
     if chooser is None:
         return None
     stored: list[str] = []
@@ -50,7 +50,7 @@ def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
 
 
 def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[int, float]) -> int:
-    """Which axis lies on the lanes; `costs`: instructions for each axis that may."""
+    """The axis on the lanes. `costs` holds the instructions for each legal axis."""
     axes = [axis for axis, one in enumerate(facts.nest.axes) if one.size != 1]
     words = ", ".join(f"{axis_name(a)} {facts.nest.axes[a].size}" for a in axes)
     answer = choose.choose(
@@ -61,7 +61,7 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
         f"of {words}: {axis_name(default)} takes {costs[default]:.1f} instructions for 16 elements",
         numbers={f"{axis_name(axis)}_cost": round(cost, 1) for axis, cost in costs.items()},
         forbidden={
-            axis_name(axis): ("order", f"positions along {axis_name(axis)} are taken in order")
+            axis_name(axis): ("order", f"positions along {axis_name(axis)} must run in order")
             for axis in axes
             if axis not in costs
         },
@@ -71,7 +71,7 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
 
 
 def vector(choose: NestChooser, isa: Isa, default: int, itemsizes: Sequence[int]) -> int:
-    """How many elements a vector holds; 1 for scalar code."""
+    """The number of elements per vector; 1 for scalar code."""
     widest = max((4, *itemsizes))
     widths = [width for width in WIDTHS if width * 4 <= isa.vector_bytes]
     answer = choose.choose(
@@ -107,8 +107,8 @@ def tile(
         "transposed reads",
         f"reads with a stride on the lanes, in tiles of {lanes} x {lanes}",
         numbers={"tile": lanes},
-        means="reads along another axis than the lanes: square tiles turned in registers, or one "
-        "element a lane",
+        means="reads along an axis other than the lanes: square tiles transposed in registers, or "
+        "one element per lane",
     )
     return names.get(answer)
 
@@ -130,7 +130,7 @@ def block(choose: NestChooser, default: Size | None, size: Size) -> Size | None:
 
 
 def units(choose: NestChooser, default: int, sizes: Sequence[Size]) -> int:
-    """How many of the outer axes are shared out to threads."""
+    """The number of outer axes that threads share."""
     words = " x ".join(map(str, sizes))
     answer = choose.choose(
         "units",
@@ -151,7 +151,7 @@ def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> b
         ONE if small else PARALLEL,
         [ONE, PARALLEL],
         "enough work",
-        f"{known}; {least:,} are worth more than one thread",
+        f"{known}; several threads pay off from {least:,}",
         numbers={} if work is None else {"instructions": work},
         means="whether threads share the nest's units",
     )
@@ -159,21 +159,21 @@ def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> b
 
 
 def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
-    """Whether the rows of reductions are cut into blocks."""
+    """Whether the rows of reductions are split into blocks."""
     answer = choose.choose(
         "reduction",
         SPREAD if default else ROWS,
         [ROWS, SPREAD],
         "long reductions",
-        "few results of many elements" if default else "rows enough for all threads",
+        "few results of many elements" if default else "enough rows for all threads",
         forbidden={SPREAD: ("scan", "a scan needs its whole row")} if scans and not default else {},
-        means="a row is added up by one thread, or in blocks whose sums are added up",
+        means="one thread reduces a row, or blocks of it are reduced and then combined",
     )
     return answer == SPREAD
 
 
 def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) -> bool:
-    """Whether a reduction over other axes than the rows runs in a loop of its own."""
+    """Whether a reduction over axes other than the rows' runs in a separate loop."""
     answer = choose.choose(
         "rider",
         ALONE if alone else RIDE,
@@ -181,23 +181,23 @@ def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) 
         "room for partial results",
         f"its partial results take {bytes_:,} bytes",
         numbers={"partial_bytes": bytes_},
-        forbidden={ALONE: ("rows", f"{name} adds up what each row adds up first")} if rows else {},
-        means="it adds up while the rows are walked over, or in a pass of its own",
+        forbidden={ALONE: ("rows", f"{name} reduces the results of whole rows")} if rows else {},
+        means="it accumulates during the passes over the rows, or in a separate pass",
         about=name,
     )
     return answer == ALONE
 
 
 def partials(choose: NestChooser, default: int) -> int:
-    """How many partial results a riding reduction has at most."""
+    """The maximum number of partial results of a riding reduction."""
     counts = sorted({*PARTIALS, default})
     answer = choose.choose(
         "partials",
         str(default),
         [str(count) for count in counts],
         "one thread" if default == 1 else "enough for all threads",
-        "the sizes alone decide it, so that any number of threads gives the same bits",
-        means="blocks of units that add up by themselves before they are added to the result",
+        "it depends only on the sizes, so that any number of threads gives the same bits",
+        means="blocks of units that are reduced separately before they are added to the result",
     )
     return int(answer)
 
@@ -205,7 +205,7 @@ def partials(choose: NestChooser, default: int) -> int:
 def kept(
     choose: NestChooser, name: str, default: str, legal: Sequence[str], weight: int, passes: int
 ) -> str:
-    """What happens to a value that several passes over a row need."""
+    """What to do with a value that several passes over a row need."""
     return choose.choose(
         "row",
         default,
@@ -222,7 +222,7 @@ def kept(
 def steps(
     choose: NestChooser, facts: Facts, effects: Sequence[Statement], lane: int, default: int
 ) -> int:
-    """How many vectors one step of a pass along the lanes takes; its first effect names it."""
+    """The number of vectors per step of a pass along the lanes, named after its first effect."""
     illegal = ""
     for effect in effects:
         if isinstance(effect, ScanAlong) and effect.axis == lane:
@@ -239,12 +239,12 @@ def steps(
         str(default),
         [str(count) for count in STEPS],
         "independent chains",
-        f"{weight} simple instructions a vector, {sums} reductions",
+        f"{weight} simple instructions per vector, {sums} reductions",
         numbers={"instructions": weight, "reductions": sums},
         forbidden={str(count): ("order", illegal) for count in STEPS if count > 1}
         if illegal
         else {},
-        means="vectors a step, each with accumulators of its own",
+        means="vectors per step, each with its own accumulators",
         about=first.buffer if isinstance(first, Write) else first.name,
     )
     return int(answer)

@@ -1,7 +1,7 @@
-"""A maximum that need not carry NaN: the one of a softmax.
+"""A maximum that need not propagate NaN, as in a softmax.
 
-Carrying NaN puts three instructions on the chain of a maximum in the place of one. Where all that
-reads the maximum is exp(x - max), and every such exponential is summed, the sum carries the NaN.
+Propagating NaN takes three instructions instead of one on a maximum's dependency chain. If the
+maximum is used only in exp(x - max), and every such exponential is summed, the sum propagates NaN.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from compiler.loops.nest import Let, Reduction, Write
 
 
 def quick_max(facts: Facts, statement: Reduction) -> bool:
-    """Whether every use of a maximum is exp(x - max), x what it is taken of, and each such
-    exponential is summed over the same axes."""
+    """Whether every use of a maximum of x is exp(x - max), and each such exponential is summed over
+    the same axes."""
     if statement.op != "max" or statement.expression.dtype not in FLOATS:
         return False
     shifted = (statement.expression, Local(statement.name, statement.dtype))

@@ -1,9 +1,9 @@
-"""Riders: reductions that are complete only after the nest.
+"""Riders: reductions that complete only after the nest.
 
-A rider adds up in an array for each block of units and then, block after block, in one of a few
-totals in the workspace, which a later phase adds up; where they are small each block has a total of
-its own. Blocks and totals are fixed by the sizes alone, so that any number of threads gives the
-same bits.
+In each block of units, a rider accumulates in an array. Block after block, the array is added to
+one of a few totals in the workspace, which a later phase sums up. If the totals are small, each
+block has its own. Blocks and totals depend only on the sizes, so that any number of threads gives
+the same bits.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from compiler.loops.nest import Reduction
 from compiler.loops.sizes import Size, c_expression
 
 TURN_WORDS = 8
-"""Numbers from one turn to the next: a cache line."""
+"""Numbers from one turn to the next: one cache line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rider:
-    """A reduction that is complete only after the nest: an array in the workspace."""
+    """A reduction that completes only after the nest, with its array in the workspace."""
 
     statement: Reduction
     array: Array
     offset: Size
-    """Bytes into the workspace."""
+    """Byte offset in the workspace."""
     buffer: str
     """Its name in the workspace."""
     totals: int
-    """So many arrays lie there; block b adds to number b % totals."""
+    """The number of arrays there; block b adds to array b % totals."""
     width: Size
-    """Elements from one to the next."""
+    """Elements from one array to the next."""
 
 
 class Blocks:
-    """Starts and ends the riders' arrays in each block."""
+    """Initialises and finishes the riders' arrays in each block."""
 
     def __init__(
         self, schedule: Schedule, values: Values, arrays: RowArrays, riders: Mapping[str, Rider]
@@ -52,7 +52,7 @@ class Blocks:
         self.riders = riders
 
     def prepare(self, scope: Scope, turn: str | None) -> None:
-        """Clear each rider's array. It is the total itself where each block has one: no `turn`."""
+        """Clear each rider's array. Without a `turn`, each block's array is a total of its own."""
         head = Code()
         for rider in self.riders.values():
             base = rider.array.base

@@ -1,10 +1,10 @@
-"""16-bit floats stay float32 inside of a nest: what is rounded and widened again is left as it is,
-unless the user asked for the rounding (`rounded`).
+"""16-bit floats stay float32 inside a nest: a rounding that is widened again is dropped, unless the
+user asked for it (`rounded`).
 
-ATen rounds each result to 16 bits because it stores it. Where the next operation reads the register
-instead, rounding costs five instructions and accuracy; it is kept in front of operations that a
-last bit can turn over (comparisons, rounding to integers), which would otherwise answer something
-else for values that eager holds to be equal.
+ATen rounds each result to 16 bits because it stores it. If the next operation reads the register
+instead, rounding costs five instructions and accuracy. It is retained before operations whose
+result can flip with the last bit (comparisons, rounding to integers), which would otherwise differ
+for values that are equal in eager.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TURNS_OVER = frozenset(
 
 
 def without_round_trips(nest: Nest) -> Nest:
-    """The nest without float32 -> 16 bits -> float32."""
+    """The nest without conversions float32 -> 16 bits -> float32."""
     wide: dict[str, str] = {}
-    """16-bit values of statements that are also there in float32: under which name."""
+    """16-bit values of statements that also exist in float32 -> the float32 name."""
     stored: dict[str, str] = {}
-    """The same for values that only a store may take unrounded, since it rounds itself."""
+    """The same for values that only a store may use unrounded, since it rounds by itself."""
     statements: list[Statement] = []
     changed = False
     for statement in nest.statements:
@@ -59,7 +59,7 @@ def without_round_trips(nest: Nest) -> Nest:
 
 
 def _stored(expression: Expression, dtype: str, wide: dict[str, str]) -> Expression:
-    """What a write of 16 bits takes: it rounds itself."""
+    """The expression that a 16-bit write stores; the write rounds by itself."""
     if dtype not in REDUCED or expression.dtype != dtype:
         return expression
     if isinstance(expression, Local) and expression.name in wide:
@@ -72,7 +72,7 @@ def _stored(expression: Expression, dtype: str, wide: dict[str, str]) -> Express
 
 
 def _rounding(statement: Let) -> Op | None:
-    """The conversion to 16 bits that a statement is; of a `rounded` one, the one inside."""
+    """The conversion to 16 bits in a statement, possibly inside a `rounded`; None for others."""
     expression = statement.expression
     if isinstance(expression, Op) and expression.name == "rounded":
         (expression,) = expression.args
@@ -94,7 +94,7 @@ def _visit(expression: Expression, wide: dict[str, str]) -> Expression:
 
 
 def _argument(argument: Expression, wide: dict[str, str], exact: bool) -> Expression:
-    """`exact`: what reads this must see the rounded value."""
+    """`exact`: the reader of this argument must see the rounded value."""
     widens = isinstance(argument, Op) and argument.name == "convert" and argument.dtype == "float32"
     if not exact and isinstance(argument, Op) and widens and argument.args[0].dtype in REDUCED:
         return _widened(argument, wide)
@@ -112,7 +112,7 @@ def _widened(argument: Op, wide: dict[str, str]) -> Expression:
 
 
 def _used(statements: list[Statement]) -> list[Statement]:
-    """Without values that nothing reads any more."""
+    """The statements without unused values."""
     kept: list[Statement] = []
     names: set[str] = set()
     for statement in reversed(statements):

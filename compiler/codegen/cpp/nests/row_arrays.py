@@ -1,4 +1,4 @@
-"""Arrays in scratch memory, as long as the loops inside of a row: kept values, sums, carries."""
+"""Arrays in scratch memory, as long as the loops inside a row: kept values, sums, carries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARG = {"argmax": "max", "argmin": "min"}
 
 
 class RowArrays:
-    """Declares and fills them."""
+    """Declares and initialises row arrays."""
 
     def __init__(
         self, facts: Facts, schedule: Schedule, scratch: Scratch, chunk: Size | None
@@ -50,7 +50,7 @@ class RowArrays:
         return self.kept[name]
 
     def fill(self, array: Array, start: Callable[[Lanes], str], scope: Scope) -> None:
-        """Fill an array, vector by vector where it has a result for each lane."""
+        """Fill an array, vector by vector if it has a result per lane."""
         lane, stored = self.schedule.lane, array.base.dtype
         along = lane is not None and array.address.strides[lane] != 0
         lanes = self.vector if along else self.scalar

@@ -28,14 +28,14 @@ from compiler.loops.nest import Reduction, ScanAlong, Write
 from compiler.loops.sizes import Size, c_expression
 
 REGISTERS = 12
-"""Accumulators that a pass may hold in registers at once."""
+"""Maximum number of accumulators that a pass holds in registers at once."""
 STEPS = 4
 """Vectors in one step of a cheap pass."""
 
 
 @dataclass
 class Loops:
-    """Emits one nest: `rows(begin, end)` are the loops over a run of its units."""
+    """Emits one nest: `rows(begin, end)` emits the loops over a range of its units."""
 
     facts: Facts
     schedule: Schedule
@@ -46,7 +46,7 @@ class Loops:
     comments: Comments
     riders: Mapping[str, Rider]
     turn: Size | None = None
-    """Where in the workspace stands which block may add to each of the riders' totals."""
+    """Offset in the workspace of the turns: which block may add to each of the riders' totals."""
     choose: NestChooser | None = None
 
     def rows(self, units: Units, begin: str, end: str) -> Code:
@@ -165,7 +165,7 @@ class Loops:
                 self.values.reload(name, read)
 
     def _blocks(self, scope: Scope) -> list[tuple[Scope, str]]:
-        """Transpose a band's tiles into blocks; the scopes of the band and of a row of it."""
+        """Transpose a band's tiles into blocks. Returns the scopes of the band and of one row."""
         axis = self.schedule.tile
         assert axis is not None
         name = self.units.axis_names[axis]
@@ -183,7 +183,7 @@ class Loops:
         opened: list[tuple[Scope, str]],
         steps: int,
     ) -> None:
-        """Declare register accumulators in the scope where each starts anew."""
+        """Declare register accumulators in the scopes where they are reset."""
         for accumulator in found:
             holder = scope
             for child, _ in opened:
@@ -197,7 +197,7 @@ class Loops:
                 self.accumulators.flush(accumulator, scope)
 
     def _steps(self, walk: Pass) -> int:
-        """Vectors in one step: independent chains for cheap passes, one for heavy ones."""
+        """Vectors per step: several independent chains for cheap passes, one for heavy passes."""
         lane = self.schedule.lane
         if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
             return 1
@@ -323,7 +323,7 @@ class Loops:
         return inner.code
 
     def _body(self, walk: Pass, scope: Scope, found: list[Accumulator], place: int | None) -> None:
-        """What a pass does for one element, or for the elements of one vector."""
+        """The work of a pass for one element, or for the elements of one vector."""
         for effect in walk.effects:
             if isinstance(effect, ScanAlong):
                 self.scans.scan(effect, scope)
@@ -340,7 +340,7 @@ class Loops:
 
 
 def _parts(size: Size, lanes: int, steps: int) -> tuple[bool, bool, bool]:
-    """Whether there are whole steps, single vectors after them, and a rest."""
+    """Whether there are whole steps, single vectors after them, and a remainder."""
     if not isinstance(size, int):
         return True, steps > 1, True
     left = size % (steps * lanes)

@@ -1,4 +1,4 @@
-"""Scans: what is carried along the lanes in a register, along another axis in a row of carries."""
+"""Scans: carried in a register along the lanes, and in a row of carries along another axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compiler.loops.nest import ScanAlong
 
 
 class Scans:
-    """Starts and computes them."""
+    """Initialises and computes scans."""
 
     def __init__(self, schedule: Schedule, values: Values, arrays: RowArrays) -> None:
         self.schedule = schedule
@@ -23,7 +23,7 @@ class Scans:
         self._carries: dict[str, Array] = {}
 
     def begin(self, walk: Pass, scope: Scope) -> None:
-        """What is carried along the lanes starts anew before their loop."""
+        """Reset the carries along the lanes before their loop."""
         for statement in walk.effects:
             if isinstance(statement, ScanAlong) and statement.axis == self.schedule.lane:
                 dtype = compute_dtype(statement.expression.dtype)
@@ -34,7 +34,7 @@ class Scans:
                 scope.code.add(f"{self.arrays.scalar.type(dtype)} {name} = {start};")
 
     def fill(self, walk: Pass, scope: Scope) -> None:
-        """Rows of carries, for scans along another axis than the lanes."""
+        """Initialise rows of carries, for scans along an axis other than the lanes."""
         for statement in walk.effects:
             if isinstance(statement, ScanAlong) and statement.axis != self.schedule.lane:
                 dtype = compute_dtype(statement.expression.dtype)
@@ -44,7 +44,7 @@ class Scans:
                 self.arrays.fill_identity(array, statement.op, scope)
 
     def scan(self, statement: ScanAlong, scope: Scope) -> None:
-        """The scan's value for one element or vector, and what it carries on."""
+        """Compute the scan's value for one element or vector, and update its carry."""
         dtype, lanes = compute_dtype(statement.expression.dtype), scope.lanes
         value = self.values.of(statement.expression, scope)
         name = self.values.name(("total", statement.name), statement.name)

@@ -1,13 +1,13 @@
-"""The schedule of a nest: which axis lies on the lanes, which are rows, what a thread takes.
+"""The schedule of a nest: which axis is on the lanes, which are rows, what a thread takes.
 
-    for unit in units:            rows, and chunks of the lane axis; threads take runs of units
+    for unit in units:            rows, and chunks of the lane axis; threads take ranges of units
         for outer kept axes:
             for each pass:
                 for inner axes:   reduced ones, and kept ones that must run in order
-                    for lanes:    the lane axis, some vectors a step
+                    for lanes:    the lane axis, several vectors per step
 
-The lane axis is either a row's own (reductions end in a sum across the lanes) or a kept one with
-unit stride (each lane has its own result, in a row of accumulators). What it costs decides.
+The lane axis is either a row's own (reductions end in a sum across the lanes) or a kept axis with
+unit stride (each lane has its own result, in a row of accumulators). The estimated cost decides.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
 from compiler.loops.sizes import Size, product
 
 GUESS = 256
-"""A symbolic size, where a choice needs a number."""
+"""Assumed value of a symbolic size if a choice needs a number."""
 CHUNK = 4096
-"""Elements of the lane axis that a unit of a pointwise nest takes."""
+"""Elements of the lane axis per unit of a pointwise nest."""
 COLUMNS = 64
-"""Fewest columns that a unit of a column program takes: four cache lines of each row."""
+"""Minimum number of columns per unit of a column reduction: four cache lines of each row."""
 UNITS = 64
-"""As many units as keep threads busy."""
+"""Number of units that keeps threads busy."""
 MOST_TILES = 2
-"""So many reads of a nest are transposed in registers; with more they do not fit."""
+"""Maximum number of reads per nest that are transposed in registers; more do not fit."""
 PAGE, WAYS = 4096, 8
-"""How far apart lines share a set of L1, in bytes; how many lines a set holds."""
+"""The distance in bytes between lines that share an L1 set, and the number of lines per set."""
 LARGE = 1 << 21
-"""Elements of a nest that do not stay in the caches: its tiles are walked in squares."""
+"""Elements of a nest that exceeds the caches; its tiles are processed in squares."""
 SQUARE = 128
 """Rows and columns of such a square."""
 BLOCK_BYTES = 1 << 15
-"""Of the blocks of a nest into which tiles are transposed: they stay in L1 while they are used."""
+"""Total size of the blocks into which a nest's tiles are transposed: they stay in L1 during use."""
 BLOCK_COLUMNS = 128
-"""Of such a block: eight lines in a row of float32, so that few rows are open at a time."""
+"""Columns of such a block: eight lines per float32 row, so that few rows are open at a time."""
 HORIZONTAL = 12
-"""Cost of ending one reduction across lanes, in vector instructions."""
+"""Cost of reducing one accumulator across lanes, in vector instructions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How the loops of one nest run. Axes are named by their place in `Nest.axes`."""
+    """The loop structure of one nest. Axes are identified by their place in `Nest.axes`."""
 
     lane: int | None
     """The axis on the lanes; None for scalar code without a lane loop."""
@@ -60,19 +60,19 @@ class Schedule:
     outer: tuple[int, ...]
     """Kept axes around a row, outermost first."""
     units: int
-    """So many of `outer` make up the units together."""
+    """The number of leading `outer` axes that together form the units."""
     chunk: Size | None
-    """Elements of the lane axis in one unit, where a unit does not have all of them."""
+    """Elements of the lane axis in one unit; None if a unit has all of them."""
     inner: tuple[int, ...]
-    """The axes of a row but for the one on the lanes."""
+    """The axes of a row, except the lane axis."""
     tile: int | None = None
-    """A kept axis along which some reads have unit stride: square tiles of it and the lane axis
-    are loaded along it and transposed in registers."""
+    """A kept axis along which some reads have unit stride: square tiles of it and the lane axis are
+    loaded along it and transposed in registers."""
     band: int = 1
     """Elements of the `tile` axis in one unit."""
     blocks: bool = False
-    """The tiles of a whole unit lie in a block before its rows are walked, or those of a band of
-    rows that reduce along the lanes; else each is used where it is transposed."""
+    """Transpose the tiles of a whole unit into a block before traversing its rows, or those of a
+    band of rows that reduce along the lanes. Otherwise each tile is transposed just before use."""
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -80,12 +80,12 @@ class Schedule:
 
 
 def estimate(size: Size) -> int:
-    """The size, or `GUESS` where it is symbolic."""
+    """The size, or `GUESS` if it is symbolic."""
     return size if isinstance(size, int) else GUESS
 
 
 def sequential(facts: Facts) -> frozenset[int]:
-    """Axes whose positions must be taken in order: reduced, scanned, or writes collide on them."""
+    """Axes that must run in order: reduced, scanned, or with colliding writes."""
     found = set(facts.reduced)
     for statement in facts.nest.statements:
         if isinstance(statement, ScanAlong):
@@ -96,10 +96,10 @@ def sequential(facts: Facts) -> frozenset[int]:
 
 
 def colliding(facts: Facts, write: Write) -> frozenset[int]:
-    """Axes of a write whose positions may hit one element.
+    """Axes of a write whose positions may hit the same element.
 
-    An axis cannot collide where its index can be read off the address: all else that the address
-    adds up either stays below its stride or is a multiple of what it spans.
+    An axis cannot collide if its index can be recovered from the address: every other term of the
+    address either stays below the axis's stride or is a multiple of the range that it spans.
     """
     axes = facts.domain(write)
     if not write.terms and not write.ordered:
@@ -135,7 +135,7 @@ def _separate(axis: int, parts: list[tuple[int | None, Size, Size]]) -> bool:
 
 
 def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Schedule:
-    """The cheapest order of the loops, or what `choose` wants instead."""
+    """The cheapest loop order, unless `choose` overrides it."""
     ordered = sequential(facts)
     lane, lanes = _lane(facts, isa, ordered, choose)
     sizes = [axis.size for axis in facts.nest.axes]
@@ -187,7 +187,7 @@ def _chunk(size: Size, rows: Size, inner: list[Size]) -> Size | None:
 
 
 def _units(sizes: list[Size], outer: tuple[int, ...], choose: NestChooser | None) -> int:
-    """How many of the outer axes become units: enough to keep threads busy."""
+    """The number of outer axes that become units: enough to keep threads busy."""
     count = _enough_units(sizes, outer)
     if choose is not None:
         return questions.units(choose, count, [sizes[axis] for axis in outer])
@@ -240,7 +240,8 @@ def _candidates(facts: Facts, ordered: frozenset[int]) -> Iterator[int]:
 
 
 def _may_lie_on_lanes(facts: Facts, axis: int) -> bool:
-    """A reduced or scanned axis; not one on which writes collide, nor one inside an argmax's."""
+    """Whether a reduced or scanned axis may be on the lanes: not if writes collide on it, nor if an
+    argmax reduces it along with a later axis."""
     for statement in facts.nest.statements:
         if isinstance(statement, Write) and axis in colliding(facts, statement):
             return False
@@ -257,9 +258,9 @@ def _may_lie_on_lanes(facts: Facts, axis: int) -> bool:
 def _cost(
     facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool, turned: set[Read]
 ) -> float:
-    """Vector instructions for one vector's worth of useful elements.
+    """Vector instructions per 16 useful elements.
 
-    `turned`: reads that are transposed before a row is walked.
+    `turned`: reads that are transposed before a row is traversed.
     """
     total = float(COST * len(turned))
     for statement in facts.nest.statements:
@@ -294,7 +295,7 @@ def _cost(
 def tile_axis(
     facts: Facts, lane: int, lanes: int, outer: tuple[int, ...], choose: NestChooser | None = None
 ) -> int | None:
-    """The axis that most reads run along which are strided on the lanes."""
+    """The axis of unit stride for most of the reads that are strided on the lanes."""
     if lanes == 1 or any(
         not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode == "add"))
         for s in facts.nest.statements
@@ -314,11 +315,11 @@ def tile_axis(
 
 
 def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
-    """Whether each tile is used where it is transposed, or a block of them is transposed first.
+    """Whether each tile is used right after its transpose, rather than after a block of them.
 
-    At once, but for tiles that take a part of a line where rows evict one another: what is fetched
-    for one tile is gone before the next one wants the rest of the line. Of 16 lanes, and of
-    elements of other sizes than four bytes, blocks are slower even so.
+    True except for tiles that take part of a line while rows evict one another: the lines fetched
+    for one tile are evicted before the next tile needs their remainder. With 16 lanes, or elements
+    of other sizes than four bytes, blocks are slower even then.
     """
     reads = tiled_reads(facts, lane, tile)
     short = lanes < 16 and all(BYTES[read.dtype] == 4 for read in reads)
@@ -326,9 +327,9 @@ def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
 
 
 def aliased_rows(facts: Facts, lane: int, tile: int) -> bool:
-    """Whether 16 rows, read or written along the lanes, crowd a set of L1.
+    """Whether 16 rows, read or written along the lanes, overload an L1 set.
 
-    Those of 1024 float32 do: each begins one page after the one before.
+    Rows of 1024 float32 do: each starts one page after the previous one.
     """
 
     def aliased(address: Address, dtype: str) -> bool:
@@ -347,7 +348,7 @@ def aliased_rows(facts: Facts, lane: int, tile: int) -> bool:
 
 
 def short_rows(facts: Facts, lane: int, tile: int) -> bool:
-    """Whether there are many rows of few columns, as of the channels-last form of an image."""
+    """Whether there are many rows of few columns, as in an image's channels-last layout."""
     rows, columns = facts.nest.axes[tile].size, facts.nest.axes[lane].size
     return (
         isinstance(rows, int)
@@ -358,11 +359,11 @@ def short_rows(facts: Facts, lane: int, tile: int) -> bool:
 
 
 def _square(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int | None]:
-    """Rows and columns that a unit of tiles used at once takes: a band of one tile, or a square.
+    """Rows and columns per unit for tiles used at once: a band of one tile, or a square.
 
-    Along a band each line of what is read lies in another page. Out of the caches that is slow:
-    there a square takes some lines of each page. Short rows are taken by as many, column by
-    column: few long runs of what is read, and what is written stays in L1 meanwhile.
+    Along a band each line that is read is in another page. Outside the caches that is slow; there a
+    square reads several lines of each page. Short rows are grouped in as many rows, column by
+    column: this gives few long runs of reads, while the writes stay in L1.
     """
     sizes = [axis.size for axis in facts.nest.axes]
     elements = product(sizes)
@@ -392,7 +393,7 @@ def along(read: Read, outer: tuple[int, ...]) -> list[int]:
 
 
 def tiled_reads(facts: Facts, lane: int, axis: int | None) -> Iterator[Read]:
-    """Reads with a stride along the lanes, and unit stride along `axis` (None: any), each once."""
+    """Distinct reads strided along the lanes, with unit stride along `axis` (None: any axis)."""
     seen: set[Read] = set()
     for statement in facts.nest.statements:
         for part in expressions(statement):

@@ -13,7 +13,7 @@ from compiler.loops.expressions import Address
 from compiler.loops.sizes import Size, add, c_expression, multiply
 
 STACK_BYTES = 1 << 17
-"""Scratch of a thread that may lie on its stack; more is allocated."""
+"""Maximum scratch memory per thread on its stack; larger scratch is allocated on the heap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +23,18 @@ class Array:
     base: Base
     address: Address
     size: Size
-    """Elements."""
+    """In elements."""
 
 
 def padded(size: Size, lanes: int) -> Size:
-    """A multiple of the lanes that holds `size` elements; with a symbol, more than needed."""
+    """The size rounded up to a multiple of the lanes; an upper bound if it is symbolic."""
     if isinstance(size, int):
         return -(-size // lanes) * lanes
     return add(size, lanes)
 
 
 class Scratch:
-    """Declares arrays at the head of a function."""
+    """Declares arrays at the beginning of a function."""
 
     def __init__(self, names: Names, vocabulary: Vocabulary) -> None:
         self.names = names
@@ -46,7 +46,7 @@ class Scratch:
     def array(
         self, wanted: str, dtype: str, sizes: list[tuple[int, Size]], rank: int, lanes: int
     ) -> Array:
-        """An array over axes of these sizes, whose last one is padded to `lanes`."""
+        """An array over axes of these sizes, the last of which is padded to `lanes`."""
         strides, total = dense(sizes, rank, lanes)
         stored = compute_dtype(dtype)
         name = self.names.new(wanted)
@@ -55,7 +55,7 @@ class Scratch:
         return Array(base, Address(strides), total)
 
     def declare(self, name: str, dtype: str, elements: Size) -> None:
-        """So many elements under a name."""
+        """Declare an array of this many elements."""
         element = self.vocabulary.lanes(1).storage(dtype)
         bytes_ = multiply(elements, BYTES[dtype])
         if isinstance(bytes_, int) and self._stack + bytes_ <= STACK_BYTES:

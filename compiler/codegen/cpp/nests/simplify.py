@@ -1,4 +1,4 @@
-"""The same nest with as few axes as possible: none of size 1, none that runs on into the next."""
+"""Simplifies a nest to the fewest axes: none of size 1, none contiguous with the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.loops.sizes import multiply, product
 
 
 def simplify(nest: Nest) -> Nest:
-    """Drop axes of size 1, then merge neighbours that every access walks through as one."""
+    """Drop axes of size 1, then merge adjacent axes that every access traverses as one."""
     groups: list[list[int]] = []
     held = _held(nest)
     for place, axis in enumerate(nest.axes):
@@ -27,7 +27,7 @@ def simplify(nest: Nest) -> Nest:
 
 
 def _held(nest: Nest) -> frozenset[int]:
-    """Axes that some scan or reduction names."""
+    """Axes that a scan or reduction refers to."""
     held: set[int] = set()
     for statement in nest.statements:
         if isinstance(statement, Reduction):
@@ -55,7 +55,7 @@ def _runs_on(nest: Nest, place: int) -> bool:
 
 
 def addresses(statement: Statement) -> Iterator[Address]:
-    """Every address of a statement."""
+    """All addresses of a statement."""
     if isinstance(statement, Write):
         yield statement.address
     for part in expressions(statement):
@@ -64,7 +64,7 @@ def addresses(statement: Statement) -> Iterator[Address]:
 
 
 def regroup(nest: Nest, groups: list[list[int]]) -> Nest:
-    """The nest with these runs of axes as its axes; axes in no run are left out."""
+    """The nest with each group of axes merged into one axis; axes in no group are dropped."""
     number = {axis: place for place, group in enumerate(groups) for axis in group}
 
     def address(old: Address) -> Address:
@@ -86,7 +86,7 @@ def remade(
     address: Callable[[Address], Address],
     axes: Callable[[tuple[int, ...]], tuple[int, ...]],
 ) -> Statement:
-    """A statement with other axes."""
+    """A statement with its axes and addresses replaced."""
 
     def leaf(part: Expression) -> Expression:
         if isinstance(part, (Read, ReadIndexed, Position)):

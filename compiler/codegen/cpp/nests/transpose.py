@@ -1,27 +1,27 @@
-"""Square tiles: reads that run along another axis than the lanes, transposed in registers.
+"""Square tiles: reads along an axis other than the lanes, transposed in registers.
 
-Used where they are transposed (`tiles`):
+Either each tile is used right after its transpose (`tiles`):
 
     for band of rows:                       as many rows as there are lanes
-        for columns, a vector a step:
-            load the tile along its rows' axis, transpose it: a register for each row of the band
-            for each row of the band:       its register of the tile, all else as everywhere
+        for columns, one vector per step:
+            load the tile along its rows' axis, transpose it: one register per row of the band
+            for each row of the band:       use its register of the tile; all else is unchanged
 
-A large nest is cut into squares of 128 x 128 first (`schedule.SQUARE`), so that some lines of each
-page are read while it is open; of short rows 128 are taken column by column. What is left of a
-tile at the end of the rows or columns goes through an array of one tile.
+A large nest is first split into squares of 128 x 128 (`schedule.SQUARE`), so that several lines of
+each page are read while it is open. Short rows are processed in groups of 128, column by column.
+The remainder of a tile at the end of the rows or columns goes through an array of one tile.
 
-Or all tiles of a block first, then its rows (`fill_blocks`, chosen by `schedule.used_at_once`):
+Or all tiles of a block are transposed first (`fill_blocks`, chosen by `schedule.used_at_once`):
 
     for band of rows, chunk of columns:     64 x 128 float32: 32 KB, which stay in L1
         for each tile: load it along its rows' axis, transpose it, store it in the block
-        for each row of the band:           walked as everywhere, 128 elements at a time
+        for each row of the band:           traverse it as usual, 128 elements at a time
 
-That is for tiles of 8 or 4 float32 where rows are 4096 bytes apart: a tile leaves a part of each
-line, and the lines of its rows compete for the 8 or 12 places of one set.
+That is for tiles of 8 or 4 float32 with rows 4096 bytes apart: each tile leaves part of each line
+unused, and the lines of its rows compete for the 8 or 12 ways of one set.
 
-Each row of a tile is a variable of its own: an array of registers that a loop runs through lies on
-the stack, which takes up to twice as long.
+Each row of a tile is a separate variable: an array of registers indexed in a loop would be on the
+stack, which takes up to twice as long.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Body = Callable[[Pass, Scope, list, int], None]  # type: ignore[type-arg]
 
 
 ALIASED = 256
-"""Rows of a block that are a multiple of this many elements long share sets of L1."""
+"""Rows of a block whose length is a multiple of this many elements share sets of L1."""
 
 
 def tiles(
@@ -84,7 +84,7 @@ def tiles(
 
 
 class _Tile:
-    """Names and scopes around one tile."""
+    """Names and scopes for one tile."""
 
     def __init__(
         self, values: Values, units: Units, schedule: Schedule, scope: Scope, lanes: Lanes
@@ -104,24 +104,24 @@ class _Tile:
         self.reads = list(tiled_reads(values.facts, self.lane, self.axis))
 
     def corner(self) -> Scope:
-        """Where the first element of a tile is known."""
+        """The scope with the indices of a tile's first element."""
         own = {self.axis: (self.first, 1), self.lane: (self.column, 1)}
         return Scope(self.scope, self.scope.lanes, own)
 
     def row_of_lanes(self, count: str | None = None) -> tuple[Scope, Scope]:
-        """A row of a tile, and its elements on the lanes."""
+        """The scopes of a row of a tile, and of its elements on the lanes."""
         row = Scope(self.scope, self.scope.lanes, {self.axis: (self.row, 1)})
         own = {self.lane: (self.column, 1)}
         return row, Scope(row, self.lanes, own, is_lane=True, count=count)
 
     def source(self, read: Read, corner: Scope) -> tuple[str, str]:
-        """Where a read's tile starts, and how far apart its rows are."""
+        """The address of a read's tile, and the distance between its rows."""
         pointer = self.values.pointer(self.values.bases[read.buffer], read.address, corner)
         return pointer, step_text(read.address.strides[self.lane])
 
 
 def _whole(tile: _Tile, walk: Pass, body: Body) -> Code:
-    """A tile in registers, each of which is one row of it."""
+    """A complete tile in registers, one per row."""
     corner = tile.corner()
     row, vector = tile.row_of_lanes()
     parameters = [f"long {tile.row}"]
@@ -150,7 +150,7 @@ def _whole(tile: _Tile, walk: Pass, body: Body) -> Code:
 
 
 def _edge(tile: _Tile, scratch: Scratch, walk: Pass, body: Body) -> Code:
-    """What is left of a tile at the end of the rows, of the columns or of both, in memory."""
+    """A partial tile at the end of the rows, of the columns or of both, in memory."""
     corner = tile.corner()
     row, vector = tile.row_of_lanes("count")
     corner.code.add(
@@ -182,9 +182,9 @@ def _edge(tile: _Tile, scratch: Scratch, walk: Pass, body: Body) -> Code:
 def fill_blocks(
     values: Values, units: Units, schedule: Schedule, scratch: Scratch, scope: Scope, lanes: Lanes
 ) -> None:
-    """Add the loops that transpose a unit's tiles into blocks, and read from those from now on.
+    """Add the loops that transpose a unit's tiles into blocks, which later reads use.
 
-    The scope knows where the band and the chunk start.
+    The scope must have the start of the band and of the chunk.
     """
     axis, lane, count = schedule.tile, schedule.lane, schedule.lanes
     assert axis is not None

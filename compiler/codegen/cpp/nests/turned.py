@@ -1,8 +1,8 @@
-"""Rows of reductions that lie across memory: a band of them is transposed before it is walked.
+"""Reduced rows that are strided in memory: a band of them is transposed before it is traversed.
 
-`softmax(x.t(), -1)` reads along a column and writes along a row. With the columns on the lanes each
-vector of the result would be scattered. Instead as many rows as there are lanes are transposed into
-a block, which reads each line of `x` once, and then walked as if they were contiguous.
+`softmax(x.t(), -1)` reads along a column and writes along a row. With the columns on the lanes,
+each vector of the result would be scattered. Instead, as many rows as there are lanes are
+transposed into a block, which reads each line of `x` once, and then traversed as if contiguous.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from compiler.loops.expressions import Read
 from compiler.loops.nest import ScanAlong, Write, expressions
 
 BAND_BYTES = 1 << 19
-"""Of the blocks of a band: more would not stay in L2 until its rows are walked."""
+"""Maximum size of a band's blocks; more would not stay in L2 until its rows are traversed."""
 COST = 6
-"""Of a turned read, in vector instructions: its load, its steps of the transpose, its store."""
+"""Cost of a transposed read in vector instructions: its load, transpose steps and store."""
 
 
 def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> int | None:
-    """The axis of a band, along which reads have unit stride that are strided on the lanes."""
+    """The axis of a band: reads that are strided on the lanes have unit stride along it."""
     nest = facts.nest
     kept = frozenset(range(len(nest.axes))) - facts.reduced
     if lanes == 1 or facts.reduced != {lane} or ordered != {lane}:
@@ -46,9 +46,9 @@ def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) ->
 
 
 def turned_reads(facts: Facts, lane: int, axis: int) -> list[Read]:
-    """Reads with a stride along the lanes and unit stride along `axis`, each once.
+    """Distinct reads with a stride along the lanes and unit stride along `axis`.
 
-    Not of what the nest writes itself: a block would have what was there before.
+    Excludes buffers that the nest writes itself, since a block would hold their old content.
     """
     written = facts.nest.writes()
     found: dict[Read, None] = {}

@@ -1,7 +1,7 @@
 """Units of work: the positions of the outer axes, and chunks of the lane axis, as one index.
 
-Threads take runs of units. Where reductions ride along, units form blocks that the sizes alone
-decide, and blocks are added up in their order: the same bits for any number of threads.
+Threads take ranges of units. With riders, units form blocks that depend only on the sizes, and
+blocks are summed in order, so that any number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.loops.sizes import Size, c_expression, product
 
 BLOCKS = 64
-"""Blocks of a nest with riders."""
+"""Maximum number of blocks of a nest with riders."""
 
 
 class Units:
@@ -25,7 +25,7 @@ class Units:
         self.chunk = schedule.chunk
         self.axis_names: dict[int, str] = {}
         self.grouped: int | None = None
-        """How many blocks the units form, where reductions ride along."""
+        """The number of blocks that the units form, for nests with riders."""
         self.head = Code()
         self.lane_name = "column"
         self._start, self._width, self.band = "start", "width", "band"
@@ -63,7 +63,7 @@ class Units:
         return self.schedule.outer[: self.schedule.units]
 
     def _split(self, names: Names) -> None:
-        """Code that takes a unit apart into axes and the start of a chunk."""
+        """Code that splits a unit's index into axes and the start of a chunk."""
         axes = self._unit_axes()
         parts = [self.axis_names[axis] for axis in axes]
         if self.schedule.tile is not None:
@@ -102,7 +102,7 @@ class Units:
             self.head.add(f"const long {width} = {chunk if even else left};")
 
     def own(self) -> dict[int, tuple[str, int]]:
-        """What the scope of a unit knows of each index."""
+        """The index of each axis in the scope of a unit."""
         known = {axis: (self.axis_names[axis], 1) for axis in self._unit_axes()}
         if self.chunk is not None:
             assert self.schedule.lane is not None
@@ -113,7 +113,7 @@ class Units:
         return self.schedule.lane if self.chunk is not None else None
 
     def count(self) -> int | str:
-        """How many units there are: a number or a C expression."""
+        """The number of units, as a number or a C expression."""
         if all(isinstance(size, int) for size in self.sizes):
             return int(str(product(size for size in self.sizes if isinstance(size, int))))
         return _product(self.sizes)
@@ -124,18 +124,18 @@ class Units:
         return f"for (long {self.name} = {begin}; {self.name} < {end}; {self.name}++)"
 
     def block_loop(self, begin: str, end: str, dealt: bool) -> str:
-        """`dealt`: a thread has every so-manieth block, not a run of them."""
+        """`dealt`: blocks are distributed round robin, not as a contiguous range per thread."""
         step = "block += threads" if dealt else "block++"
         return f"for (long block = {begin}; block < {end}; {step})"
 
     def block_head(self, code: Code) -> None:
-        """The units of a block: the same number in each, or one more."""
+        """Declare the units of a block; block sizes differ by at most one."""
         count, blocks = self.count(), self.grouped
         code.add(f"const long unit_begin = block * {count} / {blocks};")
         code.add(f"const long unit_end = (block + 1) * {count} / {blocks};")
 
     def blocks(self, most: int = BLOCKS) -> int:
-        """How many blocks a nest with riders has, so many at most."""
+        """The number of blocks of a nest with riders, at most `most`."""
         count = self.count()
         return max(min(count, most), 1) if isinstance(count, int) else most
 
@@ -147,19 +147,19 @@ class Units:
         return self._width if self.chunk is not None else c_expression(self.lane_size())
 
     def band_rows(self) -> str:
-        """How many rows a band has."""
+        """The number of rows in a band."""
         whole = None if self.schedule.tile is None else self._size(self.schedule.tile)
         even = isinstance(whole, int) and whole % self.schedule.band == 0
         return str(self.schedule.band) if even else f"({self.band}_end - {self.band})"
 
     def whole_tiles(self) -> bool:
-        """Whether no tile is cut off at the end of the rows or columns."""
+        """Whether there are no partial tiles at the end of the rows or columns."""
         schedule = self.schedule
         sizes = [self._size(axis) for axis in (schedule.tile, schedule.lane) if axis is not None]
         return all(isinstance(size, int) and size % schedule.lanes == 0 for size in sizes)
 
     def guard(self, domain: frozenset[int]) -> str:
-        """A condition that is true once for each position of a domain with fewer axes."""
+        """A condition that is true once per position of a domain with fewer axes."""
         parts = [
             f"{self.axis_names[axis]} == 0"
             for axis in self.schedule.outer
@@ -171,7 +171,7 @@ class Units:
 
 
 def _parts(size: Size, width: Size) -> Size | str:
-    """How many parts of a width an axis has, the last one perhaps smaller."""
+    """The number of parts of this width in an axis; the last part may be smaller."""
     if isinstance(size, int) and isinstance(width, int):
         return -(-size // width)
     text, part = c_expression(size), c_expression(width)

@@ -1,4 +1,4 @@
-"""Expressions as C++: each part in the outermost scope that knows what it varies over."""
+"""Expressions as C++: each part in the outermost scope that has the axes that it varies over."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from compiler.loops.nest import Let
 from compiler.loops.sizes import Size, c_expression, multiply
 
 LONGEST = 50
-"""So many values are computed out of one another by recursion; a longer chain is begun early."""
+"""Maximum depth of values computed by recursion; longer chains are started early."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Memory that code points into."""
+    """Memory that the code points into."""
 
     name: str
-    """A pointer's name in the root scope."""
+    """The name of a pointer in the root scope."""
     dtype: str
     relative: bool = False
-    """Its index along the lane axis counts from the unit's own start (a row buffer)."""
+    """Its index along the lane axis counts from the unit's start (a row buffer)."""
     writable: bool = False
 
 
 class Values:
-    """Turns expressions into text, adding to the scopes what they need."""
+    """Turns expressions into text, adding the required code to the scopes."""
 
     def __init__(
         self, facts: Facts, names: Names, bases: dict[str, Base], lane: int | None
@@ -52,35 +52,35 @@ class Values:
         self.bases = bases
         self.lane = lane
         self.defined: dict[str, tuple[Scope, str]] = {}
-        """Results of reductions: the scope that holds one, and its name."""
+        """Results of reductions: the scope that holds each, and its name."""
         self.arrays: dict[str, tuple[Scope, Base, Address]] = {}
-        """Values kept in row buffers, from the scope in which they are filled."""
+        """Values kept in row buffers, with the scope in which they are filled."""
         self.memory: dict[str, Read] = {}
         """Values that are read back from where they were stored."""
         self.blocks: dict[Read, tuple[Base, Address]] = {}
-        """Reads whose elements lie transposed in an array."""
+        """Reads whose elements are transposed in an array."""
         self._stable: dict[object, str] = {}
         self._depths: dict[str, int] = {}
-        """Of each `Let`, as far as is known now where results are held."""
+        """Scope depth of each `Let`, given where results are currently held."""
 
     def define(self, name: str, scope: Scope, text: str) -> None:
-        """The result of a reduction or scan, in a variable of the scope."""
+        """Define the result of a reduction or scan, in a variable of the scope."""
         self.defined[name] = (scope, text)
         self._depths.clear()
 
     def keep(self, name: str, scope: Scope, base: Base, address: Address) -> None:
-        """A value in a row buffer, which the scope has filled."""
+        """Define a value as a row buffer, which the scope has filled."""
         self.arrays[name] = (scope, base, address)
         self.defined.pop(name, None)
         self._depths.clear()
 
     def reload(self, name: str, read: Read) -> None:
-        """A value that is in memory from now on."""
+        """Define a value as readable from memory from now on."""
         self.memory[name] = read
         self._depths.clear()
 
     def name(self, key: object, wanted: str) -> str:
-        """The same name for the same thing in every scope."""
+        """A name that is the same for the same key in every scope."""
         if key not in self._stable:
             self._stable[key] = self.names.new(wanted)
         return self._stable[key]
@@ -109,7 +109,7 @@ class Values:
         return home
 
     def _depth(self, expression: Expression) -> int:
-        """The depth of the innermost scope that holds something that it needs."""
+        """The depth of the innermost scope that holds something that the expression needs."""
         if isinstance(expression, Op):
             return max((self._depth(argument) for argument in expression.args), default=0)
         if isinstance(expression, ReadIndexed):
@@ -125,7 +125,7 @@ class Values:
         return 0
 
     def _depth_of(self, name: str) -> int:
-        """That of a `Let`: all are found in order, each once, however many share one."""
+        """The depth of a `Let`. All depths are computed in order, once each."""
         if name not in self._depths:
             for statement in self.facts.nest.statements:
                 if isinstance(statement, Let):
@@ -169,7 +169,7 @@ class Values:
         return name
 
     def _local(self, local: Local, scope: Scope) -> tuple[str, tuple[str, ...]]:
-        """A value of another statement: kept, stored, or computed here."""
+        """The value of another statement: kept, stored, or computed here."""
         if local.name in self.arrays:
             _, base, address = self.arrays[local.name]
             return self.load(base, address, scope), ()
@@ -185,7 +185,7 @@ class Values:
         return text, statement.origins
 
     def _compute_ahead(self, name: str, scope: Scope) -> None:
-        """What a long chain of values starts with, so that Python's own stack suffices."""
+        """Compute the start of a long chain of values early, to bound Python's recursion depth."""
         levels = self.facts.levels
         if levels[name] % LONGEST:
             return
@@ -234,7 +234,7 @@ class Values:
         return scope.lanes.load_partial(base.dtype, pointer, scope.count)
 
     def store(self, base: Base, address: Address, value: str, scope: Scope, more: str = "") -> str:
-        """Statement: the reverse of `load`."""
+        """Statement: the inverse of `load`."""
         pointer = self.pointer(base, address, scope) + more
         if not scope.is_lane:
             return scope.lanes.store(base.dtype, pointer, value)
@@ -248,12 +248,12 @@ class Values:
         return scope.lanes.store_partial(base.dtype, pointer, value, scope.count)
 
     def lane_step(self, address: Address, scope: Scope) -> Size:
-        """How far apart the elements of neighbouring lanes are."""
+        """The distance between the elements of neighbouring lanes."""
         assert self.lane is not None
         return multiply(address.strides[self.lane], scope.sign(self.lane))
 
     def pointer(self, base: Base, address: Address, scope: Scope) -> str:
-        """A pointer to the element (in a lane scope: of the first lane)."""
+        """A pointer to the element; in a lane scope, to that of the first lane."""
         key = ("pointer", base.name, address.strides, address.offset)
         known = scope.memo.get(key)
         if known is not None:
@@ -285,7 +285,7 @@ class Values:
     # Positions and indices
 
     def _position(self, address: Address, scope: Scope, *, through: bool = False) -> str:
-        """The address as a number; a register of int64 in a lane scope."""
+        """The address as a number; in a lane scope, a register of int64."""
         parts = [c_expression(address.offset)] if address.offset != 0 else []
         for axis, stride in enumerate(address.strides):
             if stride != 0:
@@ -303,7 +303,7 @@ class Values:
         return f"({scope.lanes.iota('0')} * {step_text(step)} + ({start}))"
 
     def _chain(self, address: Address, start: str, step: Size, scope: Scope) -> str:
-        """The position behind a chain of layouts, by division and remainder, lane by lane."""
+        """The position after a chain of layouts, by division and remainder, lane by lane."""
         known = scope.memo.get(("chain", address))
         if known is not None:
             return known
@@ -341,7 +341,7 @@ class Values:
         return " + ".join(vector)
 
     def indices(self, terms: tuple[IndexTerm, ...], scope: Scope) -> tuple[str, list[str]]:
-        """What index terms add to an address: the part that all lanes share, and vectors."""
+        """What index terms add to an address: the part shared by all lanes, and vectors."""
         more, vector = "", []
         for term in terms:
             home = self.home(term.index, scope)
@@ -363,7 +363,7 @@ class Values:
     def _indexed(
         self, address: Address, terms: tuple[IndexTerm, ...], scope: Scope
     ) -> tuple[str, list[str], Address]:
-        """(added to the pointer, parts of the index register, what is left of the address)."""
+        """(added to the pointer, parts of the index register, the remaining address)."""
         more, vector = self.indices(terms, scope)
         if address.then:
             at = self._position(address, scope, through=True)
@@ -385,6 +385,6 @@ class Values:
 
 
 def _loop(scope: Scope) -> str:
-    """What a pointer that a scope moves is called after."""
+    """The suffix of a pointer that a scope moves."""
     first = next(iter(scope.own.values()))[0]
     return first if first.isidentifier() else "here"

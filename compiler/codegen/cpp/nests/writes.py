@@ -1,4 +1,4 @@
-"""Writes: to an address, or where indices point; set or added."""
+"""Writes: to an address or at indices; set or added."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler.loops.nest import Write
 
 
 def write(effect: Write, scope: Scope, values: Values, guard: str) -> None:
-    """Add the statement; `guard` is a condition that must hold for it, or empty."""
+    """Add the statement. `guard` is a condition for executing it, or empty."""
     base = values.bases[effect.buffer]
     lanes = scope.lanes
     value = values.of(effect.expression, scope)

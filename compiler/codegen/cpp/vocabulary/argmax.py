@@ -1,4 +1,4 @@
-"""argmax and argmin: a best value and its index in each lane, and the winner among the lanes.
+"""argmax and argmin: a best value with its index in each lane, and the winner among the lanes.
 
 ATen's order (aten/src/ATen/native/SharedReduceOps.h): NaN before every number, then the greater
 (or lesser) value, then the smaller index.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _better(lanes: Lanes, op: str, dtype: str, a: str, b: str) -> str:
-    """a before b, whatever their indices."""
+    """Whether a ranks before b, regardless of their indices."""
     if dtype == "bool" and lanes.count > 1:
         symbol = "<" if op == "argmax" else ">"
     else:
@@ -41,7 +41,7 @@ def update(
     dtype: str,
     index_dtype: str,
 ) -> str:
-    """The step of one vector."""
+    """The update with one vector."""
     held = compute_dtype(dtype)
     register, indices, mask = lanes.type(held), lanes.type(index_dtype), lanes.type("bool")
     name = f"{op}_update" + ("_bool" if held == "bool" else "")

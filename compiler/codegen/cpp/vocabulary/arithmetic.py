@@ -1,4 +1,4 @@
-"""Functions that need no polynomial: minimum and maximum, signs, rounding, shifts, powers."""
+"""Functions without polynomials: minimum and maximum, signs, rounding, shifts, powers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.operators import Form
 
 _BINARY = {
-    # NaN wins: a comparison with it is false, so that the first select keeps b's and the second a's
+    # NaN wins: comparing with it is false, so the first select takes b's and the second keeps a's
     "maximum": "{T} m = a > b ? a : b; return a == a ? m : a;",
     "minimum": "{T} m = a < b ? a : b; return a == a ? m : a;",
     "fmax": "{T} m = a > b ? a : b; return b == b ? m : a;",
@@ -27,7 +27,7 @@ FLOAT_FUNCTIONS = frozenset(
 
 
 def bits(lanes: Lanes, held: str) -> tuple[str, str, str]:
-    """The integer type of a float's bits, the mask of its magnitude, the literal of its sign."""
+    """A float's integer type, the mask of its magnitude bits, and the literal of its sign bit."""
     if held == "float32":
         return lanes.signed(4), "0x7fffffff", "(-2147483647 - 1)"
     return lanes.signed(8), "0x7fffffffffffffffL", "(-9223372036854775807L - 1)"
@@ -50,7 +50,7 @@ def where(lanes: Lanes, held: str) -> Form:
 
 
 def _mask_for(lanes: Lanes, mask: str, size: int) -> str:
-    """A mask of 32-bit lanes as lanes of `size` bytes."""
+    """A mask of 32-bit lanes converted to lanes of `size` bytes."""
     return conversions.cast(lanes, mask, "int32", f"int{8 * size}")
 
 
@@ -128,18 +128,18 @@ def _vector_function(lanes: Lanes, op: str, held: str, register: str, end: str) 
 
 
 def loop(lanes: Lanes, register: str, each: str) -> str:
-    """A body that computes `each` for lane k; the compiler vectorises what has an instruction."""
+    """A body that computes `each` for lane k; the compiler vectorises it if possible."""
     return f"{register} r; for (int k = 0; k < {lanes.count}; k++) r[k] = {each}; return r;"
 
 
 _RENAMED = {"abs": "absolute", "round": "round_even"}
-"""Functions of the prelude whose own name is another one's of the language."""
+"""Prelude functions whose operator name is already a name in C++."""
 
 
 def function(
     lanes: Lanes, op: str, parameters: str, register: str, body: str, kind: str = "INLINE"
 ) -> str:
-    """A function of the prelude and the text of its call."""
+    """Add a function to the prelude and return the text of its call."""
     name = _RENAMED.get(op, op)
     key = f"{name}({parameters})"
     lanes.need(key, lambda: f"{kind} {register} {name}({parameters}) {{ {body} }}")
@@ -148,7 +148,7 @@ def function(
 
 
 def of_integers(lanes: Lanes, op: str, held: str) -> str:
-    """abs, sign, minimum and maximum, shifts, pow; KeyError for any other."""
+    """abs, sign, minimum and maximum, shifts, pow. Raises KeyError for other operators."""
     register, unsigned = lanes.type(held), lanes.unsigned(BYTES[held])
     scalar = lanes.count == 1
     two = f"{register} a, {register} b"
@@ -173,7 +173,7 @@ def of_integers(lanes: Lanes, op: str, held: str) -> str:
 
 
 def _shift(lanes: Lanes, op: str, held: str, register: str, unsigned: str) -> str:
-    """Beyond the width: 0 to the left, all sign bits to the right, as ATen."""
+    """Shifts beyond the width give 0 to the left and the sign to the right, as in ATen."""
     width, two = 8 * BYTES[held], f"{register} a, {register} b"
     if op == "shift_left":
         body = (
@@ -192,7 +192,7 @@ def _shift(lanes: Lanes, op: str, held: str, register: str, unsigned: str) -> st
 
 
 def _integer_power(lanes: Lanes, held: str, register: str) -> str:
-    """By squaring; a negative exponent is 1 for a base of 1, +-1 for -1, else 0 (powi in Pow.h)."""
+    """By squaring. Negative exponents give 1 for base 1, +-1 for -1, else 0 (powi in Pow.h)."""
     scalar = SCALARS[held]
     negative = ""
     if held != "uint8":
@@ -213,7 +213,7 @@ def _integer_power(lanes: Lanes, held: str, register: str) -> str:
 
 
 def power(lanes: Lanes, base: str, exponent: bool | int | float, held: str) -> str | None:
-    """A constant exponent without pow (pow_tensor_scalar in PowKernel.cpp); None for others."""
+    """A constant power without pow (pow_tensor_scalar in PowKernel.cpp); None if it needs pow."""
     register, end = lanes.type(held), "f" if held == "float32" else ""
     if exponent == 0:
         return lanes.constant(1, held)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def body(lanes: Lanes, register: str, op: str) -> str:
-    """Of sin or cos: x less multiples of pi/2 in three parts, up to 71476; beyond it libm."""
+    """The body of sin or cos: x minus multiples of pi/2 in three parts, up to 71476, then libm."""
     multiply_add(lanes, register)
     i32 = lanes.type("int32")
     absolute = arithmetic.of_floats(lanes, "abs", "float32").format("x")

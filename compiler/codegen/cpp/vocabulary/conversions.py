@@ -1,7 +1,8 @@
-"""Conversions between dtypes in registers, as ATen's c10/util/TypeCast.h does them on x86.
+"""Conversions between dtypes in registers, as in ATen's c10/util/TypeCast.h on x86.
 
-A float becomes an integer by the machine's truncating instruction: to 64 bits for int64 and uint8,
-to 32 for the others, and then its low bits; out of range or NaN is the least integer of that width.
+A float is converted with the machine's truncating instruction: to 64 bits for int64 and uint8, to
+32 bits for other integers, and then to its low bits. Out-of-range values and NaN give the least
+integer of that width.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _NARROW = frozenset({"int16", "int8", "uint8"})
 
 
 def _by_way_of(source: str, dtype: str) -> str | None:
-    """The dtype in between, where the conversion takes two steps."""
+    """The intermediate dtype of a conversion in two steps, or None."""
     if source in FLOATS and dtype in _NARROW:
         # a float32 beyond 32 bits is a multiple of 256, so its low byte is 0 either way
         return "int64" if dtype == "uint8" and source == "float64" else "int32"
@@ -29,7 +30,7 @@ def _by_way_of(source: str, dtype: str) -> str | None:
 
 
 def cast(lanes: Lanes, value: str, source: str, dtype: str) -> str:
-    """A register of a number as another number's: neither is bool nor a 16-bit float."""
+    """Convert a register between number dtypes; neither is bool nor a 16-bit float."""
     if source == dtype:
         return value
     if lanes.count == 1:
@@ -52,7 +53,7 @@ def cast(lanes: Lanes, value: str, source: str, dtype: str) -> str:
 
 
 def to_mask(lanes: Lanes, comparison: str, dtype: str) -> str:
-    """What a comparison of two registers of `dtype` answered, as a bool register."""
+    """The result of comparing two registers of `dtype`, as a bool register."""
     size = BYTES[compute_dtype(dtype)]
     if lanes.count == 1 or size == 4:
         return comparison
@@ -69,7 +70,7 @@ def to_mask(lanes: Lanes, comparison: str, dtype: str) -> str:
 
 
 def convert(lanes: Lanes, value: str, source: str, dtype: str) -> str:
-    """ATen's conversion; to a 16-bit float it rounds, though the register stays float32."""
+    """ATen's conversion. To a 16-bit float it rounds, although the register stays float32."""
     if source == dtype:
         return value
     held = compute_dtype(source)

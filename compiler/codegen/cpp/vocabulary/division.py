@@ -1,4 +1,4 @@
-"""Division that rounds, and its remainders: BinaryOpsKernel.cpp and c10/util/generic_math.h."""
+"""Rounding division and remainders, as in BinaryOpsKernel.cpp and c10/util/generic_math.h."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNSIGNED = {"floor_divide": _INTEGER["trunc_divide"], "remainder": _INTEGER["fm
 
 
 def of_integers(lanes: Lanes, op: str, held: str) -> str:
-    """A call that reports a zero divisor; the least integer by -1 wraps."""
+    """A call that reports a zero divisor; the least integer divided by -1 wraps."""
     scalar, error = SCALARS[held], lanes.vocabulary.error
     body = (_UNSIGNED if held == "uint8" else {}).get(op, _INTEGER[op]).format(T=scalar)
     minus_one = ""
@@ -45,9 +45,9 @@ def of_integers(lanes: Lanes, op: str, held: str) -> str:
 
 
 def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> str | None:
-    """Division by a positive integer: a shift or a multiplication instead of an instruction a lane.
+    """Division by a positive constant, as a shift or multiplication instead of a division.
 
-    None where lanes are short integers, which C++ would divide as int.
+    None for short integers, which C++ would divide as int.
     """
     if BYTES[held] < 4:
         return None
@@ -62,7 +62,7 @@ def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> s
     elif op in ("trunc_divide", "fmod"):
         body = f"return x {'/' if op == 'trunc_divide' else '%'} {divisor}{end};"
     else:
-        # a comparison is -1 in a vector's lane and 1 in a scalar
+        # a true comparison is -1 in a vector's lane, but 1 in a scalar
         fix = "+ (r < 0)" if lanes.count > 1 else "- (r < 0)"
         adjust = f"r < 0 ? r + {divisor}{end} : r" if op == "remainder" else f"q {fix}"
         body = f"{register} q = x / {divisor}{end}, r = x - q * {divisor}{end}; return {adjust};"
@@ -70,7 +70,7 @@ def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> s
 
 
 def of_floats(lanes: Lanes, op: str, held: str) -> str:
-    """fmod is exact, and the others follow from it as ATen writes them."""
+    """fmod is exact; the others are derived from it as in ATen."""
     register, end = lanes.type(held), "f" if held == "float32" else ""
     two = f"{register} a, {register} b"
     if op == "trunc_divide":

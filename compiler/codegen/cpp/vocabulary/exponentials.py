@@ -1,6 +1,6 @@
-"""float32 exp and its kin on vectors: Cephes (expf.c), tanh and erf after N. Juffa.
+"""float32 exp and related functions on vectors: Cephes (expf.c), tanh and erf after N. Juffa.
 
-Each function answers the body of the C++ function of its name, of one parameter x.
+Each function returns the body of the C++ function of its name, with one parameter x.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def exp(lanes: Lanes, register: str) -> str:
 
 
 def exp_nonpositive(lanes: Lanes, register: str) -> str:
-    """x <= 0, as of x - max(x): no clamp above."""
+    """exp for x <= 0, as in x - max(x): no upper clamp."""
     return f"{_exponent(lanes, register, '-104.0f', None)}\n  {_EXP_RESULT}"
 
 
 def define_nonpositive(lanes: Lanes, register: str) -> None:
-    """Note `exp_nonpositive(x)`, for another function's body."""
+    """Add `exp_nonpositive(x)` to the prelude, for the body of another function."""
     body = exp_nonpositive(lanes, register)
     arithmetic.function(lanes, "exp_nonpositive", f"{register} x", register, body)
 
@@ -71,7 +71,7 @@ def exp2(lanes: Lanes, register: str) -> str:
 
 
 def expm1(lanes: Lanes, register: str) -> str:
-    # half of 2^n, so that n = 128 does not overflow before the sum
+    # half of 2^n, so that n = 128 does not overflow before the addition
     return (
         f"{register} whole = x;\n  {_exponent(lanes, register, '-104.0f', '89.0f')}\n"
         f"  {register} t = scale({register}{{}} + 0.5f, n);\n"

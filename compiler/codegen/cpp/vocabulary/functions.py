@@ -1,6 +1,6 @@
-"""Elementary functions: a polynomial for float32 on vectors where there is one, else libm's.
+"""Elementary functions: a polynomial for float32 vectors if there is one, otherwise libm's.
 
-The polynomials are within 2 ulp, with ATen's answers at the edges.
+The polynomials are within 2 ulp and match ATen's results at the edges.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BODIES = {
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
-    """The text of a call; None where there is no such function."""
+    """The text of a call; None if there is no such function."""
     return (
         _polynomial(lanes, op, held)
         or libm.function(lanes, op, held)

@@ -1,9 +1,9 @@
-"""GCC's builtins of AVX-512, AVX2 and SSE, where the generic text would compile to worse code.
+"""GCC's builtins for AVX-512, AVX2 and SSE, where generic text would compile to worse code.
 
-Here, in `masked` and in `resizing`, each function answers the text of an expression (or
-statements), or None where this width, this machine or this compiler has no such builtin and the
-caller writes the generic form. Builtins need no header; their argument types are GCC's, so vectors
-are cast to them.
+Here, in `masked` and in `resizing`, each function returns the text of an expression (or
+statements), or None if this width, machine or compiler has no such builtin and the caller must
+write the generic form. Builtins need no header. Their argument types are GCC's, so vectors are
+cast to them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def mask_type(lanes: Lanes) -> str:
-    """Of an AVX-512 lane mask."""
+    """The type of an AVX-512 lane mask."""
     return "unsigned char" if lanes.count <= 8 else "unsigned short"
 
 
@@ -28,7 +28,7 @@ def is_avx512(lanes: Lanes) -> bool:
 
 
 def foreign(lanes: Lanes, scalar: str, size: int, count: int = 0) -> str:
-    """A vector type as GCC's builtins take it: of `char` and `long long` too, of any count."""
+    """A vector type for GCC's builtins, possibly of `char` or `long long`, and of any count."""
     count = count or lanes.count
     name = f"{scalar.replace(' ', '_')}x{count}"
     attribute = f"vector_size({size * count})"
@@ -37,7 +37,7 @@ def foreign(lanes: Lanes, scalar: str, size: int, count: int = 0) -> str:
 
 
 def _unary(lanes: Lanes, dtype: str, wide: str, narrow: str, immediate: str) -> str | None:
-    """One instruction on every lane of `x`."""
+    """One instruction applied to all lanes of `x`."""
     bits = lanes.count * (64 if dtype == "float64" else 32)
     letters = "pd" if dtype == "float64" else "ps"
     if not lanes.isa.builtins or lanes.count == 1 or bits < 128:
@@ -55,7 +55,7 @@ def sqrt(lanes: Lanes, dtype: str) -> str | None:
 
 
 ROUNDINGS = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}
-"""Immediates of the rounding instructions: nearest even, down, up, to zero; no exception."""
+"""Immediates of the rounding instructions: nearest even, down, up, to zero; without exceptions."""
 
 
 def rounding(lanes: Lanes, dtype: str, op: str) -> str | None:
@@ -64,7 +64,7 @@ def rounding(lanes: Lanes, dtype: str, op: str) -> str | None:
 
 
 def fma(lanes: Lanes, dtype: str) -> str | None:
-    """a*b+c of each lane with one rounding."""
+    """a*b+c in each lane, rounded once."""
     bits = lanes.count * (64 if dtype == "float64" else 32)
     letters = "pd" if dtype == "float64" else "ps"
     if not lanes.isa.builtins or lanes.count == 1 or bits < 128:
@@ -75,7 +75,7 @@ def fma(lanes: Lanes, dtype: str) -> str | None:
 
 
 def scale(lanes: Lanes) -> str | None:
-    """`x` * 2^n of float32 lanes, n whole: overflow and denormals as rounding once gives them."""
+    """`x` * 2^n in float32 lanes for whole n, rounded once, including overflow and denormals."""
     if not is_avx512(lanes) or lanes.count * 32 < 128:
         return None
     bits = lanes.count * 32

@@ -1,4 +1,4 @@
-"""`Vocabulary` and `Lanes`: what a generator asks for text."""
+"""`Vocabulary` and `Lanes`: the source of C++ text for code generation."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _ATOM = re.compile(r"[\w.]+")
 
 
 class Vocabulary:
-    """The pieces that one C++ unit uses, in the order in which they must stand."""
+    """The pieces that one C++ unit uses, in dependency order."""
 
     def __init__(self, isa: Isa, error: str = "error") -> None:
-        """`error`: the name, in every kernel that divides integers, of an `int*`."""
+        """`error` is the name of an `int*` in every kernel that divides integers."""
         self.isa = isa
         self.error = error
         self._pieces: dict[str, str] = {}
@@ -47,13 +47,13 @@ class Vocabulary:
         return self._lanes[lanes]
 
     def need(self, key: str, text: Callable[[], str]) -> None:
-        """Note a piece of the prelude; `text` notes what it needs itself."""
+        """Add a piece to the prelude, unless present; `text` adds its own dependencies."""
         if key not in self._pieces:
             written = text()
             self._pieces[key] = written
 
     def prelude(self) -> str:
-        """C++ of exactly the pieces that were used, each after what it needs."""
+        """The C++ of exactly the pieces that are used, each after its dependencies."""
         if not self._pieces:
             return ""
         return "\n".join((_OPENING, *self._pieces.values(), "}  // namespace", ""))
@@ -66,10 +66,10 @@ namespace {"""
 
 
 class Lanes:
-    """Everything for one number of lanes: each method answers C++ text and notes what it needs.
+    """Text generation for one lane count: each method returns C++ and records what it needs.
 
-    Expressions come without a semicolon, statements with one. Arguments are expressions too;
-    pointers are to the element type of the dtype's storage. Counts, indices and strides are `long`.
+    Expressions come without a semicolon, statements with one. Arguments are expressions; pointers
+    point to the dtype's storage type. Counts, indices and strides are `long`.
     """
 
     def __init__(self, vocabulary: Vocabulary, count: int) -> None:
@@ -77,9 +77,9 @@ class Lanes:
         self.isa = vocabulary.isa
         self.count = count
         self.suffix = str(count) if count > 1 else ""
-        """Of functions whose arguments do not tell the number of lanes: load16."""
+        """Suffix of functions whose arguments do not determine the number of lanes: load16."""
         self.index_dtype = "int64" if count == 1 or 8 * count <= self.isa.vector_bytes else "int32"
-        """The widest integer that a register of this nest holds: what argmax keeps."""
+        """The widest integer that a register of this nest holds; argmax uses it."""
         self._constants: dict[str, tuple[str, bool | int | float]] = {}
         self._types: dict[str, str] = {}
         self._forms: dict[tuple[str, str, str], operators.Form] = {}
@@ -89,7 +89,7 @@ class Lanes:
     def type(self, dtype: str) -> str:
         """The type of a register: f32x16, i64x8, mask16; float, long, bool for one lane.
 
-        Raises ValueError where the vector would be wider than the machine's.
+        Raises ValueError if the vector would be wider than the machine's.
         """
         known = self._types.get(dtype)
         if known is None:
@@ -124,13 +124,13 @@ class Lanes:
         return self._vector(f"u{8 * size}" if size > 1 else "u8", UNSIGNED[size], size)
 
     def signed(self, size: int) -> str:
-        """The type of signed lanes of `size` bytes, as comparisons of that size answer."""
+        """The type of signed lanes of `size` bytes, as returned by comparisons of that size."""
         if self.count == 1:
             return SIGNED[size]
         return self._vector(f"i{8 * size}", SIGNED[size], size)
 
     def unaligned(self, name: str, element: str, size: int) -> str:
-        """A vector type for memory at any element's address."""
+        """A vector type for memory with only element alignment."""
         own = f"{name}_in_memory"
         self.need(own, lambda: f"typedef {name} {own} __attribute__((aligned({size})));")
         return own
@@ -143,11 +143,11 @@ class Lanes:
         return name
 
     def need(self, key: str, text: Callable[[], str]) -> None:
-        """Note a piece of the prelude."""
+        """Add a piece to the prelude, unless present."""
         self.vocabulary.need(key, text)
 
     def constant(self, value: bool | int | float, dtype: str) -> str:
-        """A literal in every lane, exact (NaN, infinities, -0.0 and the least integers too)."""
+        """An exact literal in every lane (NaN, infinities, -0.0 and the least integers)."""
         text = literal(value, dtype)
         if self.count > 1:
             text = self.broadcast(text, dtype)
@@ -157,7 +157,7 @@ class Lanes:
         return text
 
     def known(self, text: str) -> tuple[str, bool | int | float] | None:
-        """The literal and the value of a text that `constant` answered."""
+        """The literal and the value of a text that `constant` returned."""
         return self._constants.get(text)
 
     def broadcast(self, scalar: str, dtype: str) -> str:
@@ -171,11 +171,11 @@ class Lanes:
     # Memory
 
     def load(self, dtype: str, pointer: str) -> str:
-        """The elements at `pointer`, which need no alignment."""
+        """The elements at `pointer`, which may be unaligned."""
         return memory.load(self, dtype, pointer)
 
     def load_partial(self, dtype: str, pointer: str, count: str) -> str:
-        """The first `count` (0 to all) elements, then zeros; reads nothing beyond them."""
+        """The first `count` (0 to all) elements, then zeros. Does not read beyond them."""
         return memory.load_partial(self, dtype, pointer, count)
 
     def store(self, dtype: str, pointer: str, value: str) -> str:
@@ -183,11 +183,11 @@ class Lanes:
         return memory.store(self, dtype, pointer, value)
 
     def store_partial(self, dtype: str, pointer: str, value: str, count: str) -> str:
-        """Statement: write the first `count` (0 to all) lanes and touch nothing beyond them."""
+        """Statement: write the first `count` (0 to all) lanes, touching no memory beyond them."""
         return memory.store_partial(self, dtype, pointer, value, count)
 
     def load_strided(self, dtype: str, pointer: str, stride: str, count: str | None = None) -> str:
-        """Lane k from pointer[k*stride]; of lanes from `count` on nothing is read, they are 0."""
+        """Lane k from pointer[k*stride]. Lanes from `count` on are 0 without reading."""
         return strided.load_strided(self, dtype, pointer, stride, count)
 
     def store_strided(
@@ -204,7 +204,7 @@ class Lanes:
         count: str | None = None,
         index_dtype: str = "int64",
     ) -> str:
-        """Lane k from pointer[index[k]]; of lanes from `count` on nothing is read, they are 0."""
+        """Lane k from pointer[index[k]]. Lanes from `count` on are 0 without reading."""
         return strided.gather(self, dtype, pointer, index, count, index_dtype)
 
     def scatter(
@@ -216,19 +216,19 @@ class Lanes:
         count: str | None = None,
         index_dtype: str = "int64",
     ) -> str:
-        """Statement: lane k to pointer[index[k]], in the order of the lanes: the last one stays."""
+        """Statement: lane k to pointer[index[k]], in lane order: the last duplicate wins."""
         return strided.scatter(self, dtype, pointer, index, value, count, index_dtype)
 
     def load_even_odd(self, pointer: str, even: str, odd: str) -> str:
         """Statement: 2 x lanes elements of bfloat16 into two declared float32 registers.
 
-        Even elements into one, odd ones into the other, without a lane crossing: for loops whose
-        order within a vector does not matter and whose every operand is bfloat16.
+        Even elements go to one register and odd ones to the other, without crossing lanes: for
+        loops whose order within a vector does not matter and whose operands are all bfloat16.
         """
         return memory.load_even_odd(self, pointer, even, odd)
 
     def store_even_odd(self, pointer: str, even: str, odd: str) -> str:
-        """Statement: the reverse of `load_even_odd`, rounding to bfloat16."""
+        """Statement: the inverse of `load_even_odd`, rounding to bfloat16."""
         return memory.store_even_odd(self, pointer, even, odd)
 
     # Values
@@ -243,12 +243,11 @@ class Lanes:
     ) -> str:
         """One of `OPERATORS`, as ATen computes it.
 
-        Also `exp_nonpositive` (a cheaper exp of x <= 0), `max_quick` and `min_quick` (see
-        `combine`).
-        An integer division reports a divisor of 0 through `*error`; `count` says that only the
-        first lanes hold data, so that the others (0 after a partial load) do not.
-        A constant exponent or divisor (a text of `constant`) is looked at.
-        Raises KeyError where ATen does not define `op` on the dtype.
+        Also accepts `exp_nonpositive` (a cheaper exp for x <= 0), `max_quick` and `min_quick` (see
+        `combine`). An integer division reports a divisor of 0 through `*error`. If `count` is
+        given, only the first lanes hold data, and the others (0 after a partial load) are not
+        reported. Constant exponents and divisors (texts from `constant`) are simplified. Raises
+        KeyError if ATen does not define `op` on the dtype.
         """
         special = operators.with_constant(self, op, args, operand_dtypes, dtype)
         if special is not None:
@@ -270,7 +269,7 @@ class Lanes:
         )
 
     def _literals(self, args: Sequence[str]) -> Sequence[str]:
-        """One constant operand of a vector operator may stay a scalar literal: x * 0.5f."""
+        """One constant operand of a vector operator may remain a scalar literal: x * 0.5f."""
         for place, arg in enumerate(args):
             constant = self._constants.get(arg)
             if constant is not None:
@@ -282,25 +281,25 @@ class Lanes:
         return values.first(self, count)
 
     def select_lanes(self, value: str, other: str, count: str, dtype: str) -> str:
-        """Lanes below `count` of `value`, the rest of `other`."""
+        """The lanes of `value` below `count`, and those of `other` above."""
         return self.apply("where", (self.first(count), value, other), ("bool", dtype, dtype), dtype)
 
     # Reductions and scans
 
     def identity(self, op: str, dtype: str) -> str:
-        """What leaves every value as it is under sum, prod, max, min, any or all."""
+        """The identity of sum, prod, max, min, any or all, in every lane."""
         return self.constant(reductions.identity(op, dtype), dtype)
 
     def combine(self, op: str, a: str, b: str, dtype: str) -> str:
-        """Two partial results of sum, prod, max, min, any or all, lane by lane.
+        """Combine two partial results of sum, prod, max, min, any or all, lane by lane.
 
-        `max_quick` and `min_quick` lose a NaN on the left: for a maximum that only feeds
-        sum(exp(x - max)), where the sum carries it.
+        `max_quick` and `min_quick` lose a NaN on the left: for a maximum that is used only in
+        sum(exp(x - max)), where the sum propagates it.
         """
         return self.apply(reductions.OPERATOR[op], (a, b), (dtype, dtype), dtype)
 
     def reduce(self, op: str, vector: str, dtype: str) -> str:
-        """The lanes of a register as one scalar register, by halves: always in the same order."""
+        """Reduce the lanes of a register to one scalar register, by halves, in a fixed order."""
         return vector if self.count == 1 else reductions.reduce(self, op, vector, dtype)
 
     def arg_update(
@@ -313,11 +312,11 @@ class Lanes:
         dtype: str,
         index_dtype: str | None = None,
     ) -> str:
-        """Statement: one step of argmax or argmin; every index must be above the ones before.
+        """Statement: one step of argmax or argmin. Each index must exceed the previous ones.
 
-        `best` and `best_index` (of `index_dtype`, `self.index_dtype` unless said) are variables.
-        Start them with the first elements, or with the identity of max or min and the indices of
-        the first vector. The first of equal values wins, and NaN over all, as in ATen.
+        `best` and `best_index` (of `index_dtype`, default `self.index_dtype`) are variables.
+        Initialise them with the first elements, or with the identity of max or min and the indices
+        of the first vector. The first of equal values wins, and NaN wins over all, as in ATen.
         """
         return argmax.update(
             self, op, best, best_index, value, index, dtype, index_dtype or self.index_dtype
@@ -326,18 +325,18 @@ class Lanes:
     def arg_reduce(
         self, op: str, best: str, best_index: str, dtype: str, index_dtype: str | None = None
     ) -> str:
-        """The winning index among the lanes, as a `long`; its value is `reduce` of max or min."""
+        """The winning index among the lanes, as a `long`; `reduce` (max or min) gives its value."""
         return argmax.reduce(self, op, best, best_index, dtype, index_dtype or self.index_dtype)
 
     def scan(self, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False) -> str:
-        """Lane k: `carry` (a scalar register) and lanes 0 to k under sum, prod, max or min.
+        """Lane k: `carry` (a scalar register) and lanes 0 to k, combined by sum, prod, max or min.
 
-        `reverse`: the lanes from k to the last one instead.
+        `reverse`: lanes k to the last one instead.
         """
         return scans.scan(self, op, vector, carry, dtype, reverse=reverse)
 
     def last(self, vector: str, dtype: str, *, reverse: bool = False) -> str:
-        """The lane that a scan reaches last, as a scalar register: the next step's carry."""
+        """The last lane in scan order, as a scalar register: the carry for the next step."""
         return scans.last(self, vector, dtype, reverse=reverse)
 
     def transpose(self, registers: Sequence[str], dtype: str) -> str:
@@ -367,20 +366,20 @@ class Lanes:
         rows: str,
         columns: str,
     ) -> str:
-        """`transpose_tile` that reads the first `rows` j and `columns` k, never more than `lanes`.
+        """`transpose_tile` for the first `rows` j and `columns` k, at most `lanes` of each.
 
-        The rest of the block's tile is written too, with whatever.
+        Nothing else is read. The remainder of the block's tile gets unspecified values.
         """
         left = (rows, columns)
         return transposes.transpose_edge(self, dtype, pointer, stride, block, width, left)
 
     def convert(self, value: str, source: str, dtype: str) -> str:
-        """Another dtype's register for the same value, converted as ATen does; `apply` calls it."""
+        """The value converted to another dtype's register, as in ATen. `apply` uses this."""
         return conversions.convert(self, value, source, dtype)
 
 
 def is_call(text: str) -> bool:
-    """Whether the text is one call or one parenthesis, so that an operator may stand beside it."""
+    """Whether the text is one call or parenthesised, so that an operator may be adjacent to it."""
     if not text.endswith(")"):
         return False
     head = re.match(r"\w*", text)

@@ -1,4 +1,4 @@
-"""Functions without a polynomial here: libm's, lane by lane."""
+"""Functions without a polynomial here: calls of libm, lane by lane."""
 
 from __future__ import annotations
 

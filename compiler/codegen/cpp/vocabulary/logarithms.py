@@ -1,6 +1,6 @@
 """float32 logarithms on vectors: Cephes (logf.c).
 
-Each function answers the body of the C++ function of its name, of one parameter x.
+Each function returns the body of the C++ function of its name, with one parameter x.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _logarithm(lanes: Lanes, register: str) -> str:
 
 
 def _log_edges(register: str, result: str) -> str:
-    """0, negative numbers, infinity and NaN."""
+    """The result with the special cases 0, negative numbers, infinity and NaN."""
     infinity, nan = "__builtin_inff()", '__builtin_nanf("")'
     return (
         f"return x > 0.0f ? (x < {infinity} ? {result} : x)"

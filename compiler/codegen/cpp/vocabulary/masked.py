@@ -1,4 +1,4 @@
-"""GCC's builtins that move the first lanes between memory and a register and touch no others."""
+"""GCC's builtins that move only the first lanes between memory and a register."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _memory(lanes: Lanes, size: int) -> tuple[str, str, str] | None:
-    """Of an AVX-512 masked move: the builtin's element letters, element type and vector type."""
+    """For an AVX-512 masked move: the builtin's element letters, element type and vector type."""
     if not is_avx512(lanes) or size * lanes.count < 16:
         return None
     if size == 8:
@@ -28,7 +28,7 @@ def _chosen(lanes: Lanes) -> str:
 
 
 def _avx2(lanes: Lanes, size: int) -> tuple[str, str, str] | None:
-    """Of an AVX2 masked move: the builtin's letters, vector type, and the mask's text."""
+    """For an AVX2 masked move: the builtin's letters, vector type, and the text of the mask."""
     if not lanes.isa.builtins or lanes.isa.name != "avx2" or size * lanes.count < 16 or size < 4:
         return None
     wide = "256" if size * lanes.count == 32 else ""
@@ -41,7 +41,7 @@ def _avx2(lanes: Lanes, size: int) -> tuple[str, str, str] | None:
 
 
 def load(lanes: Lanes, vector: str, size: int) -> str | None:
-    """Statements: `raw` of type `vector` is the first `count` elements at `p`, then zeros."""
+    """Statements: `raw` of type `vector` gets the first `count` elements at `p`, then zeros."""
     found = _memory(lanes, size)
     if found:
         letters, element, own = found
@@ -61,7 +61,7 @@ def load(lanes: Lanes, vector: str, size: int) -> str | None:
 
 
 def store(lanes: Lanes, size: int) -> str | None:
-    """Statements: the first `count` lanes of `raw` go to `p`."""
+    """Statements: store the first `count` lanes of `raw` at `p`."""
     found = _memory(lanes, size)
     if found:
         letters, element, own = found

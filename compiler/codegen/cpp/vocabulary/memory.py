@@ -1,4 +1,4 @@
-"""Between memory and registers: whole vectors, their first lanes, pairs of bfloat16."""
+"""Moves between memory and registers: whole vectors, their first lanes, pairs of bfloat16."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """How the elements of a dtype lie in memory, before they are widened to a register."""
+    """The in-memory representation of a dtype's elements, before widening to a register."""
 
     element: str
     size: int
@@ -30,7 +30,7 @@ def raw_of(lanes: Lanes, dtype: str) -> Raw:
 
 
 def widened(lanes: Lanes, dtype: str, raw: str) -> str:
-    """Raw elements as the register of their dtype."""
+    """Raw elements widened to a register of their dtype."""
     if dtype in REDUCED:
         return sixteen.expand(lanes, dtype, raw)
     if dtype == "bool":
@@ -41,7 +41,7 @@ def widened(lanes: Lanes, dtype: str, raw: str) -> str:
 
 
 def narrowed(lanes: Lanes, dtype: str, value: str) -> str:
-    """A register as the raw elements of its dtype."""
+    """A register narrowed to raw elements of its dtype."""
     if dtype in REDUCED:
         return sixteen.round_bits(lanes, dtype, value)
     if dtype == "bool" and lanes.count > 1:
@@ -50,7 +50,7 @@ def narrowed(lanes: Lanes, dtype: str, value: str) -> str:
 
 
 def _plain(lanes: Lanes, dtype: str) -> bool:
-    """Scalar code reads and writes the element itself."""
+    """Whether scalar code reads and writes the element directly."""
     return lanes.count == 1 and dtype not in REDUCED
 
 
@@ -59,7 +59,7 @@ def _element(pointer: str) -> str:
 
 
 def load(lanes: Lanes, dtype: str, pointer: str) -> str:
-    """A whole register."""
+    """Load a whole register."""
     if _plain(lanes, dtype) and dtype != "bool":
         return _element(pointer)
     name, element, register = f"load{lanes.suffix}", lanes.storage(dtype), lanes.type(dtype)
@@ -78,7 +78,7 @@ def load(lanes: Lanes, dtype: str, pointer: str) -> str:
 
 
 def store(lanes: Lanes, dtype: str, pointer: str, value: str) -> str:
-    """Every lane."""
+    """Store all lanes."""
     if _plain(lanes, dtype):
         return f"{_element(pointer)} = {value};"
     element, register = lanes.storage(dtype), lanes.type(dtype)
@@ -96,7 +96,7 @@ def store(lanes: Lanes, dtype: str, pointer: str, value: str) -> str:
 
 
 def load_partial(lanes: Lanes, dtype: str, pointer: str, count: str) -> str:
-    """The first lanes; zeros elsewhere."""
+    """Load the first lanes; the others are zero."""
     if lanes.count == 1:
         return f"(({count}) > 0 ? {load(lanes, dtype, pointer)} : {lanes.constant(0, dtype)})"
     name, element, register = f"load{lanes.suffix}", lanes.storage(dtype), lanes.type(dtype)
@@ -115,7 +115,7 @@ def load_partial(lanes: Lanes, dtype: str, pointer: str, count: str) -> str:
 
 
 def store_partial(lanes: Lanes, dtype: str, pointer: str, value: str, count: str) -> str:
-    """The first lanes."""
+    """Store the first lanes."""
     if lanes.count == 1:
         return f"if (({count}) > 0) {store(lanes, dtype, pointer, value)}"
     element, register = lanes.storage(dtype), lanes.type(dtype)
@@ -134,7 +134,7 @@ def store_partial(lanes: Lanes, dtype: str, pointer: str, value: str, count: str
 
 
 def load_even_odd(lanes: Lanes, pointer: str, even: str, odd: str) -> str:
-    """bfloat16: the low half of each word shifted up, the high half as it stands."""
+    """bfloat16: the low half of each word shifted up, the high half unchanged."""
     register, words = lanes.type("float32"), lanes.unsigned(4)
     element, memory = lanes.storage("bfloat16"), lanes.unaligned(words, "unsigned", 2)
     lanes.need(

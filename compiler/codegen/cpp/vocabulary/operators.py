@@ -1,7 +1,7 @@
 """The text of every operator of `compiler.loops.operators`, by dtype.
 
-Arithmetic that C++ has is written infix; the rest is a call of a function whose definition joins
-the prelude. Sources: aten/src/ATen/native/cpu/{BinaryOps,UnaryOps,Pow}Kernel.cpp.
+Operators of C++ are written infix; all others are calls of functions, whose definitions are added
+to the prelude. Sources: aten/src/ATen/native/cpu/{BinaryOps,UnaryOps,Pow}Kernel.cpp.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an operator is written: `text` has a placeholder for each operand."""
+    """The syntax of an operator: `text` has a placeholder for each operand."""
 
     text: str
     infix: bool = False
-    """Operands stand beside operators: anything but a name or a call needs a parenthesis."""
+    """Operands are adjacent to operators: all but names and calls need parentheses."""
     literals: bool = False
     """One operand may be a scalar literal."""
 
@@ -40,9 +40,9 @@ NAMES = frozenset(
         *("f32_to_bf16", "f32_to_half", *(f"to_{code}" for code in CODES.values())),
     }
 )
-"""What the text of a kernel may call, so that no variable of a kernel can have that name.
+"""Functions that a kernel's text may call; variables of a kernel cannot have these names.
 
-Names that end in a number (load16, floor_divide_7), and those that begin with lanes_, scan_, iota_,
+Names ending in a number (load16, floor_divide_7), and those beginning with lanes_, scan_, iota_,
 argmax_ or argmin_, are not listed.
 """
 
@@ -64,11 +64,11 @@ _INTEGER_IDENTITY = frozenset({"floor", "ceil", "trunc", "round"})
 
 
 def form(lanes: Lanes, op: str, operand: str, dtype: str) -> Form:
-    """The form of `op` on operands of `operand`; KeyError where ATen has no such operation."""
+    """The form of `op` on operands of dtype `operand`. Raises KeyError if ATen has none."""
     if op == "convert":
         return Form(conversions.convert(lanes, "{0}", operand, dtype), infix=True)
     if op == "rounded":
-        return Form("{0}", infix=True)  # its argument is the conversion, which rounds
+        return Form("{0}", infix=True)  # the argument is the conversion, which rounds
     held = compute_dtype(operand)
     if op == "where":
         return arithmetic.where(lanes, held)
@@ -87,7 +87,7 @@ def _comparison(lanes: Lanes, text: str, held: str, two: bool) -> Form:
 
 
 def _literal(held: str) -> bool:
-    """A scalar literal beside a vector keeps the vector's type (not so for the short integers)."""
+    """Whether a scalar literal keeps a vector operand's type; it does not for short integers."""
     return BYTES[held] >= 4
 
 
@@ -98,7 +98,7 @@ def _of_bools(lanes: Lanes, op: str) -> Form:
     if op in _BITS:
         return Form(f"{{0}} {_BITS[op]} {{1}}", infix=True)
     if op in _COMPARE:
-        # false < true, though the masks are 0 and -1
+        # false < true, although the masks are 0 and -1
         swapped = {"lt": ">", "le": ">=", "gt": "<", "ge": "<="}
         symbol = swapped.get(op, _COMPARE[op]) if lanes.count > 1 else _COMPARE[op]
         return Form(f"{{0}} {symbol} {{1}}", infix=True)
@@ -163,7 +163,7 @@ def _of_integers(lanes: Lanes, op: str, held: str) -> Form:
 def with_constant(
     lanes: Lanes, op: str, args: Sequence[str], operand_dtypes: Sequence[str], dtype: str
 ) -> str | None:
-    """What a constant second operand makes simpler: powers, division by a positive integer."""
+    """A simpler form of a power or an integer division with a constant second operand, or None."""
     if op not in ("pow", "floor_divide", "remainder", "trunc_divide", "fmod"):
         return None
     constant = lanes.known(args[1])

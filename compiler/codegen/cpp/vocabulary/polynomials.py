@@ -1,6 +1,6 @@
-"""What the polynomials of float32 math are written with, on vectors.
+"""Building blocks of float32 polynomials on vectors.
 
-A constant stands first in a comparison that clamps: lo > x ? lo : x keeps NaN and is one
+In a clamp, the constant comes first in the comparison: lo > x ? lo : x propagates NaN and is one
 instruction.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def multiply_add(lanes: Lanes, register: str) -> None:
-    """`multiply_add(a, b, c)`: one rounding where that is an instruction, else two."""
+    """Define `multiply_add(a, b, c)`: it rounds once if there is an instruction, else twice."""
     body = "return a * b + c;"
     if lanes.isa.fma:
         body = f"return {arithmetic.of_floats(lanes, 'fma', 'float32').format('a', 'b', 'c')};"
@@ -39,7 +39,7 @@ def multiply_add(lanes: Lanes, register: str) -> None:
 
 
 def horner(name: str, variable: str, coefficients: Sequence[str], register: str) -> str:
-    """Lines that evaluate a polynomial; the highest power's coefficient first."""
+    """Lines that evaluate a polynomial, coefficients from the highest power down."""
     high, second, *rest = coefficients
     lines = [
         f"{register} {name} = multiply_add({variable}, {high}, {register}{{}} + {second});",
@@ -49,14 +49,14 @@ def horner(name: str, variable: str, coefficients: Sequence[str], register: str)
 
 
 def nearest(lanes: Lanes, register: str) -> None:
-    """`nearest(x)`: the nearest whole number of |x| < 2^22."""
+    """Define `nearest(x)`: the nearest whole number for |x| < 2^22."""
     builtin = hardware.rounding(lanes, "float32", "round")
     body = f"return {builtin};" if builtin else "return (x + 12582912.0f) - 12582912.0f;"
     arithmetic.function(lanes, "nearest", f"{register} x", register, body)
 
 
 def scale(lanes: Lanes, register: str) -> None:
-    """`scale(x, n)`: x * 2^n for whole n, rounded once."""
+    """Define `scale(x, n)`: x * 2^n for whole n, rounded once."""
     builtin, i32 = hardware.scale(lanes), lanes.type("int32")
     body = f"return {builtin};"
     if builtin is None:

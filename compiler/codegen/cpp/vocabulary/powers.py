@@ -1,7 +1,7 @@
 """float32 pow on vectors: exp2(y * log2(x)) in float64, so that it is rounded once.
 
-log2 of the fraction is the series of atanh, exp2 that of exp; both are cut where the rest is below
-2^-36 of the result. The edges are those of C's pow (ISO C, annex F.10.4.4), as in ATen.
+log2 of the fraction is the atanh series, exp2 the exp series; both are truncated below 2^-36 of
+the result. The edges are those of C's pow (ISO C, annex F.10.4.4), as in ATen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _LOG = [2 / math.log(2) / power for power in range(17, 0, -2)]
-"""log2(m) = s * (c0 + c1 s^2 + ...) for s = (m-1)/(m+1), |s| < 0.172: the highest power first."""
+"""log2(m) = s * (c0 + c1 s^2 + ...) for s = (m-1)/(m+1), |s| < 0.172; highest power first."""
 _EXP = [math.log(2) ** power / math.factorial(power) for power in range(9, -1, -1)]
 """2^f for |f| <= 1/2."""
 
@@ -28,7 +28,7 @@ def _horner(name: str, variable: str, coefficients: list[float], register: str) 
 
 
 def _core(lanes: Lanes) -> None:
-    """`power(x, y)` of float64 lanes, 0 < x < infinity; answers within float64's range."""
+    """Define `power(x, y)` for float64 lanes, 0 < x < infinity; results stay within float64."""
     f64, u64 = lanes.type("float64"), lanes.unsigned(8)
     product = "a * b + c"
     if lanes.isa.fma:
@@ -60,7 +60,7 @@ def _core(lanes: Lanes) -> None:
 
 
 def _in_float64(lanes: Lanes, register: str) -> str:
-    """The text of |x|^y in float64 and back: whole vectors, or by halves."""
+    """The text of |x|^y in float64 and back, as whole vectors or by halves."""
     if 8 * lanes.count <= lanes.isa.vector_bytes:
         _core(lanes)
         wide = lanes.type("float64")
@@ -84,7 +84,7 @@ def _in_float64(lanes: Lanes, register: str) -> str:
 
 
 def body(lanes: Lanes, register: str) -> str:
-    """Of pow(x, y): the magnitude, then the edges from the least to the most decisive."""
+    """The body of pow(x, y): the magnitude, then special cases by increasing precedence."""
     infinity, nan = "__builtin_inff()", '__builtin_nanf("")'
     absolute = arithmetic.of_floats(lanes, "abs", "float32").format("x")
     trunc = arithmetic.of_floats(lanes, "trunc", "float32")

@@ -26,7 +26,7 @@ OPERATOR = {
 
 
 def identity(op: str, dtype: str) -> bool | int | float:
-    """The value that changes nothing."""
+    """The identity of an operation."""
     if op in ("any", "all"):
         return op == "all"
     if op in ("sum", "prod"):
@@ -40,10 +40,10 @@ def identity(op: str, dtype: str) -> bool | int | float:
 
 
 def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
-    """All lanes as one scalar: lane k with lane k + half, until one is left."""
+    """Reduce all lanes to one scalar: combine lane k with lane k + half until one is left."""
     held = compute_dtype(dtype)
     register, name = lanes.type(held), f"lanes_{op}"
-    # bool masks and 32-bit integers are one C++ type and differ in what sum and max mean
+    # bool masks and 32-bit integers share one C++ type, but differ in the meaning of sum and max
     name += "_bool" if held == "bool" and op not in ("any", "all") else ""
 
     def text() -> str:

@@ -1,4 +1,4 @@
-"""GCC's builtins that make lanes wider or narrower, 16-bit floats among them."""
+"""GCC's builtins that widen or narrow lanes, including 16-bit floats."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def narrow_u32(lanes: Lanes, words: str) -> str:
 
 
 def half_to_f32(lanes: Lanes) -> str | None:
-    """`bits` (u16 lanes) as float32 by F16C or AVX-512."""
+    """`bits` (u16 lanes) as float32, with F16C or AVX-512."""
     if not lanes.isa.builtins:
         return None
     if lanes.count == 1:
-        # not through _Float16: GCC 12 would compare two of them by a call that no library has
+        # not through _Float16: GCC 12 compares them with a call that no library defines
         eight = "short __attribute__((vector_size(16)))"
         return f"__builtin_ia32_vcvtph2ps(({eight}){{(short)bits}})[0]"
     i16 = lanes.signed(2)
@@ -67,9 +67,10 @@ _LETTERS = {1: "b", 2: "w", 4: "d", 8: "q"}
 
 
 def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
-    """`x`, lanes of one integer dtype, as lanes of another size.
+    """`x`, lanes of one integer dtype, resized to another.
 
-    GCC 12 moves small vectors through scalar registers and splits large ones in halves.
+    By itself, GCC 12 moves small vectors through scalar registers and splits large ones into
+    halves.
     """
     small, large = sorted((BYTES[source], BYTES[dtype]))
     if not {source, dtype} <= INTEGERS or small == large:
@@ -97,7 +98,7 @@ def _widen(lanes: Lanes, source: str, small: int, large: int, own: str) -> str |
 
 
 _ELEMENT = {1: ("char", 1), 2: ("short", 2), 4: ("int", 4), 8: ("long long", 8)}
-"""Elements of the vectors that GCC's builtins take."""
+"""Element types of the vectors that GCC's builtins take."""
 
 
 def _padded(lanes: Lanes, size: int) -> str | None:

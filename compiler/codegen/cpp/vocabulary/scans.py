@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _shifted(count: int, distance: int, reverse: bool) -> str:
-    """Shuffle: lane k takes lane k - distance, or one of the second operand where there is none."""
+    """A shuffle: lane k takes lane k - distance, or from the second operand if there is none."""
     if reverse:
         order = [lane + distance for lane in range(count)]
     else:
@@ -23,7 +23,7 @@ def _shifted(count: int, distance: int, reverse: bool) -> str:
 def scan(
     lanes: Lanes, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False
 ) -> str:
-    """carry op lane 0 op ... op lane k, in every lane k; in reverse from the last lane on."""
+    """carry op lane 0 op ... op lane k in every lane k; in reverse, from the last lane on."""
     held = compute_dtype(dtype)
     if lanes.count == 1:
         return lanes.combine(op, carry, vector, held)
@@ -49,7 +49,7 @@ def scan(
 
 
 def last(lanes: Lanes, vector: str, dtype: str, *, reverse: bool = False) -> str:
-    """The last lane; in reverse the first."""
+    """The last lane; in reverse, the first."""
     if lanes.count == 1:
         return vector
     end = f"({vector})[{0 if reverse else lanes.count - 1}]"

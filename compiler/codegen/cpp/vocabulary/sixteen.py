@@ -1,6 +1,6 @@
-"""bfloat16 and float16: their 16 bits in memory, float32 in registers.
+"""bfloat16 and float16: 16 bits in memory, float32 in registers.
 
-Rounding is to nearest even, as c10/util/BFloat16.h and Half.h do; every NaN becomes the quiet one.
+Rounds to nearest even, as c10/util/BFloat16.h and Half.h do; every NaN becomes the quiet NaN.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ def _name(dtype: str) -> str:
 
 
 def _bits(lanes: Lanes, target: str, value: str) -> str:
-    """The same bits as another type of the same size."""
+    """The bits reinterpreted as another type of the same size."""
     if lanes.count == 1:
         return f"__builtin_bit_cast({target}, {value})"
     return f"({target})({value})"
 
 
 def _halfwords(lanes: Lanes) -> tuple[str, str, str, str]:
-    """The types of float32 lanes, of their unsigned bits, of 16-bit lanes; u32 from u16."""
+    """The types of float32 lanes, of their unsigned bits, of 16-bit lanes; and u32 from u16."""
     u16, u32 = lanes.unsigned(2), lanes.unsigned(4)
     wide = "(unsigned)bits" if lanes.count == 1 else resizing.widen_u16(lanes, "bits")
     return lanes.type("float32"), u32, u16, wide
@@ -46,8 +46,8 @@ def expand(lanes: Lanes, dtype: str, raw: str) -> str:
         value = _bits(lanes, f32, "(u & 0x7fffu) << 13")
         back = _bits(lanes, u32, "f")
         result = _bits(lanes, f32, "r | ((u & 0x8000u) << 16)")
-        # 2^112 moves the exponent's bias, for denormals too; what then is 65536 or more was
-        # an infinity or a NaN
+        # 2^112 adjusts the exponent's bias, for denormals too; a result of 65536 or more was an
+        # infinity or a NaN
         return (
             f"{head} {{\n  {u32} u = {wide}; {f32} f = {value} * 0x1p112f;\n"
             f"  {u32} r = {back}; r = f >= 65536.0f ? (r | 0x7f800000u) : r;\n"
@@ -59,7 +59,7 @@ def expand(lanes: Lanes, dtype: str, raw: str) -> str:
 
 
 def round_words(lanes: Lanes) -> None:
-    """`bf16_words`: float32 bits whose upper half is the rounded bfloat16."""
+    """Define `bf16_words`: float32 bits whose upper half is the rounded bfloat16."""
 
     def text() -> str:
         f32, u32 = lanes.type("float32"), lanes.unsigned(4)

@@ -1,4 +1,4 @@
-"""Lanes from and to elements that are not neighbours: strided, gathered, scattered."""
+"""Lanes to and from elements that are not contiguous: strided, gathered, scattered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def _collect(
     lanes: Lanes, dtype: str, name: str, parameter: str, place: str, count: str | None
 ) -> None:
-    """A load whose lane k is at p[place]: `place` has {k}."""
+    """Define a load whose lane k is at p[place]; `place` contains {k}."""
     element, register = lanes.storage(dtype), lanes.type(dtype)
 
     def text() -> str:
@@ -40,7 +40,7 @@ def _collect(
 def _spread(
     lanes: Lanes, dtype: str, name: str, parameter: str, place: str, count: str | None
 ) -> None:
-    """A store whose lane k goes to p[place]."""
+    """Define a store whose lane k goes to p[place]; `place` contains {k}."""
     element, register = lanes.storage(dtype), lanes.type(dtype)
 
     def text() -> str:
@@ -109,7 +109,7 @@ def scatter(
     count: str | None,
     index_dtype: str,
 ) -> str:
-    """Lane k to pointer[index[k]], in order."""
+    """Lane k to pointer[index[k]], in lane order."""
     if lanes.count == 1:
         return store_strided(lanes, dtype, f"{pointer} + ({index})", value, "0", count)
     _spread(lanes, dtype, "scatter", f"{lanes.type(index_dtype)} index", "index[{k}]", count)

@@ -1,4 +1,4 @@
-"""Transposes of as many registers as a register has lanes, and of tiles of memory."""
+"""Transposes of `lanes` registers of `lanes` lanes, and of tiles in memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def transpose(lanes: Lanes, registers: Sequence[str], dtype: str) -> str:
-    """Lane j of register k and lane k of register j change places.
+    """Exchange lane j of register k with lane k of register j.
 
-    Each step exchanges one bit of the register's number for one of the lane's, for each pair of
-    registers with two shuffles that every machine has as one instruction: first the elements
-    within 16 bytes (interleaved), then the 16 bytes of a register (every second one). 16 x 16
-    takes 64.
+    Each step exchanges one bit of the register number with one bit of the lane number. Each pair of
+    registers takes two shuffles that are single instructions on every machine: first elements
+    within 16 bytes (interleaving), then the 16-byte parts of a register (every second one). 16 x 16
+    takes 64 shuffles.
     """
     if lanes.count == 1:
         return ";"
@@ -46,7 +46,7 @@ def transpose(lanes: Lanes, registers: Sequence[str], dtype: str) -> str:
 
 
 def _steps(n: int, near: int) -> Iterator[tuple[int, tuple[list[int], list[int]]]]:
-    """(bit of the register's number, lanes of both results), of `near` elements in 16 bytes."""
+    """(bit of the register number, lanes of both results), for `near` elements per 16 bytes."""
     half = near // 2
     while half:
         low = [
@@ -67,7 +67,7 @@ def _steps(n: int, near: int) -> Iterator[tuple[int, tuple[list[int], list[int]]
 def load_transposed(
     lanes: Lanes, dtype: str, pointer: str, stride: str, registers: Sequence[str]
 ) -> str:
-    """As many rows in memory as there are lanes, turned: register j has element j of each."""
+    """Load `lanes` rows from memory transposed: register j has element j of each row."""
     name, wide = "load_transposed", compute_dtype(dtype)
     element, register = lanes.storage(dtype), lanes.type(wide)
     names = [f"r{k}" for k in range(lanes.count)]
@@ -87,7 +87,7 @@ def load_transposed(
 def transpose_tile(
     lanes: Lanes, dtype: str, pointer: str, stride: str, block: str, width: str
 ) -> str:
-    """From memory through registers into a block of the compute dtype."""
+    """Transpose memory through registers into a block of the compute dtype."""
     name, wide = f"transpose_tile{lanes.suffix}", compute_dtype(dtype)
     element, stored = lanes.storage(dtype), lanes.storage(wide)
     registers = [f"r{k}" for k in range(lanes.count)]
@@ -113,7 +113,7 @@ def transpose_edge(
     width: str,
     left: tuple[str, str],
 ) -> str:
-    """`transpose_tile` that reads no more than what is left; the block's tile is written whole."""
+    """`transpose_tile` that reads only the remaining part; the block's tile is written whole."""
     name, wide = f"transpose_edge{lanes.suffix}", compute_dtype(dtype)
     element, stored = lanes.storage(dtype), lanes.storage(wide)
     registers = [f"r{k}" for k in range(lanes.count)]

@@ -1,4 +1,4 @@
-"""Types of the generated C++: in registers, in memory, and the literals of their values."""
+"""Types of the generated C++ in registers and in memory, and literals of their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = {
     "int8": "i8",
     "uint8": "u8",
 }
-"""The dtypes with vectors of their own; a vector's type is the code and the lanes: f32x16."""
+"""The dtypes with vector types. A vector's type is the code and the lane count: f32x16."""
 
 SCALARS = {
     "float64": "double",
@@ -29,15 +29,15 @@ SCALARS = {
     "bool": "bool",
 }
 STORAGE = {**SCALARS, "bfloat16": "bf16", "float16": "half"}
-"""Element types in memory. bf16 and half are structs of their bits, so that loads overload."""
+"""Element types in memory. bf16 and half are structs of their bits, to allow overloading loads."""
 
 UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long"}
 SIGNED = {1: "signed char", 2: "short", 4: "int", 8: "long"}
 
 DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE = 1, 2
-"""What a kernel stores in the low four bits of `*error`, which the launcher raises. Of an index the
-next four say in whose words (`SAYS`), those above them the dimension; index and size are the second
-and the third number of eight bytes there."""
+"""What a kernel stores in the low four bits of `*error`, which the launcher raises. For an index,
+the next four bits select the error's wording (`SAYS`), and the bits above hold the dimension. The
+second and third 8-byte numbers at `error` are the index and the size."""
 SAYS = {"": 0, "index": 1, "gather": 2, "target": 3}
 
 INFINITY = {"float32": "__builtin_inff()", "float64": "__builtin_inf()"}
@@ -45,13 +45,13 @@ NAN = {"float32": '__builtin_nanf("")', "float64": '__builtin_nan("")'}
 
 
 def limits(dtype: str) -> tuple[int, int]:
-    """Least and greatest value of an integer dtype."""
+    """The least and greatest value of an integer dtype."""
     bits = 8 * BYTES[dtype]
     return (0, 2**bits - 1) if dtype == "uint8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _shortest(value: float, dtype: str) -> str:
-    """The shortest decimal text that reads back as exactly `value` rounded to `dtype`."""
+    """The shortest decimal text that parses to exactly `value` rounded to `dtype`."""
     if dtype == "float64":
         return repr(value)
     single = struct.pack("f", value)
@@ -63,10 +63,10 @@ def _shortest(value: float, dtype: str) -> str:
 
 
 def literal(value: bool | int | float, dtype: str) -> str:
-    """The C++ literal of `value` in the register type of `dtype`, exact.
+    """The exact C++ literal of `value` in the register type of `dtype`.
 
-    A value that `dtype` cannot hold is converted as ATen fills: floats overflow to infinity,
-    integers wrap.
+    A value that `dtype` cannot represent is converted as in ATen's fill: floats overflow to
+    infinity, integers wrap.
     """
     if dtype == "bool":
         return "true" if value else "false"

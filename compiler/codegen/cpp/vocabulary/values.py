@@ -1,4 +1,4 @@
-"""Registers that come from no memory: a scalar in every lane, counting lanes, their masks."""
+"""Registers not loaded from memory: a scalar in every lane, counting lanes, and lane masks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def iota(lanes: Lanes, start: str, dtype: str) -> str:
 
 
 def first(lanes: Lanes, count: str) -> str:
-    """Mask of the lanes below `count`."""
+    """A mask of the lanes below `count`."""
     if lanes.count == 1:
         return f"({count}) > 0"
     mask, name = lanes.type("bool"), f"first{lanes.suffix}"
