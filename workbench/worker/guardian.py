@@ -34,6 +34,16 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process once `parent`, which started it, is gone.
+
+    The kernel watches the thread that forked: only a parent's main thread may start such a process.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def fork_worker(lifeline: int, status: int) -> None:
     """Return in the child, which is to be the worker; the parent never returns."""
     guardian = os.getpid()
@@ -48,9 +58,7 @@ def fork_worker(lifeline: int, status: int) -> None:
         for number in (child_died, wake, lifeline, status):
             os.close(number)
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != guardian:
-            os._exit(1)
+        die_with(guardian)
         return
     try:
         _guard(child, lifeline, status, child_died, wake)
