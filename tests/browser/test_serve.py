@@ -77,28 +77,58 @@ async def test_a_page_is_loaded_again_without_the_key_in_the_address_bar(
     with served(str(block_file), cache=tmp_path / "cache") as server:
         alone = server.family()
         async with chromium(program, tmp_path / "profile") as page:
-            await page.go(f"{server.address}&fontsize=20")
+            await page.go(server.address)
             await shown(page, b"findings")
-            where = await page.evaluate("location.href")
-            assert where == f"{server.site}?fontsize=20"
+            assert await page.evaluate("location.href") == server.site
             (first,) = server.family() - alone
             await page.evaluate("window.before = true")
             await page.call("Page.reload")
-            await says(page, "window.before || document.body.className", "-loaded -first-byte")
+            await says(page, "window.before ?? 'another document'", "another document")
             page.received = b""
+            await shown(page, b"findings")
             await page.type("?")
             await shown(page, b"What needs attention")
-            assert await page.evaluate("location.href") == where
-            size = "document.getElementById('terminal').dataset.fontSize"
-            assert await page.evaluate(size) == "20"
+            assert await page.evaluate("location.href") == server.site
             assert until(lambda: len(server.family()) == 2)
             assert first not in server.family()
-            await page.type("q")  # closes the help
+
+
+async def test_a_workbench_that_has_ended_is_started_again(
+    program: str, block_file: Path, tmp_path: Path
+) -> None:
+    with served(str(block_file), cache=tmp_path / "cache") as server:
+        async with chromium(program, tmp_path / "profile") as page:
+            await page.go(server.address)
+            await shown(page, b"findings")
             await page.type("q")
             await says(page, "document.body.classList.contains('-closed')", True)
+            assert until(lambda: len(server.family()) == 1)
             page.received = b""
             await page.evaluate("document.querySelector('#ended a').click()")
             await shown(page, b"findings")
+
+
+FITS = """(() => {
+  const screen = document.querySelector(".xterm-screen").getBoundingClientRect();
+  const rest = [innerWidth - screen.right, innerHeight - screen.bottom];
+  return rest.every((left) => 0 <= left && left < 50);
+})()"""
+
+
+@pytest.mark.parametrize("size", ["12", "24"])
+async def test_the_terminal_fits_a_window_that_grows_and_shrinks(
+    program: str, size: str, block_file: Path, tmp_path: Path
+) -> None:
+    given = (str(block_file), "--font-size", size)
+    with served(*given, cache=tmp_path / "cache") as server:
+        async with chromium(program, tmp_path / "profile") as page:
+            await page.go(server.address)
+            await shown(page, b"findings")
+            for width, height in ((1920, 1080), (1280, 800), (600, 400), (1200, 800)):
+                metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
+                await page.call("Emulation.setDeviceMetricsOverride", mobile=False, **metrics)
+                await says(page, "`${innerWidth} ${innerHeight}`", f"{width} {height}")
+                await says(page, FITS, True)
 
 
 @pytest.mark.parametrize("key", ["", "?key=wrong"])

@@ -58,6 +58,10 @@ class ServeCommand(click.Command):
     is_flag=True,
     help="From a trace, allow compiling its file again in the browser.",
 )
+@click.option(
+    "--font-size", type=click.IntRange(6, 72), default=16, show_default=True,
+    help="Of the text, in pixels of the page.",
+)  # fmt: skip
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -67,6 +71,7 @@ def command(
     port: int,
     allow_remote: bool,
     allow_run: bool,
+    font_size: int,
 ) -> int:
     if str(file).startswith("-"):
         raise click.UsageError(f"the file comes first, and then {file} and the like", ctx)
@@ -79,7 +84,7 @@ def command(
     from workbench.web.server import Pages
 
     with listening:
-        Pages(words, host, listening).run()
+        Pages(words, host, listening, font_size).run()
     return codes.OK
 
 

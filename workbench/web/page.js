@@ -1,23 +1,27 @@
 // The key is kept by this tab, and for this host and port alone: it is not in the address bar, and a
 // reload, which the server refuses for want of it, asks again with it.
-const address = new URL(location.href);
-const key = address.searchParams.get("key");
+const key = new URLSearchParams(location.search).get("key");
+const kept = sessionStorage.getItem("key");
 const terminal = document.getElementById("terminal");
 
 if (terminal) {
   sessionStorage.setItem("key", key);
-  address.searchParams.delete("key");
-  history.replaceState(null, "", address);
+  history.replaceState(null, "", "/");
   start();
-} else if (key === null && sessionStorage.getItem("key") !== null) {
-  address.searchParams.set("key", sessionStorage.getItem("key"));
-  location.replace(address);
+} else if (key === null && kept !== null) {
+  location.replace(`/?key=${kept}`);
 }
 
 function start() {
-  const size = address.searchParams.get("fontsize");
-  if (size) terminal.dataset.fontSize = size;
   terminal.dataset.sessionWebsocketUrl = `ws://${location.host}/ws/${terminal.dataset.token}`;
+  const fonts = ["", "italic "].map((style) => document.fonts.load(`${style}16px "Roboto Mono"`));
+  addEventListener("load", async () => {
+    // textual.js starts at this event, and would measure its cells in the font that is there.
+    const begin = onload;
+    onload = null;
+    await Promise.allSettled(fonts);
+    begin();
+  });
   new MutationObserver((_, watch) => {
     if (!document.body.classList.contains("-first-byte")) return;
     watch.disconnect();

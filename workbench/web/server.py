@@ -53,8 +53,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Pages:
     """The server. Whoever has the key can do what the person at the terminal can."""
 
-    def __init__(self, words: Sequence[str], host: str, listening: socket.socket) -> None:
+    def __init__(
+        self, words: Sequence[str], host: str, listening: socket.socket, font_size: int
+    ) -> None:
         self._words = words
+        self._font_size = font_size
         self._listening = listening
         self._visitors = Visitors(host, listening)
         self._seats = asyncio.Semaphore(PAGES)
@@ -116,7 +119,8 @@ class Pages:
         if not self._visitors.has_key(request):
             raise self._refused(web.HTTPForbidden, KEYLESS)
         async with self._seat():
-            body = self._filled("page.html", token=self._visitors.new_token())
+            token = self._visitors.new_token()
+            body = self._filled("page.html", token=token, size=str(self._font_size))
             return web.Response(text=body, content_type="text/html")
 
     @asynccontextmanager

@@ -24,7 +24,7 @@ def words(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     given: list[list[str]] = []
 
     class Pages:
-        def __init__(self, words: list[str], host: str, listening: socket.socket) -> None:
+        def __init__(self, words: list[str], *_: object) -> None:
             given.append(words)
 
         def run(self) -> None:
