@@ -89,8 +89,18 @@ def worker() -> None:
     run(sys.argv[2:])
 
 
+def page() -> None:
+    """The workbench behind one page of `tcw serve`: `python tcw.py --page …`."""
+    sys.meta_path.insert(0, Ours)
+    from workbench.web.page import run
+
+    run(sys.argv[2:])
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
         worker()
+    elif sys.argv[1:2] == ["--page"]:
+        page()
     else:
         main()

@@ -25,9 +25,14 @@ HEAD_BYTES = 1 << 16
 @click.option(
     "--predict", is_flag=True, help="Guess each fusion before it is shown; a score ends it."
 )
+@click.option(
+    "--view-only",
+    is_flag=True,
+    help="Never run anything: compiling again from this trace is off.",
+)
 @questions_option
 @ascii_option
-def command(file: Path, predict: bool, questions: int, ascii_only: bool) -> int:
+def command(file: Path, predict: bool, view_only: bool, questions: int, ascii_only: bool) -> int:
     check(file)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw open needs a terminal: its input or output is redirected")

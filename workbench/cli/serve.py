@@ -7,14 +7,14 @@ FILE is a model file, for `tcw step`, or a trace, for `tcw open`; what follows i
   tcw serve model.py --engine tcw --break first-rejection
 
 The address that is printed has a key; without it nobody gets in. Each page that is opened is a
-workbench of its own, and closing the page ends it.
+workbench of its own, and closing the page ends it. A page of a trace shows it and runs nothing,
+unless --allow-run is given.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -53,6 +53,15 @@ class ServeCommand(click.Command):
     help="0: any that is free.",
 )  # fmt: skip
 @click.option("--allow-remote", is_flag=True, help="Listen at a --host that others can reach.")
+@click.option(
+    "--allow-run",
+    is_flag=True,
+    help="From a trace, allow compiling its file again in the browser.",
+)
+@click.option(
+    "--font-size", type=click.IntRange(6, 72), default=16, show_default=True,
+    help="Of the text, in pixels of the page.",
+)  # fmt: skip
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -61,38 +70,41 @@ def command(
     host: str,
     port: int,
     allow_remote: bool,
+    allow_run: bool,
+    font_size: int,
 ) -> int:
     if str(file).startswith("-"):
         raise click.UsageError(f"the file comes first, and then {file} and the like", ctx)
     if not (allow_remote or _is_loopback(host)):
         raise click.UsageError(EXPOSED.format(host=host, port=port or 8000), ctx)
-    words = _words(file, [*options, *ctx.meta["tcw.rest"]])
+    words = _words(file, [*options, *ctx.meta["tcw.rest"]], allow_run)
     if find_spec("textual_serve") is None:
         raise click.UsageError(LACKING, ctx)
     listening = _listen(ctx, host, port)
     from workbench.web.server import Pages
 
     with listening:
-        Pages(words, listening).run()
+        Pages(words, host, listening, font_size).run()
     return codes.OK
 
 
-def _words(file: Path, rest: list[str]) -> list[str]:
-    """The command of a page's process; what is wrong with its options is said now."""
+def _words(file: Path, rest: list[str], allow_run: bool) -> list[str]:
+    """The verb of a page's process and its arguments; what is wrong with them is said now."""
     existing_file(file)
     if _is_trace(file):
         from workbench.cli import open as opening
 
         opening.check(file)
-        opening.command.make_context("open", [str(file), *rest])
-        verb = "open"
-    else:
-        from workbench.cli import step
+        words = [str(file), *([] if allow_run else ["--view-only"]), *rest]
+        opening.command.make_context("open", list(words))
+        return ["open", *words]
+    from workbench.cli import step
 
-        step.breakpoints_of(step.command.make_context("step", [str(file), *rest]), file)
-        verb = "step"
-    door = Path(__file__).parents[2] / "tcw.py"
-    return [sys.executable, "-P", str(door), verb, str(file), *rest]
+    if allow_run:
+        raise click.UsageError(f"--allow-run is for a trace; a model is always run: {file}")
+    words = [str(file), *rest]
+    step.breakpoints_of(step.command.make_context("step", list(words)), file)
+    return ["step", *words]
 
 
 def _is_trace(file: Path) -> bool:

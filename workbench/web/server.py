@@ -1,162 +1,187 @@
 """Serves the workbench to one person's browser: each page is a process of its own.
 
-On top of `textual_serve.Server`: a key that only the terminal shows, processes that are started
-without a shell and are gone when the server is, and a page that loads nothing from elsewhere.
+The page is ours; its terminal (xterm.js) and fonts are the files of `textual_serve`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hmac
+import html
 import secrets
+import signal
 import socket
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Sequence
+from asyncio import Task
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from string import Template
 
 import click
+import textual_serve
 from aiohttp import web
-from textual_serve.app_service import AppService
-from textual_serve.server import Server
 
-PAGE = Path(__file__).with_name("page.html")
-PATIENCE = 8.0
-"""Seconds that a workbench has to end its worker and itself, before it is killed."""
+from workbench.cli.faults import report_fault
+from workbench.web.connections import Connection, Connections
+from workbench.web.messages import MESSAGE_BYTES, fitting
+from workbench.web.session import PATIENCE, Session
+from workbench.web.visitors import Visitors
+
+HERE = Path(__file__).parent
+STATIC = Path(textual_serve.__file__).parent / "static"
+PAGES = 8
+"""Open at once. Each is a process of about 150 MB; `tcw step` has a worker with torch besides."""
+KEYLESS = "open the address that tcw serve printed: it has the key"
+FULL = f"{PAGES} pages are open, and tcw serve has no more: close one, and reload this one"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; font-src 'self'; "
+        "img-src data:; style-src 'self' 'unsafe-inline'; "  # xterm.js makes its own style sheets
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Server": "tcw",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Session(AppService):
-    """One workbench: the process behind one open page."""
-
-    def __init__(self, words: Sequence[str], socket: web.WebSocketResponse, server: Pages) -> None:
-        super().__init__(
-            "",
-            write_bytes=socket.send_bytes,
-            write_str=socket.send_str,
-            close=lambda: _close(socket),
-            download_manager=server.download_manager,
-        )
-        self._words = words
-
-    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
-        """In a session of its own: a ctrl-c in the terminal is the server's to pass on."""
-        self._process = await asyncio.create_subprocess_exec(
-            *self._words,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=self._build_environment(width, height),
-            start_new_session=True,
-        )
-        self._stdin = self._process.stdin
-        return self._process
-
-    async def stop(self) -> None:
-        """End the process, and wait until it is gone."""
-        process = self._process
-        if process is None:
-            return
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await super().stop()
-                await process.wait()
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-
-
-async def _close(socket: web.WebSocketResponse) -> None:
-    await socket.close()
-
-
-class Pages(Server):
+class Pages:
     """The server. Whoever has the key can do what the person at the terminal can."""
 
-    def __init__(self, words: Sequence[str], listening: socket.socket) -> None:
-        host, self.number = listening.getsockname()[:2]
-        super().__init__("tcw", host=host, port=self.number)
-        self.words = words
-        self.listening = listening
-        self.key = secrets.token_urlsafe(16)
-        self._open: set[asyncio.Task[None]] = set()
-
-    @property
-    def address(self) -> str:
-        """What to open in the browser; it has the key."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.number}/?key={self.key}"
-
-    @property
-    def _cookie(self) -> str:
-        return f"tcw-{self.number}"  # cookies do not tell ports apart
+    def __init__(
+        self, words: Sequence[str], host: str, listening: socket.socket, font_size: int
+    ) -> None:
+        self._words = words
+        self._font_size = font_size
+        self._listening = listening
+        self._visitors = Visitors(host, listening)
+        self._seats = asyncio.Semaphore(PAGES)
+        self._open: set[Task[None]] = set()
+        self._files = f"/{secrets.token_hex(8)}"
+        """Where the files of a page are. No earlier server at this port can have had the browser
+        keep other files of these names."""
 
     def run(self) -> None:
         """Serve until ctrl-c; every process that a page started is gone then."""
-        web.run_app(
-            self._make_app(),
-            sock=self.listening,
-            print=lambda *words: None,
-            access_log=None,
-            shutdown_timeout=PATIENCE,
-        )
+        asyncio.run(self._serve())
 
-    async def _make_app(self) -> web.Application:
-        app = await super()._make_app()
-        app.middlewares.append(self._with_key)
-        return app
-
-    @web.middleware
-    async def _with_key(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse who has not got the key: other users of this machine, and pages of other sites
-        that the browser has open, reach this port as well."""
-        given = request.query.get("key", "")
-        if request.path == "/" and self._is_key(given):
-            answer = web.HTTPFound("/")
-            answer.set_cookie(self._cookie, self.key, httponly=True, samesite="Strict")
-            return answer
-        if not self._is_key(request.cookies.get(self._cookie, "")):
-            raise web.HTTPForbidden(text="open the address that tcw serve printed: it has the key")
-        return await handler(request)
-
-    def _is_key(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self.key.encode())
-
-    async def on_startup(self, app: web.Application) -> None:
-        click.echo(f"tcw in the browser: {self.address}\nctrl-c ends it")
-
-    async def on_shutdown(self, app: web.Application) -> None:
-        """Have each open page end its workbench."""
+    async def _serve(self) -> None:
+        runner = web.AppRunner(self._app(), shutdown_timeout=PATIENCE)
+        await runner.setup()
+        assert runner.server is not None
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+                loop.add_signal_handler(number, ended.set)
+        accept = Connections(runner.server).accept
+        listening = await loop.create_server(accept, sock=self._listening)
+        click.echo(f"tcw in the browser: {self._visitors.address}\nctrl-c ends it")
+        await ended.wait()
+        listening.close()
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
+        await runner.cleanup()
 
-    async def handle_index(self, request: web.Request) -> web.StreamResponse:
-        return web.Response(text=PAGE.read_text(encoding="utf-8"), content_type="text/html")
+    def _app(self) -> web.Application:
+        app = web.Application(middlewares=[self._checked])
+        app.router.add_get("/", self._page, allow_head=False)
+        app.router.add_get("/ws/{token}", self._socket, allow_head=False)
+        app.router.add_get(f"{self._files}/page.js", _script, allow_head=False)
+        app.router.add_static(f"{self._files}/static", STATIC)
+        app.on_response_prepare.append(_protect)
+        return app
 
-    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Start a workbench, and pass on what is typed and shown until either side ends."""
-        connection = web.WebSocketResponse(heartbeat=15)
-        await connection.prepare(request)
-        width, height = (_cells(request, name) for name in ("width", "height"))
-        task = asyncio.create_task(self._attend(connection, width or 80, height or 24))
-        self._open.add(task)
+    @web.middleware
+    async def _checked(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse who is not of this server, and what is not there."""
+        fault = self._visitors.fault(request)
+        if fault is not None:
+            raise self._refused(web.HTTPForbidden, fault)
+        if request.match_info.http_exception is not None:
+            raise self._refused(web.HTTPForbidden, KEYLESS)
         try:
-            await task
+            return await handler(request)
+        except web.HTTPException:
+            raise
+        except Exception as error:
+            report_fault(error, ["serve"])
+            raise web.HTTPInternalServerError from error
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        """A page with a token of its own."""
+        if not self._visitors.has_key(request):
+            raise self._refused(web.HTTPForbidden, KEYLESS)
+        async with self._seat():
+            token = self._visitors.new_token()
+            body = self._filled("page.html", token=token, size=str(self._font_size))
+            return web.Response(text=body, content_type="text/html")
+
+    @asynccontextmanager
+    async def _seat(self) -> AsyncIterator[None]:
+        """Room for one page; raises HTTPServiceUnavailable if there is none before long. A page
+        that is reloaded opens again before it has ended."""
+        try:
+            await asyncio.wait_for(self._seats.acquire(), PATIENCE + 2)
+        except TimeoutError:
+            raise self._refused(web.HTTPServiceUnavailable, FULL) from None
+        try:
+            yield
         finally:
-            self._open.discard(task)
-            await connection.close()
+            self._seats.release()
+
+    def _refused(self, kind: type[web.HTTPError], why: str) -> web.HTTPError:
+        body = self._filled("refused.html", why=f"{why[0].upper()}{why[1:]}.")
+        return kind(text=body, content_type="text/html")
+
+    def _filled(self, name: str, **fields: str) -> str:
+        """A page of ours, with these fields."""
+        text = Template((HERE / name).read_text(encoding="utf-8"))
+        given = {field: html.escape(value) for field, value in fields.items()}
+        return text.substitute(given, files=self._files)
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        """Start the workbench of the page that has this token."""
+        if "Origin" not in request.headers or not self._visitors.take(request.match_info["token"]):
+            raise self._refused(web.HTTPForbidden, KEYLESS)
+        connection = web.WebSocketResponse(timeout=2, heartbeat=15, max_msg_size=MESSAGE_BYTES)
+        async with self._seat():
+            await connection.prepare(request)
+            assert isinstance(request.protocol, Connection)
+            request.protocol.stay()
+            task = asyncio.create_task(self._attend(connection, request))
+            self._open.add(task)
+            try:
+                await task
+            finally:
+                self._open.discard(task)
+                await connection.close()
         return connection
 
-    async def _attend(self, connection: web.WebSocketResponse, width: int, height: int) -> None:
-        session = Session(self.words, connection, self)
-        await session.start(width, height)
+    async def _attend(self, connection: web.WebSocketResponse, request: web.Request) -> None:
+        width, height = (_cells(request, name) for name in ("width", "height"))
         try:
-            await self._process_messages(connection, session)
-        finally:
-            await session.stop()
+            await Session(self._words, connection).run(*fitting(width or 80, height or 24))
+        except OSError as error:
+            click.echo(f"tcw serve: a page's process was not started: {error.strerror}", err=True)
+
+
+async def _script(request: web.Request) -> web.FileResponse:
+    return web.FileResponse(HERE / "page.js")
+
+
+async def _protect(request: web.Request, response: web.StreamResponse) -> None:
+    """Keep the page from being framed, cached or made to load from elsewhere. A connection has one
+    request: it takes no time that its limit does not cover."""
+    response.headers.update(HEADERS)
+    if not isinstance(response, web.WebSocketResponse):
+        response.force_close()
 
 
 def _cells(request: web.Request, name: str) -> int:

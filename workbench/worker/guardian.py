@@ -48,6 +48,16 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process once `parent`, which started it, is gone.
+
+    The kernel watches the thread that forked: only a parent's main thread may start such a process.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def fork_worker(lifeline: int, status: int, caches: str = "") -> None:
     """Return in the child, which is to be the worker; the parent never returns.
 
@@ -71,13 +81,6 @@ def fork_worker(lifeline: int, status: int, caches: str = "") -> None:
         _guard(child, lifeline, status, child_died, wake, caches)
     finally:
         os._exit(0)
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent, the process `parent`, dies."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int, caches: str) -> None:

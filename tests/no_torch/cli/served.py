@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60
@@ -24,6 +25,29 @@ class Served:
         self.address = address
         """With its key."""
         self.site = address.partition("?")[0]
+        self.origin = self.site.removesuffix("/")
+        self.number = int(self.origin.rpartition(":")[2])
+        """Its port."""
+
+    async def token(self, session: Any) -> str:
+        """That of a new page."""
+        async with session.get(self.address) as answer:
+            found = re.search(r'data-token="([^"]+)"', await answer.text())
+        assert found is not None
+        return found[1]
+
+    async def workbench(self, session: Any, **headers: str) -> Any:
+        """The web socket of a new page."""
+        token = await self.token(session)
+        return await session.ws_connect(
+            f"{self.site}ws/{token}?width=100&height=30",
+            headers={"Origin": self.origin, **headers},
+        )
+
+    def rest(self) -> str:
+        """What it printed after its address. It has to have ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.read()
 
     def family(self) -> set[int]:
         """The server and all that it started, at any depth."""
@@ -65,11 +89,23 @@ def gone(numbers: set[int]) -> bool:
     return until(lambda: not numbers & {number for number, _ in _parents()})
 
 
+START = """
+import sys
+sys.path.insert(0, {root!r})
+from workbench.web import connections, server
+{changes}
+from workbench.cli import run
+run(sys.argv[1:])
+"""
+
+
 @contextmanager
-def served(*words: str, cache: Path) -> Iterator[Served]:
+def served(*words: str, cache: Path, changes: str = "") -> Iterator[Served]:
+    """`tcw serve`; `changes` are statements that set its limits otherwise."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONUNBUFFERED": "1"}
+    start = START.format(root=str(ROOT), changes=changes)
     process = subprocess.Popen(
-        [sys.executable, "-P", str(ROOT / "tcw.py"), "serve", *words, "--port", "0"],
+        [sys.executable, "-P", "-c", start, "serve", *words, "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,0 +1,239 @@
+"""`tcw serve`: what a page may send, how many there may be, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.no_torch.cli.served import Served, gone, served, until
+from tests.no_torch.tui.conftest import block_file
+
+pytest.importorskip("textual_serve")
+
+import aiohttp
+
+__all__ = ["block_file"]
+
+DEEP = "[" * 100_000
+
+
+async def ended(page: Any) -> int | None:
+    """The code with which the server ends this page."""
+    async with asyncio.timeout(60):
+        while not page.closed:
+            await page.receive()
+    code: int | None = page.close_code
+    return code
+
+
+async def shown(page: Any, words: bytes) -> None:
+    seen = b""
+    while words not in seen:
+        seen += await page.receive_bytes(timeout=60)
+
+
+async def test_a_page_is_a_process_that_ends_with_it_and_with_the_server(
+    block_file: Path, tmp_path: Path
+) -> None:
+    with served(str(block_file), cache=tmp_path) as server:
+        async with aiohttp.ClientSession() as session:
+            alone = server.family()
+            async with await server.workbench(session) as page:
+                await shown(page, b"overview")
+                assert server.family() - alone
+            assert until(lambda: server.family() == alone)
+            async with await server.workbench(session) as page:
+                await page.receive_bytes(timeout=60)
+                everyone = server.family()
+                assert len(everyone) > len(alone)
+                assert server.interrupt() == 0
+                assert gone(everyone)
+        assert server.rest() == "ctrl-c ends it\n"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+async def test_pages_end_with_a_server_that_is_killed(
+    how: signal.Signals, block_file: Path, tmp_path: Path
+) -> None:
+    with served(str(block_file), cache=tmp_path) as server:
+        async with aiohttp.ClientSession() as session:
+            pages = [await server.workbench(session) for _ in range(3)]
+            await shown(pages[0], b"overview")
+            assert until(lambda: len(server.family()) == 4)  # two have just started
+            everyone = server.family()
+            server.process.send_signal(how)
+            assert gone(everyone)
+            for page in pages:
+                await ended(page)
+
+
+MESSAGES = {
+    "deeply nested": DEEP,
+    "deeply nested text": f'["stdin",{DEEP}',
+    "a deeply nested size": '["resize",' + '{"width":' * 100_000,
+    "deeply nested, after the text": f'["stdin","x",{DEEP}',
+    "no JSON": "{",
+    "nothing": "",
+    "no list": "null",
+    "an empty list": "[]",
+    "another type": '["quit"]',
+    "a number for text": '["stdin",1]',
+    "half a character": '["stdin","\\ud800"]',
+    "a size without a height": '["resize",{"width":1}]',
+    "a size that is no number": '["resize",{"width":"1","height":"1"}]',
+    "a size of many digits": '["resize",{"width":' + "9" * 5000 + ',"height":1}]',
+    "too long": f'["stdin","{"x" * (1 << 20)}"]',
+    "bytes": b"\xff\xfe",
+}
+
+
+async def test_a_bad_message_ends_its_page_alone(block_file: Path, tmp_path: Path) -> None:
+    with served(str(block_file), cache=tmp_path) as server:
+        async with aiohttp.ClientSession() as session:
+            alone = server.family()
+            other = await server.workbench(session)
+            await shown(other, b"overview")
+            kept = server.family()
+            for name, message in MESSAGES.items():
+                page = await server.workbench(session)
+                if isinstance(message, str):
+                    await page.send_str(message)
+                else:
+                    await page.send_bytes(message)
+                assert await ended(page) == (1009 if name == "too long" else 1008), name
+            assert until(lambda: server.family() == kept), "each process went with its page"
+            await other.send_str('["stdin","?"]')
+            await shown(other, b"What needs attention")
+            await other.close()
+            assert until(lambda: server.family() == alone)
+        assert server.interrupt() == 0
+        assert server.rest() == "ctrl-c ends it\n", "no traceback"
+
+
+async def test_a_frame_that_is_not_utf_8_ends_its_page_alone(
+    block_file: Path, tmp_path: Path
+) -> None:
+    with served(str(block_file), cache=tmp_path) as server:
+        async with aiohttp.ClientSession() as session:
+            alone = server.family()
+            page = await server.workbench(session)
+            await page._writer.send_frame(b"\xff\xfe", aiohttp.WSMsgType.TEXT)
+            assert await ended(page) == 1007
+            assert until(lambda: server.family() == alone)
+        assert server.interrupt() == 0
+        assert server.rest() == "ctrl-c ends it\n"
+
+
+async def test_an_enormous_terminal_is_drawn_in_part(block_file: Path, tmp_path: Path) -> None:
+    with served(str(block_file), cache=tmp_path) as server:
+        async with aiohttp.ClientSession() as session:
+            page = await server.workbench(session)
+            await shown(page, b"overview")
+            await page.send_str('["resize",{"width":1000000000,"height":-1000000000}]')
+            await page.send_str('["resize",{"width":100,"height":30}]')
+            await page.send_str('["stdin","?"]')
+            await shown(page, b"What needs attention")
+            await page.close()
+
+
+async def test_pages_have_a_limit(block_file: Path, tmp_path: Path) -> None:
+    changes = "server.PAGES = 2; server.PATIENCE = -1"
+    with served(str(block_file), cache=tmp_path, changes=changes) as server:
+        async with aiohttp.ClientSession() as session:
+            first, _ = [await server.workbench(session) for _ in range(2)]
+            full = server.family()
+            async with session.get(server.address) as answer:
+                assert answer.status == 503
+                assert "close one, and reload this one" in await answer.text()
+            assert server.family() == full
+            await first.close()
+            assert until(lambda: server.family() < full)
+            await (await server.workbench(session)).receive_bytes(timeout=60)
+
+
+async def test_a_page_that_is_reloaded_finds_its_place(block_file: Path, tmp_path: Path) -> None:
+    """The page that it was may still be ending."""
+    with served(str(block_file), cache=tmp_path, changes="server.PAGES = 1") as server:
+        async with aiohttp.ClientSession() as session:
+            for _ in range(3):
+                page = await server.workbench(session)
+                await page.receive_bytes(timeout=60)
+                reloaded = asyncio.create_task(server.workbench(session))
+                await page.close()
+                await shown(await reloaded, b"overview")
+                await (await reloaded).close()
+
+
+def test_connections_have_a_limit(block_file: Path, tmp_path: Path) -> None:
+    with served(str(block_file), cache=tmp_path) as server:
+        idle = [socket.create_connection(("127.0.0.1", server.number)) for _ in range(500)]
+        try:
+            assert until(lambda: b"too many open connections" in answer_of(server))
+            assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < 200
+        finally:
+            for connection in idle:
+                connection.close()
+        assert until(lambda: answer_of(server).startswith(b"HTTP/1.1 403 "))
+        assert server.interrupt() == 0
+        assert server.rest() == "ctrl-c ends it\n"
+
+
+def answer_of(server: Served) -> bytes:
+    host = server.origin.removeprefix("http://")
+    with socket.create_connection(("127.0.0.1", server.number), timeout=30) as connection:
+        connection.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        try:
+            return connection.recv(1000)
+        except ConnectionResetError:
+            return b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["", "GET / HTTP/1.1\r\nHost: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"],
+)
+def test_a_connection_that_never_asks_is_cut(sent: str, block_file: Path, tmp_path: Path) -> None:
+    with (
+        served(str(block_file), cache=tmp_path, changes="connections.SECONDS = 1.0") as server,
+        socket.create_connection(("127.0.0.1", server.number), timeout=30) as connection,
+        contextlib.suppress(ConnectionResetError),
+    ):
+        connection.sendall(sent.encode())
+        while connection.recv(1000):
+            pass
+
+
+async def test_a_download_that_is_not_read_is_cut(block_file: Path, tmp_path: Path) -> None:
+    changes = "connections.SECONDS = 1.0; connections.CONNECTIONS = 1"
+    with served(str(block_file), cache=tmp_path, changes=changes) as server:
+        async with aiohttp.ClientSession() as session, session.get(server.address) as answer:
+            found = re.search(r'src="(/\w+/static/js/textual.js)"', await answer.text())
+        assert found is not None
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", server.number))
+            host = server.origin.removeprefix("http://")
+            slow.sendall(f"GET {found[1]} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert slow.recv(12) == b"HTTP/1.1 200"
+            assert answer_of(server).startswith(b"HTTP/1.1 503 ")
+            assert until(lambda: answer_of(server).startswith(b"HTTP/1.1 403 "))
+        assert server.interrupt() == 0
+        assert server.rest() == "ctrl-c ends it\n"
+
+
+async def test_a_page_outlasts_the_limit_of_a_connection(block_file: Path, tmp_path: Path) -> None:
+    with served(str(block_file), cache=tmp_path, changes="connections.SECONDS = 1.0") as server:
+        async with aiohttp.ClientSession() as session:
+            page = await server.workbench(session)
+            await shown(page, b"overview")
+            await asyncio.sleep(1.5)
+            await page.send_str('["stdin","?"]')
+            await shown(page, b"What needs attention")
+            await page.close()

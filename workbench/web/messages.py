@@ -1,0 +1,72 @@
+"""What a page may send over its web socket, decoded into exactly these types.
+
+Unknown fields and elements are refused, not skipped: no value nests deeper than the types do.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+MESSAGE_BYTES = 1 << 20
+"""The longest message: a paste of a megabyte."""
+WIDEST, TALLEST = 1000, 500
+"""The largest terminal, in cells; a larger window is drawn in part."""
+
+
+class BadMessage(ValueError):
+    """A message that no page of ours sends."""
+
+
+class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, tag=str.lower):
+    """A JSON array whose first element is the name of the type."""
+
+
+class Stdin(_Message):
+    """Keys, mouse events and pastes, as a terminal sends them."""
+
+    text: str
+
+
+class Size(msgspec.Struct, forbid_unknown_fields=True):
+    """Of the terminal, in cells."""
+
+    width: int
+    height: int
+
+
+class Resize(_Message):
+    """The terminal has a new size."""
+
+    size: Size
+
+
+class Ping(_Message):
+    """The page measures how long an answer takes."""
+
+    text: str
+
+
+class Focus(_Message):
+    """The terminal has the focus."""
+
+
+class Blur(_Message):
+    """The terminal has lost the focus."""
+
+
+Message = Stdin | Resize | Ping | Focus | Blur
+
+_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+
+
+def decode(text: str) -> Message:
+    """The message in `text`. Raises BadMessage."""
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise BadMessage(str(error)) from error
+
+
+def fitting(width: int, height: int) -> tuple[int, int]:
+    """The size of the terminal that is drawn in a window of `width` × `height` cells."""
+    return min(max(width, 2), WIDEST), min(max(height, 2), TALLEST)

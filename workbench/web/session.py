@@ -1,0 +1,171 @@
+"""One workbench: the process behind one open page, and what passes between the two.
+
+The process runs Textual's `WebDriver`. On its stdin and stdout are packets: a letter (D: terminal
+data, M: JSON, P: a part of a download, which the workbench has not), four bytes with the length of
+the payload, big-endian, and the payload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from aiohttp import WSMsgType, web
+
+from viewers.plain import plain_lines
+from workbench.web.messages import (
+    BadMessage,
+    Blur,
+    Focus,
+    Message,
+    Ping,
+    Resize,
+    Stdin,
+    decode,
+    fitting,
+)
+
+PATIENCE = 8.0
+"""Seconds that a workbench has to end its worker and itself, before it is killed."""
+LEFT_OPEN = 1.0
+"""Seconds after the end of a process in which its pipes are read to their end."""
+READY = b"__GANGLION__\n"
+"""The line after which `WebDriver` writes packets."""
+ERROR_BYTES = 1 << 13
+"""How much of a process's stderr is shown: the end of it."""
+
+
+class Session:
+    """One workbench. `run` starts its process, and leaves nothing of it behind."""
+
+    def __init__(self, words: Sequence[str], connection: web.WebSocketResponse) -> None:
+        self._words = words
+        self._connection = connection
+
+    async def run(self, width: int, height: int) -> None:
+        """Pass on what is typed and what is shown, until either side ends."""
+        process = await self._start(width, height)
+        shown = asyncio.create_task(self._show(process))
+        errors = asyncio.create_task(_end_of(process.stderr))
+        try:
+            await self._pass_on(process)
+        finally:
+            await _stop(process)
+            # A process that it has started may hold its pipes open.
+            done, open_still = await asyncio.wait({shown, errors}, timeout=LEFT_OPEN)
+            for task in open_still:
+                task.cancel()
+            if errors in done:
+                _report(errors.result())
+
+    async def _start(self, width: int, height: int) -> Process:
+        """In a session of its own: a ctrl-c in the terminal is the server's to pass on."""
+        door = Path(__file__).parents[2] / "tcw.py"
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", str(door), "--page", str(os.getpid()), *self._words),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env={
+                **os.environ,
+                "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver",
+                "TEXTUAL_COLOR_SYSTEM": "truecolor",
+                "COLUMNS": str(width),
+                "ROWS": str(height),
+            },
+            start_new_session=True,
+        )
+
+    async def _pass_on(self, process: Process) -> None:
+        """From the page to the process. A message that no page of ours sends ends the page."""
+        async for received in self._connection:
+            try:
+                if received.type is not WSMsgType.TEXT:
+                    raise BadMessage("not a text")
+                message = decode(received.data)
+            except BadMessage:
+                await self._connection.close(code=1008, message=b"not a message of this page")
+                return
+            with contextlib.suppress(ConnectionError):  # whose end `_show` sees
+                await self._obey(message, process)
+
+    async def _obey(self, message: Message, process: Process) -> None:
+        match message:
+            case Stdin(text):
+                await _write(process, b"D", text.encode())
+            case Resize(size):
+                width, height = fitting(size.width, size.height)
+                await _write_meta(process, {"type": "resize", "width": width, "height": height})
+            case Ping(text):
+                await self._connection.send_json(["pong", text])
+            case Focus():
+                await _write_meta(process, {"type": "focus"})
+            case Blur():
+                await _write_meta(process, {"type": "blur"})
+
+    async def _show(self, process: Process) -> None:
+        """From the process to the page, until the process ends. It never waits for a page that is
+        gone: a process that could not write could not end either."""
+        out = process.stdout
+        assert out is not None
+        with contextlib.suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            await out.readuntil(READY)
+            while True:
+                kind, size = await out.readexactly(1), await out.readexactly(4)
+                payload = await out.readexactly(int.from_bytes(size, "big"))
+                if kind == b"D" and not self._connection.closed:
+                    with contextlib.suppress(ConnectionError, RuntimeError):
+                        await self._connection.send_bytes(payload)
+                elif kind == b"M" and json.loads(payload).get("type") == "exit":
+                    await self._connection.close()
+        await self._connection.close()
+
+
+async def _stop(process: Process) -> None:
+    """Ask the process to end, and kill it where it does not, or where nobody can wait for it."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            with contextlib.suppress(ConnectionError):
+                await _write_meta(process, {"type": "quit"})
+            await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), LEFT_OPEN)
+
+
+async def _write_meta(process: Process, told: dict[str, str | int]) -> None:
+    await _write(process, b"M", json.dumps(told).encode())
+
+
+async def _write(process: Process, kind: bytes, payload: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(kind + len(payload).to_bytes(4, "big") + payload)
+    await process.stdin.drain()
+
+
+async def _end_of(stream: asyncio.StreamReader | None) -> str:
+    """The last that is written to `stream`."""
+    assert stream is not None
+    kept = b""
+    while data := await stream.read(ERROR_BYTES):
+        kept = (kept + data)[-ERROR_BYTES:]
+    return kept.decode(errors="replace").strip()
+
+
+def _report(errors: str) -> None:
+    """Show in the server's terminal what a page's process wrote to stderr."""
+    if errors:
+        with contextlib.suppress(OSError):
+            click.echo("\n".join(plain_lines(errors)), err=True)
