@@ -280,7 +280,7 @@ def block_trace() -> list[AnyRecord]:
         )
     )
     out.add(
-        End(status="ok", seconds=round(out.clock, 3), records=len(out.records), exit_code=0)
+        End(status="ok", seconds=round(out.clock, 3), lines=len(out.records), exit_code=0)
     )  # fmt: skip
     return out.records
 
@@ -302,5 +302,5 @@ def large_trace(records: int) -> list[AnyRecord]:
             done.append(cid)
             frame += 1
     out.add(CallEnd(call=1, seconds=out.clock, compiled=tuple(done)))
-    out.add(End(status="ok", seconds=out.clock, records=len(out.records), exit_code=0))
+    out.add(End(status="ok", seconds=out.clock, lines=len(out.records), exit_code=0))
     return out.records

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from compiler.trace.records import Size, TensorMeta
+from compiler.trace.records.base import MOST
 
 _SHORT_NAMES = {
     dtype: str(dtype).removeprefix("torch.")
@@ -56,10 +57,11 @@ def tensor_meta(value: object) -> TensorMeta | None:
 
 
 def element_bytes(shape: tuple[Size, ...], dtype: torch.dtype) -> int | None:
-    """numel * itemsize; None where a size is symbolic."""
+    """numel * itemsize; None where a size is symbolic, or an expanded tensor has more than 64 bits
+    can count."""
     total = dtype.itemsize
     for item in shape:
         if not isinstance(item, int):
             return None
         total *= item
-    return int(total)
+    return int(total) if total <= MOST else None

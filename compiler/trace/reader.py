@@ -1,20 +1,42 @@
 """The tolerant reader: damaged and unknown lines are skipped and counted, the rest is read.
 
-It also follows a trace that is still being written: feed it bytes as they come.
+It also follows a trace that is still being written: feed it bytes as they come. A trace may come
+from anyone, so nothing here costs more than the file's size: only regular files are opened, a line
+longer than `LONGEST` is skipped as it streams by, numbers have the bounds of their records, and
+what is in the file twice is read once.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 import msgspec
 
-from compiler.trace.records import SCHEMA_VERSION, AnyRecord, End, Start
+from compiler.trace.records import (
+    SCHEMA_VERSION,
+    AnyRecord,
+    CompiledStep,
+    EagerOperation,
+    End,
+    EnginePart,
+    Kernel,
+    Note,
+    Output,
+    OutputCapped,
+    Region,
+    Run,
+    Start,
+    Waiting,
+)
 
 CHUNK = 4 << 20
 """Bytes that are read at once: a trace is never in memory a second time, as bytes."""
+LONGEST = 64 << 20
+"""Bytes of the longest line that is read; a longer one counts as damaged."""
 
 
 class TraceError(Exception):
@@ -23,18 +45,32 @@ class TraceError(Exception):
 
 @dataclass
 class Losses:
-    """What a reader had to leave out."""
+    """What a reader had to leave out, and what is missing."""
 
     damaged: int = 0
-    """Lines that are no JSON object or do not fit their record."""
+    """Lines that are no JSON object, do not fit their record, or are too long."""
     unknown: dict[str, int] = field(default_factory=dict)
     """Tags that this version does not know, with their counts: a newer tool wrote them."""
+    doubled: int = 0
+    """Records that are in the trace more than once; each is read once."""
+    foreign: int = 0
+    """Records of another recording in the same file, or after the end of this one."""
+    written: int = 0
+    """Lines that were written, as the end record says; 0 where it does not say."""
+    missing: int = 0
+    """Lines that were written and are no longer there."""
+    added: int = 0
+    """Records before the end that the recording did not write, doubled ones not counted."""
     partial: bool = False
     """The last line has no end: the writer was cut off, or is still writing it."""
 
     @property
     def total(self) -> int:
-        return self.damaged + sum(self.unknown.values())
+        """Lines of the file that were left out."""
+        return self.damaged + sum(self.unknown.values()) + self.doubled + self.foreign
+
+    def __bool__(self) -> bool:
+        return bool(self.total or self.missing or self.added)
 
 
 class _Tag(msgspec.Struct):
@@ -42,6 +78,14 @@ class _Tag(msgspec.Struct):
 
 
 _KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in AnyRecord.__args__)
+_NAMED = (Kernel, EagerOperation, CompiledStep, Region)
+"""Their `id` is there once in each part of a trace, and viewers add up their figures."""
+_LOOKED_INTO = frozenset((Start, Run, EnginePart, End, *_NAMED))
+_BETWEEN = (Note, Output, OutputCapped, Waiting)
+"""What the front end may write between a `Run` and the `Start` of the worker that runs it."""
+_SAME_RECORDING = 1.0
+"""Seconds by which the start times of two workers of one recording may differ: the clock of the
+machine may have been set in between."""
 
 
 class TraceDecoder:
@@ -51,37 +95,113 @@ class TraceDecoder:
         self.losses = Losses()
         self.ended = False
         self.start: Start | None = None
-        self._rest = b""
+        self._pieces: list[bytes] = []
+        """Of a line whose end has not come."""
+        self._size = 0
+        """Bytes of that line so far; its pieces are dropped once it is too long."""
+        self._lines = 0
+        self._seen: set[int] = set()
+        """Hashes of the lines so far, and of the names in them."""
+        self._part: tuple[int, str] = (0, "")
+        """Run and engine that the records of now belong to."""
+        self._begins = False
+        """A `Run` has come, and nothing of its worker since."""
+        self._foreign = False
+        """Another recording has begun in this file."""
+        self._wary = False
+        """Whether every record has to be looked into, of any kind."""
         self._decode = msgspec.json.Decoder(AnyRecord).decode
         self._tag = msgspec.json.Decoder(_Tag).decode
 
     def feed(self, data: bytes) -> list[AnyRecord]:
         """The records of all lines that `data` completes, in order."""
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        self.losses.partial = bool(self._rest)
-        decode = self._decode
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines and self._size:
+            self._hold(lines[0])
+            lines[0] = b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+        if rest:
+            self._hold(rest)
+        self.losses.partial = bool(self._size)
         records: list[AnyRecord] = []
+        decode, seen = self._decode, self._seen
         for line in lines:
-            if not line.strip():
+            if len(line) > LONGEST:
+                self._lines += 1
+                self.losses.damaged += 1
                 continue
             try:
                 record = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self._lose(line)
+                if line and not line.isspace():
+                    self._lines += 1
+                    self._lose(line)
                 continue
-            if isinstance(record, Start):
-                if record.schema_version > SCHEMA_VERSION:
-                    raise TraceError(
-                        f"this trace has schema {record.schema_version} (tcw "
-                        f"{record.tool_version} wrote it); this tcw reads up to {SCHEMA_VERSION}: "
-                        "install a newer tcw"
-                    )
-                self.start = self.start or record
-            elif isinstance(record, End):
-                self.ended = True
-            records.append(record)
+            self._lines += 1
+            known = len(seen)
+            seen.add(hash(line))
+            if len(seen) == known and record.at and type(record) is not Note:
+                self.losses.doubled += 1
+            elif (type(record) not in _LOOKED_INTO and not self._wary) or self._belongs(record):
+                records.append(record)
         return records
+
+    def _hold(self, piece: bytes) -> None:
+        """Keep a piece of a line, or count the line as damaged once it is too long."""
+        before = self._size
+        self._size += len(piece)
+        if self._size <= LONGEST:
+            self._pieces.append(piece)
+        elif before <= LONGEST:
+            self._pieces.clear()
+            self._lines += 1
+            self.losses.damaged += 1
+
+    def _belongs(self, record: AnyRecord) -> bool:
+        """Whether a record is one of this recording, and was not read before under its name."""
+        if isinstance(record, Start):
+            self._begin(record)
+        if self._foreign or (self.ended and not isinstance(record, Note)):
+            self.losses.foreign += 1
+            return False
+        if isinstance(record, _NAMED):
+            known = len(self._seen)
+            self._seen.add(hash((type(record), self._part, record.id)))
+            if len(self._seen) == known:
+                self.losses.doubled += 1
+                return False
+        elif isinstance(record, Run):
+            self._part = (record.number, "")
+        elif isinstance(record, EnginePart):
+            self._part = (self._part[0], record.engine)
+        elif isinstance(record, End):
+            self._end(record)
+        if not isinstance(record, _BETWEEN):
+            self._begins = isinstance(record, Run)
+        self._wary = self.ended or self._foreign or self._begins
+        return True
+
+    def _begin(self, start: Start) -> None:
+        if start.schema_version > SCHEMA_VERSION:
+            raise TraceError(
+                f"this trace has schema {start.schema_version} (tcw {start.tool_version} wrote "
+                f"it); this tcw reads up to {SCHEMA_VERSION}: install a newer tcw"
+            )
+        if self.start is None:
+            self.start = start
+        elif not self._begins and abs(start.time - self.start.time) > _SAME_RECORDING:
+            self._foreign = self._wary = True
+
+    def _end(self, end: End) -> None:
+        self.ended = True
+        if end.lines:
+            found = self._lines - 1 - self.losses.doubled
+            self.losses.written = end.lines
+            self.losses.missing = max(0, end.lines - found)
+            readable = found - self.losses.damaged - sum(self.losses.unknown.values())
+            self.losses.added = max(0, readable - end.lines)
 
     def _lose(self, line: bytes) -> None:
         try:
@@ -94,15 +214,53 @@ class TraceDecoder:
             self.losses.damaged += 1
 
 
+def open_trace(path: Path) -> FileIO:
+    """Open a file that may be a trace, for reading.
+
+    Raises `OSError` where it cannot be read, and `TraceError` where it is not a regular file: a
+    FIFO or a device may block for ever, and has no end.
+    """
+    _refuse_special(path, os.stat(path).st_mode)
+    # It may have been replaced since: without O_NONBLOCK, opening a FIFO waits for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        _refuse_special(path, os.fstat(descriptor).st_mode)
+    except TraceError:
+        os.close(descriptor)
+        raise
+    return FileIO(descriptor)
+
+
+def special(mode: int) -> str:
+    """What a file of this mode is if not a regular file: `a pipe (FIFO)`; "" for a regular one."""
+    if stat.S_ISREG(mode):
+        return ""
+    return next((words for is_one, words in _KINDS if is_one(mode)), "a special file")
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _refuse_special(path: Path, mode: int) -> None:
+    if what := special(mode):
+        raise TraceError(f"{os.fspath(path)} is {what}, not a file")
+
+
 class FileFollower:
-    """Reads on in a trace file that may still grow."""
+    """Reads on in a trace file that may still grow. Raises what `open_trace` raises."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
+        self._file = open_trace(path)
 
     def read(self, size: int = -1) -> bytes:
         """The next `size` bytes at most; all that there are for -1."""
-        return self._file.read(size)
+        return self._file.read(size) or b""
 
     def close(self) -> None:
         self._file.close()
@@ -130,7 +288,7 @@ def read_trace(path: Path) -> Trace:
     """
     decoder = TraceDecoder()
     records: list[AnyRecord] = []
-    with path.open("rb") as file:
+    with open_trace(path) as file:
         while data := file.read(CHUNK):
             records.extend(decoder.feed(data))
     if decoder.start is None and not records:

@@ -60,10 +60,16 @@ def two_runs() -> list[AnyRecord]:
         Run(number=1, settings=start.settings),
         *(one for one in base if not isinstance(one, SHARED)),
         Run(number=2, settings=_with_veto(start.settings), because=f"veto {VETO}", compared_with=1),
-        *(one for one in vetoed if not isinstance(one, SHARED)),
+        *(later(one) for one in vetoed if not isinstance(one, SHARED)),
         whatif(),
         *end,
     ]
+
+
+def later(record: AnyRecord) -> AnyRecord:
+    """Run 2 comes after run 1."""
+    moved: AnyRecord = structs.replace(record, at=record.at + 60 if record.at else 0.0)
+    return moved
 
 
 def whatif() -> WhatIf:

@@ -7,6 +7,7 @@ import re
 from rich.cells import cell_len
 
 from compiler.trace.records import Progress, Waiting
+from viewers.losses import losses_sentences
 from viewers.panes import engines
 from viewers.panes import why as profile_why
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
@@ -31,6 +32,7 @@ def content(view: View, width: int) -> Content:
     rows = [
         BLANK,
         *_fitted(_verdict(view), width),
+        *_losses(view, width),
         *(_totals(summary, width) if summary.calls else []),
         *_engines(view),
         *_profile(view, width),
@@ -43,6 +45,13 @@ def content(view: View, width: int) -> Content:
     if width < NARROW:
         rows = _dense(rows)
     return Content("overview", rows=rows, still=True)
+
+
+def _losses(view: View, width: int) -> list[Row]:
+    """What the figures do not hold, because the trace lacks it."""
+    sentences = losses_sentences(view.facts.trace.losses)
+    lines = (words for sentence in sentences for words in wrap(sentence, width - 2))
+    return [Row(body=((f" {words}", "warn"),)) for words in lines]
 
 
 def _engines(view: View) -> list[Row]:

@@ -6,11 +6,12 @@ import math
 from itertools import groupby
 
 from compiler.trace.records import Graph
+from viewers.losses import losses_short
 from viewers.panes import standing
 from viewers.panes.rows import Line, Role, Span, text, width_of
 from viewers.panes.view import View
 from viewers.timeline import Mark, Segment
-from viewers.words import number, plural
+from viewers.words import number
 
 MARKS: dict[Mark, tuple[str, Role]] = {
     "break": ("✗", "bad"),
@@ -131,8 +132,8 @@ def position(view: View, arrangement: str) -> Line:
     """`kernel  record 591 / 1,634`, `capture, attempt 2   live`; what the trace lost."""
     losses = view.recording.losses
     spans: list[Span] = []
-    if losses.total:
-        spans.append((f"{plural(losses.total, 'line')} unreadable  ", "warn"))
+    if losses:
+        spans.append((f"{losses_short(losses)}  ", "warn"))
     total = number(view.track.count)
     segment = view.track.segment_at(view.shown)
     attempt = f", attempt {segment.attempt + 1}" if segment and segment.attempt else ""

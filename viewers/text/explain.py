@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import Decided, KernelBinary
+from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.engines import Comparison, compare
@@ -170,13 +171,7 @@ def _distinct(binaries: Sequence[KernelBinary]) -> list[str]:
 
 
 def _losses(recording: Recording) -> list[Line]:
-    losses = recording.losses
-    if not losses.total:
-        return []
-    what = [plural(losses.damaged, "damaged line")] if losses.damaged else []
-    unknown = sum(losses.unknown.values())
-    what += [f"{plural(unknown, 'record')} of a newer tcw"] if unknown else []
-    return [line((f"left out of this trace: {', '.join(what)}", "recompile"), hang=2)]
+    return [line((words, "recompile"), hang=2) for words in losses_sentences(recording.losses)]
 
 
 def asked_for_and_missing(summary: Summary) -> list[str]:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 
+from compiler.trace.reader import special
+
 
 def existing_file(file: Path) -> None:
     """`click.UsageError` where `file` is no file, with the name that was probably meant."""
-    if file.is_dir():
-        raise click.UsageError(f"{file} is a folder, not a file")
     if file.exists():
+        if what := special(file.stat().st_mode):
+            raise click.UsageError(f"{file} is {what}, not a file")
         return
     folder = file.parent
     names = [one.name for one in folder.iterdir() if one.is_file()] if folder.is_dir() else []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from compiler.trace.reader import TraceDecoder, TraceError
+from compiler.trace.reader import TraceDecoder, TraceError, open_trace
 from workbench.cli.files import existing_file
 from workbench.cli.options import ascii_option, questions_option
 
@@ -49,11 +49,11 @@ def check(file: Path) -> None:
     existing_file(file)
     decoder = TraceDecoder()
     try:
-        with file.open("rb") as stream:
+        with open_trace(file) as stream:
             head = stream.read(HEAD_BYTES)
         records = decoder.feed(head)
     except TraceError as error:
-        raise click.UsageError(f"{file}: {error}") from error
+        raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from error
     if not records and decoder.start is None and not _may_grow(head):

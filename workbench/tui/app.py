@@ -15,6 +15,7 @@ from textual.app import App
 from textual.filter import LineFilter
 
 from compiler.control.commands import Breakpoint
+from compiler.trace.reader import TraceError, open_trace
 from compiler.trace.records import Settings
 from viewers.plain import plain
 from viewers.teaching.predict import QUESTIONS
@@ -108,10 +109,10 @@ def run(
     says why.
     """
     try:
-        with path.open("rb") as stream:
-            stream.read(1)
-    except OSError as error:
-        print(f"cannot open {plain(str(path))}: {error.strerror}", file=sys.stderr)
+        open_trace(path).close()
+    except (OSError, TraceError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        print(f"cannot open {plain(str(path))}: {plain(str(why))}", file=sys.stderr)
         return 2
     return _run(
         Workbench(

@@ -110,6 +110,7 @@ def _ended(file: TraceFile, end: End) -> End:
     lost = file.file.lost
     if lost and lost not in end.reason:
         end = msgspec.structs.replace(end, reason="; ".join(filter(None, (end.reason, lost))))
+    end = msgspec.structs.replace(end, lines=file.lines())
     file.emit(end)
     return end
 

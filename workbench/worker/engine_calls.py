@@ -33,7 +33,7 @@ def ended_by(error: BaseException) -> Ended:
         return "failed", None
     if error.code is None:
         return "exited", 0
-    return "exited", error.code if isinstance(error.code, int) else 1
+    return "exited", error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 class EngineCalls:

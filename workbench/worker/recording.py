@@ -86,7 +86,6 @@ def record(pipes: Pipes) -> NoReturn:
             End(
                 status=outcome.status,
                 seconds=round(writer.now(), 6),
-                records=writer.records,
                 calls=recorder.calls,
                 exit_code=outcome.exit_code,
                 reason="; ".join(filter(None, (outcome.reason, stream.lost))),

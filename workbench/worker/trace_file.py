@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from compiler.trace.writer import TraceWriter
 from workbench.worker.streams import RecordStream
 
 OnRecord = Callable[[AnyRecord], None]
+_READ_BYTES = 1 << 20
 
 
 class TraceFile:
@@ -39,6 +41,15 @@ class TraceFile:
             size = os.fstat(self.descriptor).st_size
             if size and os.pread(self.descriptor, 1, size - 1) != b"\n":
                 self.file(b"\n")
+
+    def lines(self) -> int:
+        """How many lines are in the file, whoever wrote them; 0 where none can be read back."""
+        found = place = 0
+        with contextlib.suppress(OSError):
+            while self.descriptor >= 0 and (data := os.pread(self.descriptor, _READ_BYTES, place)):
+                found += data.count(b"\n")
+                place += len(data)
+        return found
 
     def close(self) -> None:
         if self.descriptor >= 0:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Location, Part, Record, TensorMeta
+from compiler.trace.records.base import (
+    Bytes,
+    Count,
+    Location,
+    Number,
+    Part,
+    Record,
+    TensorMeta,
+)
 
 
 class SavedValue(Part):
@@ -15,10 +23,10 @@ class SavedValue(Part):
     choice: Literal["saved", "recomputed", "input"]
     """`input`: a forward input or parameter, kept alive by its owner anyway."""
     tensor: TensorMeta | None = None
-    bytes: int | None = None
+    bytes: Bytes | None = None
     reason: str = ""
     """Words of the rule: torch's ban reason, `cheaper than saving its inputs`, …"""
-    weight: float | None = None
+    weight: Number | None = None
     """Capacity of its edge in the min-cut."""
     location: Location | None = None
     used_by: tuple[str, ...] = ()
@@ -33,8 +41,8 @@ class Partition(Record):
     forward: str
     backward: str
     values: tuple[SavedValue, ...]
-    saved_bytes: int | None = None
-    recomputed: int = 0
+    saved_bytes: Bytes | None = None
+    recomputed: Count = 0
     """Operations of the forward that the backward runs again."""
     partitioner: str = ""
-    cut_value: float | None = None
+    cut_value: Number | None = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import dataclass_transform
+from typing import Annotated, dataclass_transform
 
 import msgspec
+from msgspec import Meta
 
 SCHEMA_VERSION = 1
 """Raised when a reader of the previous version could misread a trace; additions do not raise it."""
@@ -13,7 +14,40 @@ SCHEMA_VERSION = 1
 TextHash = str
 """Content hash of a text that a `Text` record in the same trace carries; "" where there is none."""
 
-Size = int | str
+# A trace may come from anyone: every number of a record has bounds, which are checked where it is
+# decoded. They are far above what a recording writes, and low enough to compute with.
+MOST = 2**63 - 1
+
+Index = Annotated[int, Meta(ge=0, le=10_000_000)]
+"""Which one of several, from 0 or 1: a step, a round, a depth, a run."""
+
+Line = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+"""A line or column of a text: what a C `int` holds, as in Python's own code objects."""
+
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+"""How many there are of something, or which call or thread it was: views only compute with it."""
+
+Bytes = Annotated[int, Meta(ge=0, le=MOST)]
+
+Whole = Annotated[int, Meta(ge=-MOST - 1, le=MOST)]
+"""A number of the user's program, of either sign: what 64 bits hold."""
+
+Seconds = Annotated[float, Meta(ge=-1e9, le=1e9)]
+"""A time or a difference of times: 30 years at most."""
+
+Milliseconds = Annotated[float, Meta(ge=-1e12, le=1e12)]
+
+UnixTime = Annotated[float, Meta(ge=0, le=1e11)]
+"""Seconds since 1970: until the year 5138."""
+
+Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
+"""A ratio, a rate or a score."""
+
+Error = float
+"""How far two results are apart: anything finite, as an infinite error is recorded as the largest
+number of float64. Views only compare and print it."""
+
+Size = Whole | str
 """A size or stride: a number, or a symbolic expression as torch prints it (`s77`, `2*s0`)."""
 
 
@@ -38,7 +72,7 @@ class Record(
 ):
     """One fact, written once, by the stage that knows it."""
 
-    at: float = 0.0
+    at: Seconds = 0.0
     """Seconds since the recording started (monotonic clock); stamped by the writer."""
 
 
@@ -50,10 +84,10 @@ class Location(Part):
     """A place in Python source. Lines from 1, columns from 0 in UTF-8 bytes, ends exclusive."""
 
     file: str
-    line: int
-    end_line: int | None = None
-    column: int | None = None
-    end_column: int | None = None
+    line: Line
+    end_line: Line | None = None
+    column: Line | None = None
+    end_column: Line | None = None
     function: str = ""
 
 
@@ -65,7 +99,7 @@ class TensorMeta(Part):
     """torch's name without the prefix: `float32`, `bfloat16`, `int64`, `bool`."""
     stride: tuple[Size, ...] | None = None
     device: str = "cpu"
-    bytes: int | None = None
+    bytes: Bytes | None = None
     """Bytes of the elements (numel * itemsize); None where a size is symbolic."""
     requires_grad: bool = False
 

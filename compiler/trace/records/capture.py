@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from compiler.trace.records.base import Advice, Location, Part, Record, TensorMeta, TextHash
+from msgspec import Meta
+
+from compiler.trace.records.base import (
+    Advice,
+    Count,
+    Index,
+    Line,
+    Location,
+    Number,
+    Part,
+    Record,
+    Seconds,
+    TensorMeta,
+    TextHash,
+    Whole,
+)
 
 
 class FrameStart(Record):
@@ -12,13 +27,13 @@ class FrameStart(Record):
 
     compile_id: str
     """torch's `frame/compile`: `0/1` is the second compile of frame 0."""
-    attempt: int
+    attempt: Index
     """0, then 1, 2 … for each restart of the same compile."""
     function: str
     location: Location
     """First line of the function, to its last."""
-    call: int
-    resumes_at: int | None = None
+    call: Count
+    resumes_at: Line | None = None
     """For a resume function: the user's line at which it goes on."""
 
 
@@ -28,13 +43,13 @@ class FrameEnd(Record):
     compile_id: str
     status: Literal["compiled", "empty", "skipped", "failed"]
     """`empty`: traced without a tensor operation, so nothing was compiled."""
-    seconds: float
-    cpu_seconds: float = 0.0
+    seconds: Seconds
+    cpu_seconds: Seconds = 0.0
     """CPU seconds of this process and of the children it waited for."""
-    attempts: int = 1
+    attempts: Count = 1
     reason: str = ""
-    ops: int = 0
-    guards: int = 0
+    ops: Count = 0
+    guards: Count = 0
 
 
 class FrameSkipped(Record):
@@ -44,8 +59,8 @@ class FrameSkipped(Record):
     location: Location
     reason: str
     compile_id: str = ""
-    call: int = 0
-    count: int = 1
+    call: Count = 0
+    count: Count = 1
 
 
 class Crossing(Part):
@@ -61,7 +76,7 @@ class GraphBreak(Record):
     """Dynamo ended a graph in the middle of the user's function."""
 
     compile_id: str
-    attempt: int
+    attempt: Index
     gb: str
     """`GB0170`; "" where the registry of this torch has no code for the type."""
     type: str
@@ -81,7 +96,7 @@ class GraphBreak(Record):
     """`skip-frame`: no graph could be kept, the whole frame runs in Python."""
     crossing: tuple[Crossing, ...] = ()
     advice: tuple[Advice, ...] = ()
-    call: int = 0
+    call: Count = 0
     reason: str = ""
     """First line of torch's own reason text."""
     then: tuple[str, ...] = ()
@@ -114,11 +129,11 @@ class DynamicSize(Part):
     """In the user's terms: `x.size(0)`."""
     source: str
     """torch's source expression: `L['x'].size()[0]`."""
-    value: int | float | None = None
+    value: Whole | float | None = None
     """Its value in the call that compiled."""
-    lower: int | float | None = None
+    lower: Whole | float | None = None
     """Least value that the guards accept; None where there is none …"""
-    upper: int | float | None = None
+    upper: Whole | float | None = None
     """… and the greatest."""
 
 
@@ -128,13 +143,13 @@ class Guards(Record):
     compile_id: str
     guards: tuple[Guard, ...]
     function: str = ""
-    tree_nodes: int = 0
+    tree_nodes: Count = 0
     """Nodes of the C++ guard tree that is run on each call."""
-    check_us: float | None = None
+    check_us: Number | None = None
     """Measured microseconds of one check of all of them, where torch can profile it."""
     dynamic: tuple[DynamicSize, ...] = ()
     """What the compile did not specialise on."""
-    call: int = 0
+    call: Count = 0
 
 
 class FailedGuard(Part):
@@ -149,7 +164,7 @@ class FailedGuard(Part):
     name: str = ""
     expected: str = ""
     seen: str = ""
-    tested: int = 0
+    tested: Count = 0
     """Guards that were run before it failed."""
     location: Location | None = None
     """The user's line that made Dynamo depend on the value, the argument in the signature, or the
@@ -163,7 +178,7 @@ class Recompile(Record):
     """A frame that was compiled before had to be compiled again."""
 
     compile_id: str
-    call: int
+    call: Count
     failed: tuple[FailedGuard, ...]
     """One per cache entry, the most recent entry first."""
     location: Location | None = None
@@ -186,7 +201,7 @@ class EagerFallback(Record):
     compile_id: str = ""
     function: str = ""
     location: Location | None = None
-    call: int = 0
+    call: Count = 0
     advice: tuple[Advice, ...] = ()
 
 
@@ -214,17 +229,17 @@ class Step(Record):
     """One bytecode instruction, before Dynamo runs it. Stack and locals are deltas."""
 
     compile_id: str
-    attempt: int
-    step: int
+    attempt: Index
+    step: Index
     """Counts from 0 within the attempt."""
-    depth: int
+    depth: Index
     """0 in the frame itself, 1 in a function inlined into it, …"""
     function: str
     location: Location
-    ip: int
+    ip: Index
     opcode: str
     argument: str = ""
-    popped: int = 0
+    popped: Count = 0
     """How many entries left the stack since the step before in this depth …"""
     pushed: tuple[StackValue, ...] = ()
     """… and which came, bottom first."""
@@ -234,11 +249,11 @@ class Step(Record):
     """FX nodes added since the step before."""
     renamed: dict[str, str] = {}
     """FX nodes that the step before renamed, old name to new."""
-    guards: int = 0
+    guards: Count = 0
     """Guards installed so far."""
     new_guards: tuple[NewGuard, ...] = ()
     """Those since the step before, of any depth of this attempt."""
-    frame: int = -1
+    frame: Annotated[int, Meta(ge=-1, le=10_000_000)] = -1
     """Which of the attempt's frames, from 0 as they are met: a generator that goes on has the
     number that it had, another call of its function has one of its own. -1: not recorded."""
 
@@ -250,5 +265,5 @@ class Bytecode(Record):
     location: Location
     text: TextHash
     """One instruction a line, `ip opcode argument`."""
-    lines: tuple[int, ...] = ()
+    lines: tuple[Line, ...] = ()
     """Source line of each instruction, 0 for one that has none."""

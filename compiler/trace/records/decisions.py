@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.trace.records.base import Record
+from compiler.trace.records.base import (
+    Number,
+    Record,
+)
 
 
 class Decided(Record):
@@ -20,7 +23,7 @@ class Decided(Record):
     rule: str = ""
     """Short stable name of the rule behind the default."""
     reason: str = ""
-    numbers: dict[str, float] = {}
+    numbers: dict[str, Number] = {}
     """What was weighed: bytes saved, working set, …"""
     overridden: bool = False
     """An override asked for this choice, and it is not the default."""

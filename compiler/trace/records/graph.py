@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Location, Part, Record, TensorMeta, TextHash
+from compiler.trace.records.base import (
+    Count,
+    Location,
+    Part,
+    Record,
+    TensorMeta,
+    TextHash,
+)
 
 GraphKind = Literal[
     "captured",  # Dynamo's output graph                 id `0/0`
@@ -54,8 +61,8 @@ class Graph(Record):
     nodes: tuple[Node, ...]
     parent: str = ""
     """The graph it was made from: `0/0` for `0/0/forward`."""
-    ops: int = 0
+    ops: Count = 0
     """Nodes that compute: call_function, call_method, call_module (torch's own `op_count`)."""
     code: TextHash = ""
     """torch's readable print (`print_readable`), where it was asked for."""
-    call: int = 0
+    call: Count = 0

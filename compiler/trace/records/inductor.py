@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Location, Part, Record, Size, TextHash
+from compiler.trace.records.base import (
+    Bytes,
+    Count,
+    Index,
+    Line,
+    Location,
+    Number,
+    Part,
+    Record,
+    Seconds,
+    Size,
+    TextHash,
+)
 
 
 class PassChange(Record):
@@ -18,7 +30,7 @@ class PassChange(Record):
     after: TextHash
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     parent: str = ""
     """The pass that ran it, where passes nest."""
     patterns: tuple[str, ...] = ()
@@ -56,12 +68,12 @@ class SchedulerNode(Record):
     """Iteration sizes, then reduction sizes, flattened as the scheduler groups them."""
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    read_bytes: int | None = None
-    write_bytes: int | None = None
-    touched: dict[str, int] = {}
+    read_bytes: Bytes | None = None
+    write_bytes: Bytes | None = None
+    touched: dict[str, Bytes] = {}
     """Bytes of each buffer of `reads` and `writes` that it touches: of a view what that shows.
     Without those that are not known."""
-    parts: dict[str, int] = {}
+    parts: dict[str, Count] = {}
     """Which part of a buffer in `reads` that is: what shows the same one has the same number in all
     of the graph. Without those of which all is read, or it is not known which."""
     loops: TextHash = ""
@@ -75,7 +87,7 @@ class FusionPair(Record):
     id: str
     """`inductor/0/0/forward/fuse/amax+exp`: the id of its decision, by the nodes that carry it."""
     graph: str
-    round: int
+    round: Index
     """From 1; 0 where the engine does not say which: then a pair is recorded once, as it ended."""
     phase: Literal["screen", "commit"]
     first: str
@@ -91,10 +103,10 @@ class FusionPair(Record):
     """Where Inductor gives no words: the function that answered no, and what it looks at."""
     kind: Literal["vertical", "horizontal"] = "vertical"
     """`vertical`: the second reads what the first writes."""
-    score: tuple[float, ...] = ()
+    score: tuple[Number, ...] = ()
     """Inductor's score of a pair that may fuse, in its own order of parts."""
     score_text: str = ""
-    shared_bytes: int | None = None
+    shared_bytes: Bytes | None = None
     """Bytes that both touch, as the scheduler counted them; None where it counted none."""
     cycle: bool = False
     """can_fuse said yes, but fusing would have made the graph cyclic."""
@@ -106,9 +118,9 @@ class FusionRound(Record):
     """One pass over all pairs."""
 
     graph: str
-    round: int
-    nodes_before: int
-    nodes_after: int
+    round: Index
+    nodes_before: Count
+    nodes_after: Count
     fused: tuple[tuple[str, str, str], ...] = ()
     """(first, second, name of the fused node)."""
 
@@ -131,9 +143,9 @@ class Buffer(Part):
     """A buffer's life, in steps of the final schedule."""
 
     name: str
-    bytes: int | None
-    first: int
-    last: int
+    bytes: Bytes | None
+    first: Index
+    last: Index
     """Last step that reads it; the last step of the graph for an output."""
     kind: Literal["temporary", "input", "output", "saved"] = "temporary"
     reuses: str = ""
@@ -152,9 +164,9 @@ class MemoryPlan(Record):
     steps: tuple[str, ...]
     """What runs at each step: `k2 softmax`, `extern addmm`."""
     buffers: tuple[Buffer, ...]
-    peak_bytes: int | None = None
+    peak_bytes: Bytes | None = None
     """Most bytes of temporaries and outputs alive at one step, with reuse."""
-    without_reuse_bytes: int | None = None
+    without_reuse_bytes: Bytes | None = None
     """The same if each buffer had memory of its own, freed after its last step. Equal to the peak
     where all reuse is of memory that would have been free by then: that saves allocations only."""
 
@@ -162,7 +174,7 @@ class MemoryPlan(Record):
 class KernelLine(Part):
     """Where a line of a kernel comes from."""
 
-    line: int
+    line: Line
     """Counts from 1 in the kernel's text."""
     nodes: tuple[str, ...] = ()
     locations: tuple[Location, ...] = ()
@@ -190,13 +202,13 @@ class Kernel(Record):
     lines: tuple[KernelLine, ...] = ()
     no_line: str = ""
     """Why no user line exists, where none does."""
-    loop_nests: int = 0
+    loop_nests: Count = 0
     """Loop nests in its code; 0 for a call."""
     predicted: bool = False
     """True: generated for a GPU that was not there."""
-    step: int | None = None
+    step: Index | None = None
     """Its place in `MemoryPlan.steps`; the first, where it is called several times."""
-    steps: tuple[int, ...] = ()
+    steps: tuple[Index, ...] = ()
     """All its places, where it is called several times."""
 
 
@@ -213,12 +225,12 @@ class KernelBinary(Record):
     llir: TextHash = ""
     ptx: TextHash = ""
     sass: TextHash = ""
-    registers: int | None = None
-    shared_bytes: int | None = None
-    spill_bytes: int | None = None
+    registers: Count | None = None
+    shared_bytes: Bytes | None = None
+    spill_bytes: Bytes | None = None
     """Local memory per thread that ptxas spilled to."""
-    stack_bytes: int | None = None
-    seconds: float = 0.0
+    stack_bytes: Bytes | None = None
+    seconds: Seconds = 0.0
     predicted: bool = True
     error: str = ""
 
@@ -243,22 +255,22 @@ class CacheLookup(Record):
     key: str = ""
     missed: str = ""
     """What was not there, or what changed since the nearest entry, or why it was bypassed."""
-    saved_seconds: float | None = None
+    saved_seconds: Seconds | None = None
 
 
 class Phase(Record):
     """A timed phase that has ended. Children lie inside their parent in time."""
 
-    id: int
+    id: Index
     name: str
-    start: float
+    start: Seconds
     """Seconds since the recording started, on a clock that stands still while the compile waits
     for a person or the recording works on its own account."""
-    seconds: float
-    parent: int | None = None
+    seconds: Seconds
+    parent: Index | None = None
     compile_id: str = ""
-    call: int = 0
-    thread: int = 0
-    cpu_seconds: float | None = None
+    call: Count = 0
+    thread: Count = 0
+    cpu_seconds: Seconds | None = None
     """CPU seconds of this process, all its threads, and of the children that it waited for in the
     phase; None where it was not read."""

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Location, Part, Record, TextHash
+from compiler.trace.records.base import (
+    Count,
+    Error,
+    Index,
+    Location,
+    Number,
+    Part,
+    Record,
+    Seconds,
+    TextHash,
+)
 from compiler.trace.records.measure import Timed
 from compiler.trace.records.session import Settings, Stage
 
@@ -16,13 +26,13 @@ class Run(Record):
     the end, belong to all; ids (`0/0`, `k4`) are those of one run.
     """
 
-    number: int
+    number: Index
     """From 1; run 1 is the base."""
     settings: Settings
     """With the overrides of this run."""
     because: str = ""
     """What is different from the run that it is compared with: `veto tcw/0/0/forward/fuse/a+b`."""
-    compared_with: int = 0
+    compared_with: Index = 0
     """Number of the run that it is compared with; 0 for none."""
 
 
@@ -57,7 +67,7 @@ class Asked(Record):
     choices: tuple[str, ...]
     rule: str = ""
     reason: str = ""
-    numbers: dict[str, float] = {}
+    numbers: dict[str, Number] = {}
     forbidden: tuple[Forbidden, ...] = ()
     first: tuple[str, ...] = ()
     """Scheduler nodes of the first side, where the decision is about two: `op9`, `op10`."""
@@ -83,18 +93,18 @@ WaitingKind = Literal[
 class Waiting(Record):
     """The compile stands still until a command comes."""
 
-    number: int
+    number: Index
     """Counts from 1 in the run."""
     kind: WaitingKind
     why: str
     """`step over`, `breakpoint 2: model.py:19`, `first rejected fusion`, …"""
     stage: Stage
     compile_id: str = ""
-    attempt: int = 0
+    attempt: Index = 0
     graph: str = ""
     decision: str = ""
     """Id of the `Asked` that waits for an answer; "" where nothing does."""
-    breakpoint: int = 0
+    breakpoint: Index = 0
     """Number of the breakpoint that stopped it; 0 for none."""
     location: Location | None = None
 
@@ -106,7 +116,7 @@ class Resumed(Record):
     """`step`, `over`, `continue`, …"""
     choice: str = ""
     """The answer to the decision that waited; "" for the engine's own."""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     """How long it waited; taken off all compile times."""
 
 
@@ -126,15 +136,15 @@ class Note(Record):
     on: str
     """A ref (`src:FILE:LINE`, `fx:GRAPH/NODE`), or `decision:ID`."""
     text: str
-    run: int = 0
+    run: Index = 0
 
 
 class WhatIf(Record):
     """Two runs compared by measurement, kernel by kernel or as a whole."""
 
-    base: int
+    base: Index
     """Number of the run …"""
-    run: int
+    run: Index
     """… and of the one that was compared with it."""
     scope: Literal["kernel", "graph", "call"]
     """What was timed: kernels that do the same work, a compiled graph, or a whole call."""
@@ -144,16 +154,16 @@ class WhatIf(Record):
     run_kernels: tuple[str, ...] = ()
     before: Timed | None = None
     after: Timed | None = None
-    difference: float = 0.0
+    difference: Seconds = 0.0
     """Median of the paired differences, after - before, seconds; below 0 the new one is faster."""
-    noise: float = 0.0
+    noise: Seconds = 0.0
     """Half width below which a difference says nothing, seconds."""
-    pairs: int = 0
+    pairs: Count = 0
     caches: Literal["warm", "cold"] = "warm"
     """State of the processor's caches before each run."""
     equal: bool | None = None
     """Whether the outputs of both are equal, bit for bit; None where it was not compared."""
-    max_error: float | None = None
+    max_error: Error | None = None
     within: bool | None = None
     """Of whole calls: whether `torch.testing.assert_close` accepts them with its defaults."""
     reason: str = ""

@@ -2,53 +2,63 @@
 
 from __future__ import annotations
 
-from compiler.trace.records.base import Location, Part, Record
+from compiler.trace.records.base import (
+    Bytes,
+    Count,
+    Error,
+    Location,
+    Milliseconds,
+    Number,
+    Part,
+    Record,
+    Seconds,
+)
 
 
 class Timed(Part):
     """Seconds of something that ran several times."""
 
-    median: float
-    spread: float
+    median: Seconds
+    spread: Seconds
     """max(3 MAD, 1%) of the median."""
-    runs: int
+    runs: Count
 
 
 class SetSpeed(Part):
     """One input set."""
 
-    call: int
-    eager_ms: float
-    compiled_ms: float
-    pairs: int
+    call: Count
+    eager_ms: Milliseconds
+    compiled_ms: Milliseconds
+    pairs: Count
 
 
 class Speed(Record):
     """Eager against compiled, interleaved after warm-up. Times are medians, per call."""
 
-    eager_ms: float
-    compiled_ms: float
-    eager_mad_ms: float
-    compiled_mad_ms: float
-    speedup: float
+    eager_ms: Milliseconds
+    compiled_ms: Milliseconds
+    eager_mad_ms: Milliseconds
+    compiled_mad_ms: Milliseconds
+    speedup: Number
     """Median of the ratios eager/compiled, pair by pair."""
-    noise: float
+    noise: Number
     """max(3 MAD of the pair ratios / their median, 1%): a difference inside it is none."""
-    pairs: int
+    pairs: Count
     in_noise: bool
-    compile_seconds: float
+    compile_seconds: Seconds
     """Wall seconds of the first calls beyond their run time."""
-    compile_cpu_seconds: float | None = None
+    compile_cpu_seconds: Seconds | None = None
     sets: tuple[SetSpeed, ...] = ()
-    threads: int = 1
+    threads: Count = 1
     what: str = "forward"
     """`forward`, or `forward + backward` in training."""
     device: str = ""
     """`cpu`, `cuda`: where the model and its inputs are; "" in recordings that do not say."""
-    eager_peak_bytes: int | None = None
+    eager_peak_bytes: Bytes | None = None
     """The most that one call takes, where that was asked for (`Settings.memory`)."""
-    compiled_peak_bytes: int | None = None
-    compiled_again: int = 0
+    compiled_peak_bytes: Bytes | None = None
+    compiled_again: Count = 0
     """Graphs compiled during the rounds: the compiled time then includes compile time."""
 
 
@@ -57,22 +67,22 @@ class EngineSpeed(Record):
 
     first: str
     second: str
-    first_ms: float
-    second_ms: float
-    speedup: float
+    first_ms: Milliseconds
+    second_ms: Milliseconds
+    speedup: Number
     """Median of the ratios first/second, round by round: above 1 the second is faster."""
-    noise: float
+    noise: Number
     """max(3 MAD of the ratios / their median, 1%)."""
-    rounds: int
+    rounds: Count
     in_noise: bool
 
 
 class OutputError(Part):
-    call: int
+    call: Count
     path: str
     """Which output or gradient: `out[0]`, `grad fc1.weight`."""
-    max_abs: float
-    max_rel: float
+    max_abs: Error
+    max_rel: Error
     note: str = ""
     """`nan in compiled only`, `shapes differ`, …"""
 
@@ -88,10 +98,10 @@ class RandomOperation(Part):
 class Numerics(Record):
     """Compiled outputs against eager ones, same inputs, same random state."""
 
-    compared: int
+    compared: Count
     """Tensors that were compared."""
-    max_abs: float | None
-    max_rel: float | None
+    max_abs: Error | None
+    max_rel: Error | None
     """max |a-b| / max(|b|, smallest normal), elementwise."""
     worst: tuple[OutputError, ...] = ()
     equal: bool = False

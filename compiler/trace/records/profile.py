@@ -8,7 +8,21 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Location, Part, Record, TensorMeta, TextHash
+from compiler.trace.records.base import (
+    Bytes,
+    Count,
+    Error,
+    Index,
+    Line,
+    Location,
+    Number,
+    Part,
+    Record,
+    Seconds,
+    TensorMeta,
+    TextHash,
+    UnixTime,
+)
 from compiler.trace.records.measure import Timed
 
 CallPhase = Literal["", "forward", "backward", "step"]
@@ -19,9 +33,9 @@ Unmeasured = Literal["eager", "compiled", "guards"]
 class Bandwidth(Part):
     """What a copy of this working set reached."""
 
-    bytes: int
+    bytes: Bytes
     """Read and written together."""
-    per_second: float
+    per_second: Number
     """Bytes, read and written together."""
 
 
@@ -31,12 +45,12 @@ class Ceilings(Record):
     device: str
     """`AMD EPYC 9B14`, `NVIDIA H200`."""
     kind: Literal["cpu", "cuda"]
-    threads: int
+    threads: Count
     bandwidth: tuple[Bandwidth, ...]
     """From sets that fit the innermost cache to sets that fit none, ascending."""
-    rates: dict[str, float]
+    rates: dict[str, Number]
     """dtype as `TensorMeta.dtype` has it -> FLOP/s of a large matrix product."""
-    measured: float
+    measured: UnixTime
     """Unix time."""
     kept: bool = False
     """It was measured by an earlier recording on this machine."""
@@ -51,7 +65,7 @@ class EagerOperation(Record):
 
     id: str
     """`e17`: counts through the trace."""
-    call: int
+    call: Count
     operation: str
     """`aten.addmm.default`."""
     phase: CallPhase = ""
@@ -63,13 +77,13 @@ class EagerOperation(Record):
     """On a GPU that of its kernels, by the device's own clock."""
     host: Timed | None = None
     """Host time, where it is not the same."""
-    launches: int = 0
+    launches: Count = 0
     """Kernels on a GPU; on a CPU 1, and 0 of an operation that touches no memory (a view)."""
     kernels: tuple[str, ...] = ()
     """The GPU's names of those."""
-    read_bytes: int | None = None
-    write_bytes: int | None = None
-    flops: int | None = None
+    read_bytes: Bytes | None = None
+    write_bytes: Bytes | None = None
+    flops: Count | None = None
     location: Location | None = None
     """The user's line; in a backward that of the forward operation."""
     stack: tuple[Location, ...] = ()
@@ -87,7 +101,7 @@ class CompiledStep(Record):
 
     id: str
     """`s12`: counts through the trace."""
-    call: int
+    call: Count
     kind: Literal["kernel", "aten", "eager"]
     """`eager`: an operation that ran outside of all graphs: between breaks, a loss, gradients."""
     name: str
@@ -95,17 +109,17 @@ class CompiledStep(Record):
     phase: CallPhase = ""
     graph: str = ""
     """`0/0/forward`; "" of an eager one."""
-    index: int = 0
+    index: Index = 0
     """Its place in its graph's code, from 0."""
     kernel: str = ""
     """Id of its `Kernel` record."""
     time: Timed | None = None
     host: Timed | None = None
-    launches: int = 1
+    launches: Count = 1
     kernels: tuple[str, ...] = ()
-    read_bytes: int | None = None
-    write_bytes: int | None = None
-    flops: int | None = None
+    read_bytes: Bytes | None = None
+    write_bytes: Bytes | None = None
+    flops: Count | None = None
     part: Literal["model", "loss", "gradients", "optimizer"] = "model"
 
 
@@ -121,7 +135,7 @@ class Region(Record):
 
     id: str
     """`r3`: counts through the trace."""
-    call: int
+    call: Count
     label: str
     """Words: `softmax`, `add + layer norm`."""
     phase: CallPhase = ""
@@ -134,10 +148,10 @@ class Region(Record):
     modules: tuple[str, ...] = ()
     eager: Timed | None = None
     compiled: Timed | None = None
-    difference: float = 0.0
+    difference: Seconds = 0.0
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever
     is surer; below 0 compiling won."""
-    noise: float = 0.0
+    noise: Seconds = 0.0
     """max(3 MAD of it at nine rounds, less of more; 1% of eager), and of ATen operations that both
     sides call, on a CPU, what a call from Python takes: it is in the time of the compiled side
     alone. Inside it is no difference."""
@@ -163,13 +177,13 @@ class Account(Record):
     """Where the time of one side's call goes. The lines are measured apart from the whole."""
 
     side: Literal["eager", "compiled"]
-    call: int
+    call: Count
     measured: Timed
     """The plain call, with nothing of ours in it, less what its thread waited for a processor."""
     lines: tuple[AccountLine, ...]
-    remainder: float
+    remainder: Seconds
     """measured - sum of the lines: what they do not explain; below 0 they say too much."""
-    remainder_noise: float = 0.0
+    remainder_noise: Seconds = 0.0
     """Seconds that it may be off, as the medians of both calls are: a remainder within it is none.
     0 where that is not known."""
     phase: CallPhase = ""
@@ -179,30 +193,30 @@ class Account(Record):
 class CallProfile(Record):
     """The head of one profiled call: its regions, steps, operations and accounts came before."""
 
-    call: int
+    call: Count
     what: str
     """`forward`, `forward + backward`, `forward + backward + step`."""
     device: str
     eager: Timed
     compiled: Timed
-    speedup: float
+    speedup: Number
     """eager/compiled: the median over the rounds, or of the medians, whichever is surer."""
-    noise: float
+    noise: Number
     """max(3 MAD of it, 1%), as a share of it."""
-    rounds: int
+    rounds: Count
     """Of the plain calls; those under probes that count may be more, or fewer."""
     contended: bool = False
     """Others used the processors as well: for more than a tenth of the calls' time a thread had to
     wait for one. Each was kept on a processor of its own then."""
     clock: Literal["host", "device"] = "host"
-    compiled_again: int = 0
+    compiled_again: Count = 0
     """Graphs that were compiled while the clock ran: then the times say nothing."""
-    eager_peak_bytes: int | None = None
+    eager_peak_bytes: Bytes | None = None
     """The most that one call adds to what is allocated."""
-    compiled_peak_bytes: int | None = None
-    eager_saved_bytes: int | None = None
+    compiled_peak_bytes: Bytes | None = None
+    eager_saved_bytes: Bytes | None = None
     """What autograd keeps from forward to backward, beyond parameters and inputs."""
-    compiled_saved_bytes: int | None = None
+    compiled_saved_bytes: Bytes | None = None
     unmeasured: str = ""
     """What could not be measured, and why."""
     unmeasured_sides: tuple[Unmeasured, ...] = ()
@@ -214,24 +228,24 @@ class Moment(Part):
 
     of: str
     """Id of a `CompiledStep` or an `EagerOperation`."""
-    start: float
+    start: Seconds
     """Seconds since the call began."""
-    seconds: float
+    seconds: Seconds
 
 
 class CallTimeline(Record):
     """One round, in order, for export to trace viewers."""
 
-    call: int
+    call: Count
     side: Literal["eager", "compiled"]
-    seconds: float
+    seconds: Seconds
     moments: tuple[Moment, ...]
 
 
 class NestTime(Part):
     """One loop nest of a kernel."""
 
-    line: int
+    line: Line
     """Of its outermost loop in the kernel's text, from 1."""
     time: Timed
     """All calls of the kernel together."""
@@ -244,7 +258,7 @@ class KernelNests(Record):
     graph: str
     kernel: str
     """Id of its `Kernel` record."""
-    call: int
+    call: Count
     nests: tuple[NestTime, ...] = ()
     """In the order of the text."""
     reason: str = ""
@@ -256,15 +270,15 @@ class OutputPrecision(Part):
 
     node: str
     """The node of the lowered graph."""
-    error: float
-    eager_error: float
+    error: Error
+    eager_error: Error
     """What eager's own operations err by on the same inputs."""
-    bound: float
+    bound: Error
     """What is let pass; an error above it is wrong."""
-    lean: float = 0.0
+    lean: Error = 0.0
     """How far all of it is off to one side, relative to it: rounding errs to both. 0 where the
     bound is so close that the error alone tells."""
-    lean_bound: float = 0.0
+    lean_bound: Error = 0.0
     note: str = ""
     """`nan in compiled only`, …"""
 
@@ -276,7 +290,7 @@ class KernelPrecision(Record):
     graph: str
     kernel: str
     """Id of its `Kernel` record."""
-    call: int
+    call: Count
     outputs: tuple[OutputPrecision, ...] = ()
     within: bool | None = None
     """None where it was not compared."""
@@ -302,13 +316,13 @@ class ModeRow(Record):
     eager: Timed | None = None
     """Of the same rounds."""
     time: Timed | None = None
-    speedup: float = 1.0
-    noise: float = 0.0
-    compile_seconds: float = 0.0
+    speedup: Number = 1.0
+    noise: Number = 0.0
+    compile_seconds: Seconds = 0.0
     """Wall, of the first call beyond its run time, from empty caches."""
-    compile_cpu_seconds: float | None = None
-    peak_bytes: int | None = None
-    pays_after: int | None = None
+    compile_cpu_seconds: Seconds | None = None
+    peak_bytes: Bytes | None = None
+    pays_after: Count | None = None
     """Calls after which compiling has paid for itself; None: never, or inside the noise."""
     note: str = ""
     """What else there is to know: that the code is the default mode's."""
@@ -330,8 +344,8 @@ class Trial(Record):
     """Trials of one group are ways to do one thing."""
     before: Timed | None = None
     after: Timed | None = None
-    difference: float = 0.0
-    noise: float = 0.0
+    difference: Seconds = 0.0
+    noise: Seconds = 0.0
     kept: bool = False
     equal: bool | None = None
     """Whether outputs are the same within `assert_close`'s defaults."""

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from compiler.trace.records.base import Location, Part, Record, TensorMeta, TextHash
+from msgspec import Meta
+
+from compiler.trace.records.base import (
+    Bytes,
+    Count,
+    Index,
+    Location,
+    Number,
+    Part,
+    Record,
+    Seconds,
+    TensorMeta,
+    TextHash,
+    UnixTime,
+    Whole,
+)
 
 Stage = Literal[
     "load", "capture", "autograd", "lowering", "fusion", "memory", "codegen", "build", "run"
@@ -54,13 +69,13 @@ class Settings(Part):
     """With `profile`: time each loop nest of kernels that have several; they are built again."""
     repro: str = ""
     """With `verify`: the kernel to cut out as a file; else the first that is wrong."""
-    profiled_call: int = 1
+    profiled_call: Count = 1
     """Which call, from 1."""
-    rounds: int = 30
+    rounds: Count = 30
     """Rounds of a profile, at most."""
     memory: bool = False
     """Measure the most memory that one call takes, compiled and eager."""
-    timeout: float | None = None
+    timeout: Number | None = None
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
@@ -71,13 +86,13 @@ class Settings(Part):
 class Start(Record):
     """The first record of every trace."""
 
-    schema_version: int
+    schema_version: Index
     tool_version: str
     settings: Settings
     python: str
     platform: str
-    pid: int
-    time: float
+    pid: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+    time: UnixTime
     """Unix time, seconds."""
 
 
@@ -103,7 +118,7 @@ class Environment(Record):
     cpu: str = ""
     vector: str = ""
     """torch's CPU capability, e.g. `AVX512`."""
-    threads: int = 1
+    threads: Count = 1
     gpu: str = ""
     hooks: tuple[HookStatus, ...] = ()
 
@@ -146,13 +161,13 @@ class EnginePart(Record):
 class CallStart(Record):
     """The compiled model is about to be called; calls count from 1."""
 
-    call: int
+    call: Count
     arguments: tuple[Argument, ...] = ()
 
 
 class CallEnd(Record):
-    call: int
-    seconds: float
+    call: Count
+    seconds: Seconds
     """Wall time, compilation included."""
     compiled: tuple[str, ...] = ()
     """Compile ids that this call made."""
@@ -171,7 +186,7 @@ class OutputCapped(Record):
     """No more of this stream is kept from here on."""
 
     stream: Literal["stdout", "stderr"]
-    cap_bytes: int
+    cap_bytes: Bytes
 
 
 class Failure(Record):
@@ -209,11 +224,11 @@ class End(Record):
     """The last record of a trace that is whole."""
 
     status: Status
-    seconds: float
-    records: int = 0
-    """Lines written before this one by the worker; 0 where the front end ended the trace."""
-    calls: int = 0
+    seconds: Seconds
+    lines: Count = 0
+    """Lines of the trace before this one; 0 where they were not counted."""
+    calls: Count = 0
     """Compiled calls that were made; a script's are counted without a record of each."""
-    exit_code: int | None = None
-    signal: int | None = None
+    exit_code: Whole | None = None
+    signal: Index | None = None
     reason: str = ""

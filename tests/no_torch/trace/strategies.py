@@ -6,11 +6,17 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from compiler.trace.records import AnyRecord
+from compiler.trace.records import (
+    AnyRecord,
+    CompiledStep,
+    EagerOperation,
+    End,
+    Kernel,
+    Region,
+    Start,
+)
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=32)
-INTEGERS = st.integers(min_value=-(2**53), max_value=2**53)
 
 
 def strategy(kind: inspect.Type) -> st.SearchStrategy[object]:
@@ -19,9 +25,9 @@ def strategy(kind: inspect.Type) -> st.SearchStrategy[object]:
         case inspect.StrType():
             return TEXTS
         case inspect.IntType():
-            return INTEGERS
+            return st.integers(kind.ge, kind.le)
         case inspect.FloatType():
-            return NUMBERS
+            return st.floats(kind.ge, kind.le, allow_nan=False, allow_infinity=False)
         case inspect.BoolType():
             return st.booleans()
         case inspect.NoneType():
@@ -48,6 +54,27 @@ def records() -> st.SearchStrategy[AnyRecord]:
     assert isinstance(union, inspect.UnionType)
     kinds = [strategy(kind) for kind in union.types]
     return st.one_of(kinds).map(_readable)  # type: ignore[arg-type]
+
+
+def recordings(min_size: int = 0, max_size: int = 6) -> st.SearchStrategy[list[AnyRecord]]:
+    """Any records as one recording would write them: one start, nothing after the end, every name
+    once, and no two at one time."""
+    return st.lists(records(), min_size=min_size, max_size=max_size).map(_one_recording)
+
+
+def _one_recording(found: list[AnyRecord]) -> list[AnyRecord]:
+    kept: list[AnyRecord] = []
+    for number, record in enumerate(found, start=1):
+        if isinstance(record, Start) and any(isinstance(one, Start) for one in kept):
+            continue
+        changes: dict[str, object] = {"at": number / 1000}
+        if isinstance(record, (Kernel, EagerOperation, CompiledStep, Region)):
+            changes["id"] = f"{record.id}{number}"
+        kept.append(msgspec.structs.replace(record, **changes))
+        if isinstance(record, End):
+            kept[-1] = msgspec.structs.replace(kept[-1], lines=0)
+            break
+    return kept
 
 
 def _readable(record: AnyRecord) -> AnyRecord:

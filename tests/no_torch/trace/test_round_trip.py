@@ -19,7 +19,7 @@ from compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_t
 from compiler.trace.records import AnyRecord, End, Settings, Start, Text, Warned
 from compiler.trace.writer import TraceWriter, clean, file_sink, text_hash
 from tests.block_trace import block_trace
-from tests.no_torch.trace.strategies import records
+from tests.no_torch.trace.strategies import recordings, records
 from tests.no_torch.traces import opening
 
 
@@ -32,7 +32,7 @@ def written(found: list[AnyRecord]) -> tuple[bytes, list[AnyRecord]]:
     return b"".join(lines), found
 
 
-@given(st.lists(records(), max_size=6), st.lists(st.integers(1, 200), max_size=8))
+@given(recordings(), st.lists(st.integers(1, 200), max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_any_records_come_back_however_the_bytes_are_cut(
     found: list[AnyRecord], cuts: list[int]
@@ -49,7 +49,7 @@ def test_any_records_come_back_however_the_bytes_are_cut(
     assert not decoder.losses.partial
 
 
-@given(st.lists(records(), min_size=1, max_size=4), st.floats(0, 1))
+@given(recordings(1, 4), st.floats(0, 1))
 @settings(max_examples=100, deadline=None)
 def test_a_killed_writer_loses_at_most_its_last_record(found: list[AnyRecord], part: float) -> None:
     whole, expected = written(found)
@@ -71,7 +71,7 @@ GARBAGE = st.one_of(
 )
 
 
-@given(st.lists(records(), max_size=4), st.lists(GARBAGE, max_size=4), st.randoms())
+@given(recordings(0, 4), st.lists(GARBAGE, max_size=4), st.randoms())
 @settings(max_examples=100, deadline=None)
 def test_damaged_lines_are_skipped_and_counted(
     found: list[AnyRecord], garbage: list[bytes], random: Any

@@ -149,7 +149,7 @@ def trace_of(graph: Graph) -> list[AnyRecord]:
     out = Builder()
     opening(out)
     out.add(graph)
-    out.add(End(status="ok", seconds=1.0, records=len(out.records), exit_code=0))
+    out.add(End(status="ok", seconds=1.0, lines=len(out.records), exit_code=0))
     return out.records
 
 
