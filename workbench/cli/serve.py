@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 
 from workbench.cli import codes
-from workbench.cli.files import existing_file
+from workbench.cli.files import existing_file, is_trace, python_file
 
 LACKING = (
     "tcw serve needs the package textual-serve, which is not installed: pip install textual-serve"
@@ -80,7 +80,7 @@ def command(
 def _words(file: Path, rest: list[str]) -> list[str]:
     """The command of a page's process; what is wrong with its options is said now."""
     existing_file(file)
-    if _is_trace(file):
+    if is_trace(file):
         from workbench.cli import open as opening
 
         opening.check(file)
@@ -89,17 +89,11 @@ def _words(file: Path, rest: list[str]) -> list[str]:
     else:
         from workbench.cli import step
 
+        python_file(file)
         step.breakpoints_of(step.command.make_context("step", [str(file), *rest]), file)
         verb = "step"
     door = Path(__file__).parents[2] / "tcw.py"
     return [sys.executable, "-P", str(door), verb, str(file), *rest]
-
-
-def _is_trace(file: Path) -> bool:
-    if file.suffix == ".tcw":
-        return True
-    with file.open("rb") as stream:
-        return stream.read(9) == b'{"record"'
 
 
 def _is_loopback(host: str) -> bool:
