@@ -17,7 +17,6 @@ stranger's, cloned.
 from __future__ import annotations
 
 import os
-import stat
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from compiler.plain_file import NotPlain, plain_file
 from viewers.plain import plain
 
 _CODE = ("model", "edit", "edits", "set", "torch-settings")
@@ -104,23 +104,17 @@ def _text(file: Path) -> str:
     """Raises `Refused` where the file is another user's or others may write to it, is no plain
     file, or is too large."""
     try:
-        # a FIFO must not hang us, and what is looked at is what is read
-        number = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with plain_file(file, links=False) as (stream, found):
+            if found.st_uid != os.geteuid():
+                raise Refused(f"{file} belongs to user {found.st_uid}")
+            if found.st_mode & 0o002 or (found.st_mode & 0o020 and not _private(found.st_gid)):
+                raise Refused(f"{file} can be written by others (chmod go-w)")
+            data = stream.read(MOST_BYTES + 1)
+    except NotPlain as error:
+        raise Refused(str(error)) from error
     except OSError as error:
         why = "is a link" if file.is_symlink() else f"cannot be read ({error.strerror})"
         raise Refused(f"{file} {why}") from error
-    try:
-        found = os.fstat(number)
-        if not stat.S_ISREG(found.st_mode):
-            raise Refused(f"{file} is no plain file")
-        if found.st_uid != os.geteuid():
-            raise Refused(f"{file} belongs to user {found.st_uid}")
-        if found.st_mode & 0o002 or (found.st_mode & 0o020 and not _private(found.st_gid)):
-            raise Refused(f"{file} can be written by others (chmod go-w)")
-        with open(number, "rb", closefd=False) as stream:
-            data = stream.read(MOST_BYTES + 1)
-    finally:
-        os.close(number)
     if len(data) > MOST_BYTES:
         raise Refused(f"{file} has more than {MOST_BYTES >> 20} MB")
     try:

@@ -53,6 +53,9 @@ class ServeCommand(click.Command):
     help="0: any that is free.",
 )  # fmt: skip
 @click.option("--allow-remote", is_flag=True, help="Listen at a --host that others can reach.")
+@click.option(
+    "--allow-runs", is_flag=True, help="Of a trace: let pages compile its file again, if asked."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -61,12 +64,13 @@ def command(
     host: str,
     port: int,
     allow_remote: bool,
+    allow_runs: bool,
 ) -> int:
     if str(file).startswith("-"):
         raise click.UsageError(f"the file comes first, and then {file} and the like", ctx)
     if not (allow_remote or _is_loopback(host)):
         raise click.UsageError(EXPOSED.format(host=host, port=port or 8000), ctx)
-    words = _words(file, [*options, *ctx.meta["tcw.rest"]])
+    words = _words(file, [*options, *ctx.meta["tcw.rest"]], allow_runs)
     if find_spec("textual_serve") is None:
         raise click.UsageError(LACKING, ctx)
     listening = _listen(ctx, host, port)
@@ -77,13 +81,14 @@ def command(
     return codes.OK
 
 
-def _words(file: Path, rest: list[str]) -> list[str]:
+def _words(file: Path, rest: list[str], allow_runs: bool) -> list[str]:
     """The command of a page's process; what is wrong with its options is said now."""
     existing_file(file)
     if is_trace(file):
         from workbench.cli import open as opening
 
         opening.check(file)
+        rest = rest if allow_runs else ["--view-only", *rest]
         opening.command.make_context("open", [str(file), *rest])
         verb = "open"
     else:

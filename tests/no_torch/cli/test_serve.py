@@ -47,9 +47,11 @@ def test_a_trace_is_opened_and_a_model_stepped(
     options = ["--engine", "tcw", "--break", "first-rejection", "--", "--port", "9"]
     assert main(["serve", str(model), "--port", "0", *options]) == codes.OK
     door = str(Path(serve.__file__).parents[2] / "tcw.py")
+    assert main(["serve", str(block_file), "--port", "0", "--allow-runs", "--yes"]) == codes.OK
     assert words == [
-        [sys.executable, "-P", door, "open", str(block_file), "--predict"],
+        [sys.executable, "-P", door, "open", str(block_file), "--view-only", "--predict"],
         [sys.executable, "-P", door, "step", str(model), *options],
+        [sys.executable, "-P", door, "open", str(block_file), "--yes"],
     ]
 
 
