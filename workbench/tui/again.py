@@ -113,10 +113,10 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> Plan:
     settings: Settings = structs.replace(
         _checked(wanted), file=str(file), model=word.model or wanted.model
     )
-    things = tuple(_things(settings, wanted, word, differs))
-    if sum(len(one.value) + len(one.note) for one in things) > MOST_CHARACTERS:
+    listed = tuple(things(settings, wanted, word, differs))
+    if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
         raise Refused("the trace asks for more than one can read: compile the file with tcw step")
-    return Plan(settings, things, hashlib.sha256(text).hexdigest())
+    return Plan(settings, listed, hashlib.sha256(text).hexdigest())
 
 
 def _file(named: Path, word: Word) -> tuple[Path, bytes]:
@@ -177,7 +177,7 @@ def _leads_out(file: str) -> bool:
     return os.path.isabs(file) or file.split(os.sep)[0] == os.pardir
 
 
-def _things(settings: Settings, wanted: Settings, word: Word, differs: str) -> Iterator[Thing]:
+def things(settings: Settings, wanted: Settings, word: Word, differs: str) -> Iterator[Thing]:
     """All that would run and how, what runs first; the reader's own words are marked."""
     recorded = "" if settings.file == wanted.file else f"; recorded as {wanted.file}"
     whose = "yours, by --file: " if word.file is not None else ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import chop_cells
+from rich.cells import cell_len, chop_cells
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
-from viewers.panes.rows import BLANK, Line, Role, Row, pad, wrap
+from viewers.panes.rows import BLANK, Line, Role, Row, pad, width_of, wrap
 from viewers.plain import plain
 from workbench.tui.again import Thing
 from workbench.tui.overlay import Sheet
@@ -75,15 +75,15 @@ class Consent(ModalScreen[bool]):
         if not self.things:
             return [(("Nothing was run", "title"),), ()]
         said = (
-            "The trace asks for what is below, and whoever made it may want harm. It runs on "
-            "this machine as you."
+            "The trace names all of this, and whoever made the trace may mean harm. It would run "
+            "on this machine, as you."
         )
         asked: list[Line] = [(("Run this?  ", "title"), (plain(self.why)[: width - 20], "accent"))]
         return [*asked, *(((one, "dim"),) for one in wrap(said, width - 4)), ()]
 
     def _body(self, width: int) -> list[Line]:
         if not self.things:
-            return [((one, "text"),) for one in _chopped(self.why, width - 4)]
+            return [((one, "text"),) for one in wrap(self.why, width - 4)]
         return [line for one in self.things for line in _lines(one, width - 4)]
 
     def _foot(self) -> Line:
@@ -125,11 +125,15 @@ class Consent(ModalScreen[bool]):
 
 
 def _lines(thing: Thing, width: int) -> list[Line]:
-    """A thing's value, whole, then its note."""
+    """A thing's value, whole, then its note: on the same line where there is room."""
     room = max(10, width - NAMES)
     value: Role = "warn" if thing.warns else "text"
     rows: list[Line] = [((one, value),) for one in _chopped(thing.value, room)]
-    rows += [((one, "dim"),) for one in _chopped(thing.note, room) if thing.note]
+    note = plain(thing.note)
+    if width_of(rows[-1]) + 2 + cell_len(note) <= room:
+        rows[-1] = (*rows[-1], (f"  {note}".rstrip(), "dim"))
+    else:
+        rows += [((one, "dim"),) for one in _chopped(note, room)]
     names = [thing.name, *[""] * (len(rows) - 1)]
     return [((pad(name, NAMES), "key"), *row) for name, row in zip(names, rows, strict=True)]
 
