@@ -186,6 +186,8 @@ class Report(Item):
 
     version: int
     status: ReportStatus
+    defaults_from: str
+    """The pyproject.toml that set what the command line left alone; "" where none set any."""
     error: ErrorItem | None
     graphs: list[GraphItem]
     breaks: list[BreakItem]
@@ -259,6 +261,7 @@ def _report(recording: Recording) -> Report:
     return Report(
         version=VERSION,
         status=_status(summary),
+        defaults_from=summary.settings.defaults_from if summary.settings else "",
         error=_error(summary),
         graphs=[
             GraphItem(id=graph.id, compile_id=graph.compile_id, ops=graph.ops)

@@ -52,9 +52,9 @@ def read_setting(line: str) -> TorchSetting:
             call = statement.value
             (function,) = call.args
             left, _, method = ast.unparse(call.func).rpartition(".")
-            names = isinstance(function, ast.Name | ast.Attribute)
-            if method == "add" and names and not call.keywords:
-                return TorchSetting(*_split(left), adds=ast.unparse(function))
+            adds = ast.unparse(function)
+            if method == "add" and _dotted(adds) and not call.keywords:
+                return TorchSetting(*_split(left), adds=adds)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     raise SettingError(
@@ -65,9 +65,12 @@ def read_setting(line: str) -> TorchSetting:
 
 def _split(left: str) -> tuple[str, str]:
     """The module and the name in it; raises ValueError for anything else."""
-    for module in MODULES:
-        if left.startswith(f"{module}."):
-            return module, left.removeprefix(f"{module}.")
-    if left.startswith("torch.") or not all(part.isidentifier() for part in left.split(".")):
+    module = next((one for one in MODULES if left.startswith(f"{one}.")), "")
+    name = left.removeprefix(f"{module}.") if module else left
+    if name.partition(".")[0] == "torch" or not _dotted(name):
         raise ValueError(left)
-    return DEFAULT_MODULE, left
+    return module or DEFAULT_MODULE, name
+
+
+def _dotted(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))

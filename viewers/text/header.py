@@ -56,7 +56,16 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
         words.append(plural(calls, "call"))
     if settings and settings.until != "run":
         words.append(f"until {settings.until}")
+    if settings and settings.defaults_from:
+        words.append(f"defaults from {_beside(settings.defaults_from, settings.file)}")
     return words
+
+
+def _beside(file: str, other: str) -> str:
+    """A path as it reads from the folder of another file."""
+    if not (os.path.isabs(file) and os.path.isabs(other)):
+        return file
+    return os.path.relpath(file, os.path.dirname(other))
 
 
 def counts(summary: Summary, captured_only: bool = False) -> Line:

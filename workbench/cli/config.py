@@ -5,11 +5,18 @@
     [tool.tcw.explain]
     show = ["breaks", "guards"]
 
-The project is that of the file that is explained: the nearest pyproject.toml at or above it.
+The project is that of the file that is explained. Its root is the nearest folder, from the file's
+own up, with a pyproject.toml or a .git or .hg in it. The search ends at a folder of another user,
+at another file system and at the user's home folder, and only a pyproject.toml that nobody else can
+have written is read: a folder above one's own may be anyone's, /tmp for one.
+
+What runs code and what names a file is taken from the command line alone: a project may be a
+stranger's, cloned.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,47 +25,123 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from compiler.plain_file import NotPlain, plain_file
+from viewers.plain import plain
+
+_CODE = ("model", "edit", "edits", "set", "torch-settings")
+_FILES = ("override", "trace", "chrome", "patch", "output", "o")
+COMMAND_LINE_ONLY = frozenset((*_CODE, *_FILES))
+"""Keys that no project can set: they give code, or name files."""
+MOST_BYTES = 1 << 20
+"""A larger pyproject.toml is not read."""
+
+
+class Refused(Exception):
+    """A pyproject.toml that is left alone; the message says why."""
+
 
 def apply_defaults(ctx: click.Context, folder: Path) -> None:
-    """Set each parameter that the command line left alone to what the project says.
+    """Set each parameter that the command line left alone to what the project says; the settings
+    name the pyproject.toml that set any.
 
-    Raises `click.UsageError` for an unknown key or a value that does not fit its option.
+    One that cannot be trusted is named on stderr, with the reason, and not used. Raises
+    `click.UsageError` for an unknown key, a value that does not fit its option, and a key that is
+    for the command line alone.
     """
-    file = nearest(folder)
-    if file is None:
+    try:
+        file = nearest(folder)
+        text = _text(file) if file is not None else ""
+    except Refused as refused:
+        click.echo(f"tcw: {plain(str(refused))}; its [tool.tcw] is not used", err=True)
+        return
+    if file is None or "tcw" not in text:
         return
     assert ctx.command.name is not None
-    options = {one.name: one for one in ctx.command.params if isinstance(one, click.Option)}
-    shared, own = read(file, ctx.command.name)
+    options = _options(ctx.command)
+    shared, own = tables(file, text, ctx.command.name)
+    for key in (*shared, *own):
+        if _dashed(key) in COMMAND_LINE_ONLY:
+            raise click.UsageError(f"{file}: {key} is set only on the command line", ctx)
     for key in own:
-        if key.replace("-", "_") not in options:
+        if _dashed(key) not in options:
             raise click.UsageError(f"{file}: {_unknown(key, options)}", ctx)
     for key, value in {**shared, **own}.items():
-        option = options.get(key.replace("-", "_"))
+        option = options.get(_dashed(key))
         if option is None or option.name is None:
             continue
         if ctx.get_parameter_source(option.name) not in (None, ParameterSource.DEFAULT):
             continue
         ctx.params[option.name] = _converted(ctx, option, value, f"{file}: {key}")
+        ctx.meta["tcw.defaults_from"] = str(file)
 
 
 def nearest(folder: Path) -> Path | None:
-    """The pyproject.toml of `folder` or of the nearest folder above it."""
+    """The pyproject.toml in the root of the project of `folder`, which has no symbolic links; None
+    where there is none. Raises `Refused` for one in a folder of another user's."""
+    home, device = os.path.realpath(os.path.expanduser("~")), None
     for place in (folder, *folder.parents):
         file = place / "pyproject.toml"
-        if file.is_file():
+        try:
+            found = os.lstat(place)
+        except OSError:
+            return None
+        if device not in (None, found.st_dev):
+            return None
+        device = found.st_dev
+        there = os.path.lexists(file)
+        if found.st_uid != os.geteuid():
+            if there:
+                raise Refused(f"{file} is in a folder of user {found.st_uid}'s")
+            return None
+        if there:
             return file
+        if str(place) == home or any(os.path.lexists(place / name) for name in (".git", ".hg")):
+            return None
     return None
 
 
-def read(file: Path, verb: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`[tool.tcw]` and `[tool.tcw.VERB]`; a file that is no TOML is a `click.UsageError`."""
+def _text(file: Path) -> str:
+    """Raises `Refused` where the file is another user's or others may write to it, is no plain
+    file, or is too large."""
     try:
-        text = file.read_text(encoding="utf-8")
-        if "tcw" not in text:
-            return {}, {}
+        with plain_file(file, links=False) as (stream, found):
+            if found.st_uid != os.geteuid():
+                raise Refused(f"{file} belongs to user {found.st_uid}")
+            if found.st_mode & 0o002 or (found.st_mode & 0o020 and not _private(found.st_gid)):
+                raise Refused(f"{file} can be written by others (chmod go-w)")
+            data = stream.read(MOST_BYTES + 1)
+    except NotPlain as error:
+        raise Refused(str(error)) from error
+    except OSError as error:
+        why = "is a link" if file.is_symlink() else f"cannot be read ({error.strerror})"
+        raise Refused(f"{file} {why}") from error
+    if len(data) > MOST_BYTES:
+        raise Refused(f"{file} has more than {MOST_BYTES >> 20} MB")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{file}: {error}") from error
+
+
+def _private(group: int) -> bool:
+    """Whether this is the group of its one user, which goes by the user's name: many systems give
+    each user one, and let it write."""
+    import grp
+    import pwd
+
+    try:
+        found, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    alone = set(found.gr_mem) <= {user.pw_name}
+    return found.gr_name == user.pw_name and group == user.pw_gid and alone
+
+
+def tables(file: Path, text: str, verb: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`[tool.tcw]` and `[tool.tcw.VERB]`; a text that is no TOML is a `click.UsageError`."""
+    try:
         table = tomllib.loads(text).get("tool", {}).get("tcw", {})
-    except (OSError, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{file}: {error}") from error
     own = table.get(verb, {}) if isinstance(table, dict) else None
     if not isinstance(own, dict):
@@ -77,7 +160,20 @@ def _converted(ctx: click.Context, option: click.Option, value: Any, where: str)
         raise click.UsageError(f"{where}: {value!r} does not fit", ctx) from error
 
 
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Each option by its names, as on the command line without the dashes."""
+    found = [one for one in command.params if isinstance(one, click.Option)]
+    return {
+        _dashed(name): option
+        for option in found
+        for name in (option.name or "", *(given.lstrip("-") for given in option.opts))
+    }
+
+
+def _dashed(key: str) -> str:
+    return key.replace("_", "-")
+
+
 def _unknown(key: str, options: dict[str, click.Option]) -> str:
-    names = [name.replace("_", "-") for name in options]
-    close = get_close_matches(key, names, n=1)
+    close = get_close_matches(key, options, n=1)
     return f"no option {key!r}." + (f" Did you mean {close[0]!r}?" if close else "")

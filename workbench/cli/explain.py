@@ -28,7 +28,7 @@ from viewers.recording import Recording
 from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import existing_file, new_trace
+from workbench.cli.files import new_trace, python_file
 from workbench.cli.options import (
     FileCommand,
     json_option,
@@ -89,7 +89,7 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    existing_file(file)
+    python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
     trace: Path | None = ctx.params["trace"]

@@ -25,6 +25,45 @@ def existing_file(file: Path) -> None:
     raise click.UsageError(f"{file} is not there{hint}")
 
 
+TRACE = ".tcw"
+"""How the name of a trace ends: such a file is never run."""
+
+
+def is_trace(file: Path) -> bool:
+    """Whether a verb that takes a model or a trace reads `file` as a trace.
+
+    The name decides, and never what the file holds: what a stranger sent as a trace cannot turn
+    into a program.
+    """
+    return file.suffix.lower() != ".py" or file.resolve().suffix.lower() == TRACE
+
+
+def python_file(file: Path) -> None:
+    """`click.UsageError` where `file` is not there, or is a trace: those are never run."""
+    existing_file(file)
+    named = TRACE in (file.suffix.lower(), file.resolve().suffix.lower())
+    begins = _begins_like_a_trace(file)
+    if named and not begins:
+        raise click.UsageError(
+            f"{file} holds no trace, and a file named {TRACE} is never run: "
+            "give a Python file another name"
+        )
+    if named or begins:
+        raise click.UsageError(
+            f"{file} is a trace, which is never run. Did you mean 'tcw open {file}'?"
+        )
+
+
+def _begins_like_a_trace(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    try:
+        with file.open("rb") as stream:
+            return stream.read(9) == b'{"record"'
+    except OSError:
+        return False  # whoever reads it says why that fails
+
+
 def new_trace(file: Path) -> None:
     """`click.UsageError` where a trace must not be written to `file`: only a trace is replaced."""
     if file.is_dir():

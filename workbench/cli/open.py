@@ -2,6 +2,15 @@
 
 FILE is a trace that `tcw explain --trace FILE` wrote; it may still be growing. Everything is read
 from the file alone, so a trace from another machine opens as well.
+
+Opening runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows what would
+run, and asks: a trace can be a stranger's. A file outside of the current folder, or with another
+text than the recorded one, takes --file; an expression for the model takes --model.
+
+\b
+  tcw open run.tcw
+  tcw open run.tcw --file model.py --model 'Net(64)'
+  tcw open mailed.tcw --view-only
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ from pathlib import Path
 import click
 
 from compiler.trace.reader import TraceDecoder, TraceError, open_trace
-from workbench.cli.files import existing_file
+from workbench.cli.files import existing_file, python_file
 from workbench.cli.options import ascii_option, questions_option
 
 HEAD_BYTES = 1 << 16
@@ -25,23 +34,43 @@ HEAD_BYTES = 1 << 16
 @click.option(
     "--predict", is_flag=True, help="Guess each fusion before it is shown; a score ends it."
 )
-@click.option(
-    "--view-only",
-    is_flag=True,
-    help="Never run anything: compiling again from this trace is off.",
-)
 @questions_option
 @ascii_option
-def command(file: Path, predict: bool, view_only: bool, questions: int, ascii_only: bool) -> int:
+@click.option(
+    "--file",
+    "source",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Compile this file again, in place of the one that the trace names.",
+)
+@click.option("--model", default="", metavar="EXPR", help="The model, in the names of that file.")
+@click.option("--yes", is_flag=True, help="Compile again without asking: for scripts.")
+@click.option("--view-only", is_flag=True, help="Compile nothing again.")
+def command(
+    file: Path,
+    predict: bool,
+    questions: int,
+    ascii_only: bool,
+    source: Path | None,
+    model: str,
+    yes: bool,
+    view_only: bool,
+) -> int:
     check(file)
+    if view_only and (source is not None or model or yes):
+        raise click.UsageError("--view-only compiles nothing: it excludes --file, --model, --yes")
+    if source is not None:
+        python_file(source)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
     gc.disable()  # modules live as long as we do: the collector would go through them in vain
+    from workbench.tui.again import Word
     from workbench.tui.app import run
 
     gc.freeze()
     gc.enable()
-    return run(file, predict=predict, questions=questions, ascii_only=ascii_only)
+    word = Word(source, model, yes, view_only)
+    return run(file, predict=predict, questions=questions, ascii_only=ascii_only, word=word)
 
 
 def check(file: Path) -> None:

@@ -232,6 +232,7 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
         cached=given["cached"],
         timeout=given.get("timeout"),
         arguments=ctx.meta.get("tcw.arguments", ()),
+        defaults_from=ctx.meta.get("tcw.defaults_from", ""),
     )
 
 

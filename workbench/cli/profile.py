@@ -32,7 +32,7 @@ from viewers.recording import Recording
 from workbench.cli.config import apply_defaults
 from workbench.cli.edits import write_patch
 from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.files import existing_file, new_trace
+from workbench.cli.files import new_trace, python_file
 from workbench.cli.options import (
     FileCommand,
     cached_option,
@@ -105,7 +105,7 @@ SORTS = ("difference", "time", "line")
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    existing_file(file)
+    python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     given = ctx.params
     settings = msgspec.structs.replace(

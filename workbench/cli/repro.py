@@ -8,19 +8,26 @@ those that it had, the compiled result beside eager's and float64's. Exit status
   tcw repro model.py
   tcw repro model.py --train --engine tcw
   tcw repro model.py --kernel k4 -o k4.py           this one, right or wrong
-  tcw repro run.tcw                                 what a trace holds
+  tcw repro run.tcw                                 what a trace holds: nothing is run
+
+A FILE whose name ends in .py is a model; any other is read as a trace, and never run. The file that
+comes out is a new one: nothing is overwritten.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from compiler.new_file import create_new
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
 from viewers.recording import Recording
@@ -28,7 +35,7 @@ from viewers.text.lines import BLANK, Line, Role, line
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.files import existing_file
+from workbench.cli.files import existing_file, is_trace, python_file
 from workbench.cli.options import (
     FileCommand,
     cached_option,
@@ -52,7 +59,7 @@ from workbench.cli.output import reader_may_leave, room
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where to write it; repro_k4.py of kernel k4, here, unless said.",
+    help="The new file to write; repro_k4.py of kernel k4, here, unless said.",
 )
 @cached_option
 @timeout_option
@@ -61,13 +68,22 @@ from workbench.cli.output import reader_may_leave, room
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)
     given = ctx.params
+    output: Path | None = given["output"]
+    if output is not None and os.path.lexists(output):
+        raise click.UsageError(_THERE.format(output), ctx)
     recording = Recording()
-    if _is_trace(file):
+    of_trace = is_trace(file)
+    if of_trace:
         try:
             recording = Recording.open(file)
         except TraceError as error:
-            raise click.UsageError(f"{file}: {error}", ctx) from error
+            raise click.UsageError(
+                f"{error}; the name of a model's file ends in .py", ctx
+            ) from error
+        except OSError as error:
+            raise click.UsageError(f"{file}: {error.strerror}", ctx) from error
     else:
+        python_file(file)
         apply_defaults(ctx, file.resolve().parent)
         settings = msgspec.structs.replace(
             settings_of(ctx, file), verify=True, repro=given["kernel"], profiled_call=given["call"]
@@ -79,24 +95,30 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
             with reader_may_leave():
                 show_text(recording, (), None)
             return exit_code(recording, end)
-    lines, code = written(recording, given["kernel"], given["output"])
+    result = written(recording, given["kernel"], output, of_trace)
     width = room()[0]
     with reader_may_leave():
         from viewers.text.lines import write
 
-        write(lines, sys.stdout, width)
-    return code
+        write(result.lines, sys.stdout, width)
+    if result.trouble:
+        raise click.UsageError(result.trouble, ctx)
+    return result.code
 
 
-def _is_trace(file: Path) -> bool:
-    if file.suffix == ".py":
-        return False
-    with file.open("rb") as stream:
-        return stream.read(9) == b'{"record"'
+@dataclass(frozen=True)
+class Written:
+    """What there is to say, and whether a file was written."""
+
+    lines: list[Line]
+    code: int
+    trouble: str = ""
+    """Why the file could not be written, and what to do; "" where it was, or there is none."""
 
 
-def written(recording: Recording, wanted: str, output: Path | None) -> tuple[list[Line], int]:
-    """Write the file, if there is one; what to say, and the exit code."""
+def written(recording: Recording, wanted: str, output: Path | None, of_trace: bool) -> Written:
+    """Write the file, if there is one. `of_trace`: the recording was read, not made by this run,
+    and its code is that of whoever made the trace."""
     parts = [
         part
         for part in (*recording.engines.values(), *recording.runs.values(), recording)
@@ -108,28 +130,46 @@ def written(recording: Recording, wanted: str, output: Path | None) -> tuple[lis
     if not found:
         lines = [line("no kernel was compared with float64")]
         lines += [line(f"  {warned.message}", hang=2) for warned in recording.all(Warned)]
-        return [*lines, line("record it with 'tcw profile --verify'")], codes.USAGE
+        return Written([*lines, line("record it with 'tcw profile --verify'")], codes.USAGE)
     lines = [line(_counts([one for _, one in found]))]
     part, chosen = _chosen(found, wanted)
     if chosen is None or part is None:
         if wanted:
             ids = ", ".join(one.kernel for _, one in found)
             lines.append(line(f"there is no kernel {wanted} among them: {ids}", hang=2))
-            return lines, codes.USAGE
-        return lines, codes.OK
+            return Written(lines, codes.USAGE)
+        return Written(lines, codes.OK)
     lines += [BLANK, *_about(part, chosen)]
     text = recording.text(chosen.repro) if chosen.repro else ""
     if not text:
         why = chosen.repro_note or _elsewhere(recording, chosen, [one for _, one in found])
         lines.append(line(f"no file: {why}", hang=2))
     else:
-        target = output or Path(f"repro_{chosen.kernel}.py")
+        target = output or _named_after(chosen.kernel)
+        if target is None:
+            return Written(lines, codes.USAGE, _NO_NAME.format(chosen.kernel))
         try:
-            target.write_text(text, encoding="utf-8")
+            create_new(target, text)
+        except FileExistsError:
+            return Written(lines, codes.USAGE, _THERE.format(target))
         except OSError as error:
-            raise click.UsageError(f"{target}: {error.strerror}") from error
-        lines += [BLANK, line(("wrote ", ""), (str(target), "strong"), f": {_shows(chosen)}")]
-    return lines, codes.FINDING if any(one.within is False for _, one in found) else codes.OK
+            return Written(lines, codes.USAGE, f"{target}: {error.strerror}")
+        shows = f"the trace says: {_shows(chosen)}" if of_trace else _shows(chosen)
+        lines += [BLANK, line(("wrote ", ""), (str(target), "strong"), f": {shows}")]
+        if of_trace:
+            lines.append(line((_WHOSE, "dim"), hang=2))
+    wrong = any(one.within is False for _, one in found)
+    return Written(lines, codes.FINDING if wrong else codes.OK)
+
+
+_THERE = "{} is there already: -o FILE names a new file"
+_NO_NAME = "the trace's name {!r} of a kernel is no file name: -o FILE gives one"
+_WHOSE = "  nothing was run: whoever made the trace wrote this code, so read it before you run it"
+
+
+def _named_after(kernel: str) -> Path | None:
+    """The file's name, unless the kernel's own would lead elsewhere."""
+    return Path(f"repro_{kernel}.py") if re.fullmatch(r"\w{1,64}", kernel, re.ASCII) else None
 
 
 def _chosen(

@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 
 from workbench.cli import codes
-from workbench.cli.files import existing_file
+from workbench.cli.files import existing_file, is_trace, python_file
 
 LACKING = (
     "tcw serve needs the package textual-serve, which is not installed: pip install textual-serve"
@@ -91,7 +91,7 @@ def command(
 def _words(file: Path, rest: list[str], allow_run: bool) -> list[str]:
     """The verb of a page's process and its arguments; what is wrong with them is said now."""
     existing_file(file)
-    if _is_trace(file):
+    if is_trace(file):
         from workbench.cli import open as opening
 
         opening.check(file)
@@ -100,18 +100,12 @@ def _words(file: Path, rest: list[str], allow_run: bool) -> list[str]:
         return ["open", *words]
     from workbench.cli import step
 
+    python_file(file)
     if allow_run:
         raise click.UsageError(f"--allow-run is for a trace; a model is always run: {file}")
     words = [str(file), *rest]
     step.breakpoints_of(step.command.make_context("step", list(words)), file)
     return ["step", *words]
-
-
-def _is_trace(file: Path) -> bool:
-    if file.suffix == ".tcw":
-        return True
-    with file.open("rb") as stream:
-        return stream.read(9) == b'{"record"'
 
 
 def _is_loopback(host: str) -> bool:

@@ -25,7 +25,7 @@ import click
 from compiler.control.breakpoints import BreakpointError, parse
 from compiler.control.commands import Breakpoint
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import existing_file, new_trace
+from workbench.cli.files import new_trace, python_file
 from workbench.cli.options import (
     FileCommand,
     ascii_option,
@@ -55,7 +55,7 @@ from workbench.cli.options import (
 @trace_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    existing_file(file)
+    python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
     breakpoints = breakpoints_of(ctx, file)

@@ -20,6 +20,7 @@ from compiler.trace.records import Settings
 from viewers.plain import plain
 from viewers.teaching.predict import QUESTIONS
 from workbench.cli import codes
+from workbench.tui.again import Word
 from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
 from workbench.tui.glyphs import Ascii, needed
@@ -41,7 +42,9 @@ class Workbench(App[None]):
         drive: Starts | None = None,
         questions: int = QUESTIONS,
         ascii_only: bool = False,
+        word: Word | None = None,
     ) -> None:
+        """`word`: what the reader said about compiling a recorded file again."""
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
@@ -52,6 +55,7 @@ class Workbench(App[None]):
         self.questions = questions
         """How many guesses about one graph; 0 for every pair."""
         self.drive = drive
+        self.word = word or Word()
         self.last_words = ""
         encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
         self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
@@ -102,6 +106,7 @@ def run(
     predict: bool = False,
     questions: int = QUESTIONS,
     ascii_only: bool = False,
+    word: Word | None = None,
 ) -> int:
     """Show the trace at `path` until the reader quits; answers the exit code.
 
@@ -121,6 +126,7 @@ def run(
             predict,
             questions=questions,
             ascii_only=ascii_only or _ascii_terminal(),
+            word=word,
         )
     )
 

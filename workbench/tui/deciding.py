@@ -10,13 +10,16 @@ from msgspec import structs
 
 from compiler.control.commands import Answer, Breakpoint, Measure, Rerun
 from compiler.control.decisions import APART, OverrideError, read_overrides
+from compiler.new_file import create_new
 from compiler.trace.records import AnyRecord, Asked, Run, Settings, Warned
 from viewers.panes import decision_bar, settings
 from viewers.panes.view import Facts
 from viewers.plain import plain
 from viewers.words import plural
 from workbench.cli.trials import changed_by
+from workbench.tui.again import plain_name
 from workbench.tui.driving import Driving
+from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overlay import Choice, Palette
 from workbench.tui.overruled import Overruled, because, replay_command, to_toml
 
@@ -278,7 +281,8 @@ class Deciding(Driving):
         if last is None or not self.overruled.wanted:
             self.say("nothing is overruled: there is nothing to write")
             return
-        default = Path(last.file).parent / DEFAULT_FILE
+        own = isinstance(self.feed, LiveFeed)  # a trace's folder may be another's
+        default = Path(last.file).parent / DEFAULT_FILE if own else Path(DEFAULT_FILE)
         self.ask_words("write overrides to", str(default), self._write)
 
     def _write(self, words: str, over: bool = False) -> None:
@@ -286,19 +290,27 @@ class Deciding(Driving):
         if not words or last is None:
             return
         file = Path(words).expanduser()
-        if not over and file.exists() and not self._ours(file):
+        there = file.exists()
+        if not over and there and not self._ours(file):
             self.ask_words(
                 f"{file.name} is there: type y to write over it",
                 "",
                 lambda said: self._write(words, True) if said == "y" else self.say("not written"),
             )
             return
+        text = to_toml(self.overruled.wanted)
         try:
-            file.write_text(to_toml(self.overruled.wanted), encoding="utf-8")
+            if there:
+                file.write_text(text, encoding="utf-8")
+            else:
+                create_new(file, text)
         except OSError as error:
             self.say(f"{plain(words)}: {error.strerror or error}")
             return
         self.overruled.written = dict(self.overruled.wanted)
+        if not isinstance(self.feed, LiveFeed) and not plain_name(last.model):
+            self.say(f"wrote {plain(file.name)}: the trace's --model is an expression, not copied")
+            return
         self.offer(replay_command(last, file))
         self.say(f"wrote {plain(file.name)}   y copies  {plain(self.offered)}")
 

@@ -15,6 +15,8 @@ from viewers.panes.answered import answered, decision_of
 from viewers.panes.rows import Row
 from viewers.plain import plain
 from viewers.recording import Recording
+from workbench.tui.again import Plan, Refused, Word, reviewed
+from workbench.tui.consent import Consent
 from workbench.tui.deciding import Deciding
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overlay import Choice, Palette
@@ -66,6 +68,8 @@ class Revising(Deciding):
             compare = "Run the file again with it, and compare with this recording"
             stop = "Run the file again up to here, and go on stepping"
             late = "Only list it: W writes it for tcw step --override"
+        if not self.view.driven and self.word.view_only:
+            return [Choice(LIST, f"{late}  {words}")]
         return [Choice(COMPARE, compare), Choice(STOP, stop), Choice(LIST, f"{late}  {words}")]
 
     def _revised(self, asked: Asked, choice: str, answer: str) -> None:
@@ -106,24 +110,63 @@ class Revising(Deciding):
     # From the file
 
     def run_again(self, wanted: Settings, why: str, until: Breakpoint | None = None) -> None:
-        """Drive a compile of the recorded file with other settings, on this screen."""
-        obstacle = cannot_run(wanted)
+        """Drive a compile of the recorded file with other settings, on this screen. What comes
+        from a trace is run when the reader has seen it and said yes."""
+        try:
+            plan = self._plan(wanted)
+        except Refused as refused:
+            self.app.push_screen(Consent(self.look, str(refused)))
+            return
+        obstacle = cannot_run(plan.settings)
         if obstacle:
             self.say(plain(f"it cannot be run again: {obstacle}"))
             return
-        changed = differs(self.recording, wanted)
-        prompt = f"{plain(changed)}keep the new recording in (empty: nowhere)"
-        self.ask_words(prompt, "", lambda words: self._start(wanted, why, until, words.strip()))
 
-    def _start(self, wanted: Settings, why: str, until: Breakpoint | None, words: str) -> None:
-        trace = Path(words).expanduser() if words else None
-        if trace is not None and (trace.exists() or not trace.parent.is_dir()):
-            where = "is there already" if trace.exists() else "has no folder"
-            self.say(f"{plain(trace.name)} {where}: nothing was run")
+        def kept(words: str) -> None:
+            trace = Path(words.strip()).expanduser() if words.strip() else None
+            if trace is not None and (trace.exists() or not trace.parent.is_dir()):
+                where = "is there already" if trace.exists() else "has no folder"
+                self.say(f"{plain(trace.name)} {where}: nothing was run")
+            elif not plan.things or self.word.yes:
+                self._start(wanted, plan, why, until, trace)
+            else:
+                self.app.push_screen(
+                    Consent(self.look, why, plan.things),
+                    lambda yes: (
+                        self._start(wanted, plan, why, until, trace)
+                        if yes
+                        else self.say("nothing was run")
+                    ),
+                )
+
+        changed = differs(self.recording, plan.settings) if not plan.things else ""
+        self.ask_words(f"{plain(changed)}keep the new recording in (empty: nowhere)", "", kept)
+
+    @property
+    def word(self) -> Word:
+        """What the reader said of traces on the command line."""
+        found: Word = self.app.word  # type: ignore[attr-defined]
+        return found
+
+    def _plan(self, wanted: Settings) -> Plan:
+        """Raises `Refused`."""
+        if isinstance(self.feed, LiveFeed):
+            return Plan.own(wanted)
+        return reviewed(wanted, self.recording, self.word)
+
+    def _start(
+        self, wanted: Settings, plan: Plan, why: str, until: Breakpoint | None, trace: Path | None
+    ) -> None:
+        """The one place where a recording leads to a worker."""
+        try:
+            if self._plan(wanted) != plan:
+                raise Refused("what would run has changed since it was shown")
+        except Refused as refused:
+            self.app.push_screen(Consent(self.look, str(refused)))
             return
-        first = Rerun(settings=wanted, because=why, until=until)
+        first = Rerun(settings=plan.settings, because=why, until=until)
         drive = functools.partial(self.app.drives(), first=first)  # type: ignore[attr-defined]
-        feed = LiveFeed(drive, wanted, trace, self.view.breakpoints)
+        feed = LiveFeed(drive, plan.settings, trace, self.view.breakpoints)
         live = type(self)(feed, self.look)
         self.view.playhead = 0
         self.show_facts()

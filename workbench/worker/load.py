@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import sys
+import unicodedata
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -94,6 +95,17 @@ def _free_name(stem: str) -> str:
 
 
 def _evaluate(expression: str, names: dict[str, Any]) -> Any:
+    """What the expression gives. A plain name is looked up in the file alone: a trace may ask for
+    one, and `exec` with a text as its input must not be a model."""
+    name = unicodedata.normalize("NFKC", expression.strip())
+    if name.isidentifier() and name not in names:
+        near = difflib.get_close_matches(name, list(names), 1)
+        raise UserError(
+            f"--model {expression!r}: the file has no such name",
+            type="NameError",
+            hint=f"did you mean {near[0]}?" if near else _what_is_there(names),
+            doing="reading --model",
+        )
     try:
         tree = ast.parse(expression.strip(), "<--model>", "eval")
     except SyntaxError as error:

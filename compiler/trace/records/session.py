@@ -81,6 +81,8 @@ class Settings(Part):
     """`sys.argv[1:]` of a script."""
     script_call: bool = False
     """Of a script: not all of it, but call `profiled_call` of what it compiles, as a model."""
+    defaults_from: str = ""
+    """The pyproject.toml that set what the command line left alone; "" where none set any."""
 
 
 class Start(Record):

@@ -410,3 +410,13 @@ def test_a_limit_on_memory(tmp_path: Path) -> None:
     found = recorded(tmp_path, textwrap.dedent(text))
     assert found.line == 6
     assert found.failure.hint.startswith("out of memory")
+
+
+@pytest.mark.parametrize("name", ["exec", "\uff45\uff58\uff45\uff43"])
+def test_a_plain_name_is_one_of_the_file(name: str, tmp_path: Path) -> None:
+    """A trace may ask for a name, and gives the inputs: no builtin is run with them."""
+    code = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    found = recorded(tmp_path, net(), model=name, inputs=(repr(code),), until="run")
+    assert found.failure.message == f"--model {name!r}: the file has no such name"
+    assert "model = model" in found.failure.hint
+    assert not (tmp_path / "ran").exists()

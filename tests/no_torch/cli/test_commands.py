@@ -174,6 +174,40 @@ def test_usage(
     assert said.out == ""
 
 
+@pytest.mark.parametrize("verb", ["explain", "profile", "step", "repro"])
+@pytest.mark.parametrize(
+    ("name", "begins", "says"),
+    [
+        ("run.tcw", "import os\n", "no"),
+        ("run.TCW", "import os\n", "no"),
+        ("run.tcw", '{"record": "start"}\n', "tcw open"),
+        ("run.py", '{"record": "start"}\n', "tcw open"),
+        ("link.py", "import os\n", "no"),
+    ],
+)
+def test_a_trace_is_never_run(
+    verb: str,
+    name: str,
+    begins: str,
+    says: str,
+    model: Path,
+    client: Client,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = model.parent / name
+    if name == "link.py":
+        (model.parent / "run.tcw").write_text(begins)
+        file.symlink_to("run.tcw")
+    else:
+        file.write_text(begins)
+    assert main([verb, name]) == codes.USAGE
+    said = capsys.readouterr()
+    assert "trace" in said.err
+    assert client.settings is None
+    if verb != "repro":  # which reads a trace
+        assert says in said.err
+
+
 def test_settings(model: Path, client: Client) -> None:
     arguments = "--model Net(64) --inputs f32[8,64] --inputs f32[16,64] --train --mode max-autotune"
     arguments += " --fullgraph --dynamic --mark-dynamic x:0 --until codegen --record steps"

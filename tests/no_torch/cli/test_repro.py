@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from compiler.new_file import create_new
 from compiler.trace.records import (
     End,
     EnginePart,
@@ -18,8 +20,11 @@ from compiler.trace.records import (
     Start,
 )
 from compiler.trace.writer import TraceWriter
+from tests.no_torch.cli.test_commands import Client, client
 from workbench.cli import codes
 from workbench.cli.main import main
+
+__all__ = ["client"]
 
 FILE = '"""k1 alone"""\nprint("result")\n'
 
@@ -85,6 +90,7 @@ def said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, *args: str
 ) -> tuple[int, str]:
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "100")
     code = main(["repro", *args])
     captured = capsys.readouterr()
     return code, captured.out + captured.err
@@ -111,7 +117,8 @@ def test_the_first_wrong_kernel_is_written(
         "  result     error     eager     bound\n"
         "  mul_6    1.3e-03   1.4e-07   4.4e-06  nan in compiled only\n"
         "\n"
-        "wrote repro_k1.py: run alone it shows the error\n"
+        "wrote repro_k1.py: the trace says: run alone it shows the error\n"
+        "  nothing was run: whoever made the trace wrote this code, so read it before you run it\n"
     )
     assert (tmp_path / "repro_k1.py").read_text() == FILE
 
@@ -172,7 +179,7 @@ def test_a_kernel_by_its_name(
     name = "cpp_fused_gelu_backward_2"
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", name)
     assert code == codes.FINDING
-    assert "wrote repro_k2.py: run alone it shows the error" in text
+    assert "wrote repro_k2.py: the trace says: run alone it shows the error" in text
 
 
 def test_a_trace_of_both_engines(
@@ -209,3 +216,81 @@ def test_a_file_that_cannot_be_written(
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "-o", "nowhere/mine.py")
     assert code == codes.USAGE
     assert "nowhere/mine.py: No such file or directory" in text
+
+
+@pytest.mark.parametrize(
+    "id", ["../k1", "/tmp/k1", "k1/..", "k 1", "k1\n", "", "\x1b[2J", "k\u0661", "k" * 300]
+)
+def test_a_name_that_leads_elsewhere_names_no_file(
+    id: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    (folder / "repro_..").mkdir(parents=True)
+    file = trace(folder, kernel(id, "nest"), (id, False, {"reproduces": True}))
+    before = sorted(tmp_path.rglob("*"))
+    code, text = said(capsys, monkeypatch, folder, str(file))
+    assert code == codes.USAGE
+    assert "-o FILE gives one" in text
+    assert "\x1b" not in text
+    assert sorted(tmp_path.rglob("*")) == before
+    code, text = said(capsys, monkeypatch, folder, str(file), "-o", "mine.py")
+    assert code == codes.FINDING
+    assert (folder / "mine.py").read_text() == FILE
+
+
+@pytest.mark.parametrize("output", ["repro_k1.py", "mine.py"])
+@pytest.mark.parametrize("linked", [False, True, None])
+def test_nothing_is_written_over_or_through(
+    output: str,
+    linked: bool | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`linked`: the name is a link to another file; None: a link to nothing."""
+    victim = tmp_path / "victim"
+    if linked is not None:
+        victim.write_text("mine")
+    if linked is False:
+        (tmp_path / output).write_text("mine")
+    else:
+        (tmp_path / output).symlink_to(victim)
+    file = trace(tmp_path, kernel("k1", "nest"), ("k1", False, {"reproduces": True}))
+    given = ("-o", output) if output == "mine.py" else ()
+    code, text = said(capsys, monkeypatch, tmp_path, str(file), *given)
+    assert code == codes.USAGE
+    assert f"{output} is there already: -o FILE names a new file" in text
+    assert "wrote" not in text
+    if linked is None:
+        assert not victim.exists()
+    else:
+        assert (tmp_path / output).read_text() == victim.read_text() == "mine"
+
+
+def test_a_new_file_is_new(tmp_path: Path) -> None:
+    file = tmp_path / "made.py"
+    create_new(file, "é")
+    assert file.read_bytes() == "é".encode()
+    assert file.stat().st_mode & 0o777 == 0o666 & ~_umask()
+    with pytest.raises(FileExistsError):
+        create_new(file, "other")
+    assert file.read_bytes() == "é".encode()
+
+
+def _umask() -> int:
+    now = os.umask(0o022)
+    os.umask(now)
+    return now
+
+
+@pytest.mark.parametrize("name", ["mailed.tcw", "mailed.TCW", "mailed", "mailed.trace"])
+def test_what_is_not_named_a_model_is_never_run(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], client: Client
+) -> None:
+    file = tmp_path / name
+    file.write_text("raise SystemExit('it ran')\n")
+    assert main(["repro", str(file)]) == codes.USAGE
+    text = capsys.readouterr().err
+    assert "is not a tcw trace" in text
+    assert "ends in .py" in text
+    assert client.settings is None

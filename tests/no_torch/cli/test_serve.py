@@ -42,9 +42,11 @@ def test_a_trace_is_opened_and_a_model_stepped(
     assert main(["serve", str(block_file), "--port", "0", "--predict"]) == codes.OK
     options = ["--engine", "tcw", "--break", "first-rejection", "--", "--port", "9"]
     assert main(["serve", str(model), "--port", "0", *options]) == codes.OK
+    assert main(["serve", str(block_file), "--port", "0", "--allow-run", "--yes"]) == codes.OK
     assert words == [
         ["open", str(block_file), "--view-only", "--predict"],
         ["step", str(model), *options],
+        ["open", str(block_file), "--yes"],
     ]
 
 

@@ -42,6 +42,11 @@ def test_lines_are_read_and_written(line: str, code: str) -> None:
         "a.remove(f)",
         "a = 1; b = 2",
         "import os",
+        "torch._inductor.config.f().x = 1",
+        "torch._inductor.config.cpp.cxx[0] = 'cxx'",
+        "torch._inductor.config.a[f()].b = 1",
+        "a.add(f().g)",
+        "torch._dynamo.config.a.add((lambda: 1).b)",
     ],
 )
 def test_whatever_else_is_refused(line: str) -> None:

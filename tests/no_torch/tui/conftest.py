@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
+from workbench.tui.again import Word
 from workbench.tui.app import Workbench
 from workbench.tui.bench import Bench
 from workbench.tui.live_feed import LiveFeed
@@ -120,9 +121,12 @@ def open_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
 
     @asynccontextmanager
     async def opened(
-        path: Path, size: tuple[int, int] = (120, 40), theme: ThemeName | None = None
+        path: Path,
+        size: tuple[int, int] = (120, 40),
+        theme: ThemeName | None = None,
+        word: Word | None = None,
     ) -> AsyncIterator[Reader]:
-        app = Workbench(path, theme)
+        app = Workbench(path, theme, word=word)
         async with app.run_test(size=size) as pilot:
             reader = Reader(app, pilot)
             await reader.until(lambda: reader.bench.state != "opening")

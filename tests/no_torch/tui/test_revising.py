@@ -16,6 +16,7 @@ from tests.no_torch.tui.conftest import Drive, Driver, Open, encoded
 from tests.no_torch.tui.driven import FUSE, FakeDriver, compiler, head, settings_of
 from viewers.panes.answered import answered
 from workbench.tui import revising
+from workbench.tui.again import Word
 
 
 async def revised(driver: Driver, *keys: str) -> Rerun:
@@ -85,8 +86,9 @@ async def test_a_pair_of_a_list_of_which_nobody_was_asked(drive: Drive) -> None:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
-    """The trace of a driven run; the file beside it is as it was."""
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The trace of a driven run; the file beside it, in the current folder, is as it was."""
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "block.py"
     file.write_text("\n".join(LINES) + "\n")
     settings = settings_of(file=str(file))
@@ -143,6 +145,8 @@ async def test_a_recorded_decision_is_run_again_from_the_file(
         assert "has changed" not in reader.text()
         await reader.type(str(tmp_path / "again.tcw"))
         await reader.press("enter")
+        assert "Run this?" in reader.text()
+        await reader.press("y")
         await reader.until(lambda: reader.bench.state == "finished")
         await reader.settle()
         assert again.trace == tmp_path / "again.tcw"
@@ -163,16 +167,14 @@ async def test_a_recorded_decision_is_run_again_from_the_file(
         assert bench.overruled.unsaved
 
 
-async def test_a_changed_file_is_said_and_a_trace_is_not_written_over(
+async def test_a_trace_is_not_written_over(
     open_trace: Open, recorded: Path, tmp_path: Path
 ) -> None:
     again = Again()
-    (tmp_path / "block.py").write_text("model = 1\n")
     async with open_trace(recorded) as reader:
         reader.app.drive = again
         reader.bench.view.pair = FUSE
         await reader.press("v", "down", "enter")
-        assert "block.py has changed since it was recorded" in reader.text()
         await reader.type(str(recorded))
         await reader.press("enter")
         assert "is there already" in reader.lines()[-1]
@@ -185,7 +187,7 @@ async def test_settings_of_a_recorded_trace_are_run_again(open_trace: Open, reco
         reader.app.drive = again
         reader.bench.choose_setting("dynamic:1")
         await reader.settle()
-        await reader.press("enter")
+        await reader.press("enter", "y")
         await reader.until(lambda: again.first is not None)
         await reader.until(lambda: reader.bench.state == "finished")
         assert again.trace is None
@@ -200,8 +202,10 @@ async def test_what_a_cause_suggests_is_tried(
     monkeypatch.setattr(revising, "cannot_run", lambda settings: "")
     file = tmp_path / "profile.tcw"
     file.write_bytes(encoded(profiles.masked_attention()))
+    model = tmp_path / "model.py"
+    model.write_text("model = 1\n")
     again = Again()
-    async with open_trace(file) as reader:
+    async with open_trace(file, word=Word(file=model)) as reader:
         reader.app.drive = again
         pane = reader.pane("profile-why")
         rows = [n for n, row in enumerate(pane.rows) if row.opens.startswith("suggestion:")]
@@ -210,9 +214,10 @@ async def test_what_a_cause_suggests_is_tried(
         pane.go(rows[0])
         await reader.press("enter")
         await reader.settle()
-        await reader.press("enter")
+        await reader.press("enter", "y")
         await reader.until(lambda: again.first is not None)
         assert again.first is not None
+        assert again.first.settings.file == str(model)
         assert again.first.settings.edits == ("no-mask:21",)
         assert again.first.because == "try --edit no-mask:21"
 
@@ -235,7 +240,7 @@ async def test_times_of_live_runs_are_not_those_of_the_recording(
         reader.app.drive = again
         reader.bench.choose_setting("dynamic:1")
         await reader.settle()
-        await reader.press("enter")
+        await reader.press("enter", "y")
         await reader.until(lambda: reader.bench.view.driven)
         assert again.driver is not None
         again.driver.write([WhatIf(base=1, run=1, scope="call")])

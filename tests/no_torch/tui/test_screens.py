@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import AnyRecord, GraphBreak, KernelPrecision, ModeRow, Text, Trial
+from compiler.trace.records import (
+    AnyRecord,
+    GraphBreak,
+    KernelPrecision,
+    ModeRow,
+    Settings,
+    Text,
+    Trial,
+)
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch import profiles
@@ -20,11 +28,13 @@ from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.stepping import attention, softmax
 from tests.no_torch.traces import failed
 from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
-from tests.no_torch.tui.driven import forbidden
+from tests.no_torch.tui.driven import FUSE, forbidden
 from tests.no_torch.tui.reader import select_buffer, select_line, softmax_block
 from tests.no_torch.two_runs import two_runs
 from viewers.panes.arrangement import ARRANGEMENTS
+from workbench.tui.again import Word, things
 from workbench.tui.commands import GOES
+from workbench.tui.consent import Consent
 from workbench.tui.notes import Writing
 
 SIZES = [(80, 24), (120, 40), (220, 60)]
@@ -155,6 +165,40 @@ async def _noted(reader: Reader) -> AsyncIterator[str]:
     yield "noted"
 
 
+async def _strange(reader: Reader) -> AsyncIterator[str]:
+    """A trace that asks for all that it can, and is asked about; one that is refused."""
+    wanted = Settings(
+        file="/home/me/model/block.py",
+        model="Block",
+        inputs=("f32[8,64], scale=0.5", "f32[65536,65536]"),
+        mode="max-autotune",
+        grad="train",
+        edits=("drop:15", "no-mask:attention.py:44"),
+        torch_settings=(
+            "torch._inductor.config.cpp.cxx = ('/home/me/model/tools/compiler-that-came-along', "
+            "'--with', 'more-than-fits-on-one-line')",
+        ),
+        arguments=("--epochs", "1"),
+        overrides={FUSE: "apart"},
+    )
+    plan = tuple(things(wanted, wanted, Word(), ""))
+    reader.app.push_screen(Consent(reader.bench.look, "mode max-autotune", plan))
+    await reader.settle()
+    yield "consent"
+    await reader.press("j", "pagedown", "pagedown")
+    yield "consent-end"
+    await reader.press("escape")
+    reader.app.push_screen(
+        Consent(
+            reader.bench.look,
+            "/home/me/model/block.py is not the file that was recorded: its text is another than "
+            "the recorded one. To compile it all the same: tcw open --file /home/me/model/block.py",
+        )
+    )
+    await reader.settle()
+    yield "consent-refused"
+
+
 async def _driven(reader: Reader) -> AsyncIterator[str]:
     yield "live-start"
     await reader.choose("break at graph break")
@@ -212,6 +256,7 @@ RECORDED: dict[str, tuple[Callable[[], list[AnyRecord]], Walk]] = {
     "predicted": (block_trace, _predicted),
     "presented": (block_trace, _presented),
     "noted": (block_trace, _noted),
+    "strange": (block_trace, _strange),
     "profiled": (_every_measurement, _profiled),
     "profiled-training": (profiles.training, _profiled_training),
     "profiled-gpu": (profiles.bert_on_a_gpu, _profiled_gpu),

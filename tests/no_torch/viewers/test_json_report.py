@@ -24,6 +24,7 @@ from viewers.recording import Recording
 KEYS = {
     "version": None,
     "status": None,
+    "defaults_from": None,
     "error": None,
     "graphs": {"id", "compile_id", "ops"},
     "breaks": {"file", "line", "gb", "type", "reason", "fix", "count"},

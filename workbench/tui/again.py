@@ -1,0 +1,247 @@
+"""Compiling a recorded file again: what would run, looked through before the reader is asked.
+
+A trace can be a stranger's, and names the file, the expression of the model, inputs, edits and
+settings of torch. `reviewed` turns them into a `Plan`, or refuses: a `Plan` is what the reader is
+shown, and it alone is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from msgspec import structs
+
+from compiler.control.torch_settings import SettingError, read_setting
+from compiler.edits import KINDS, EditError, read_edit
+from compiler.plain_file import plain_file
+from compiler.trace.records import Settings
+from viewers.recording import Recording
+from viewers.words import bytes_text
+from workbench.cli.files import python_file
+from workbench.cli.options import MODES
+from workbench.worker.specification import (
+    Argument,
+    SpecificationError,
+    TensorSpecification,
+    parse_inputs,
+)
+
+MOST_BYTES = 16 << 20
+"""A larger file is no model's source."""
+MOST_CHARACTERS = 20_000
+"""What a trace asks for beyond this nobody reads before saying yes."""
+LARGE = 1 << 30
+"""Bytes of inputs that are pointed out."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """What the reader said on the command line of `tcw open`."""
+
+    file: Path | None = None
+    """Compile this file again, in place of the one that the trace names."""
+    model: str = ""
+    """An expression of their own."""
+    yes: bool = False
+    """Do not ask."""
+    view_only: bool = False
+    """Run nothing."""
+
+
+class Refused(Exception):
+    """Nothing is run; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing that would run, or that says how."""
+
+    name: str
+    value: str
+    note: str = ""
+    warns: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A compile that may be started. `own` and `reviewed` make one."""
+
+    settings: Settings
+    things: tuple[Thing, ...] = ()
+    """From the trace; none where the settings are the reader's own."""
+    digest: str = ""
+    """Of the file's text."""
+
+    @classmethod
+    def own(cls, settings: Settings) -> Plan:
+        """Of settings from the reader's own command line or an earlier yes."""
+        return cls(settings)
+
+
+def _cut(words: str) -> str:
+    """For a message of what is not run."""
+    return words if len(words) <= 300 else f"{words[:300]}… ({len(words):,} characters)"
+
+
+def plain_name(model: str) -> bool:
+    """Whether a trace's `--model` may be run: the file's `model`, or another name in it."""
+    return not model or model.isidentifier()
+
+
+def reviewed(wanted: Settings, recording: Recording, word: Word) -> Plan:
+    """What would run for settings that come from the recording. Raises `Refused`."""
+    if word.view_only:
+        raise Refused("compiling again is off: this was opened with --view-only")
+    if not word.model and not plain_name(wanted.model):
+        raise Refused(
+            f"the trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "
+            "where it is your own, tcw open --model EXPR; of a trace it has to be a plain name"
+        )
+    file, text = _file(word.file or Path(wanted.file), word)
+    differs = _differs(recording.source(wanted.file), text)
+    if differs and word.file is None:
+        raise Refused(
+            f"{file} is not the file that was recorded: {differs}. To compile it all the same: "
+            f"tcw open --file {file}"
+        )
+    settings: Settings = structs.replace(
+        _checked(wanted), file=str(file), model=word.model or wanted.model
+    )
+    listed = tuple(things(settings, wanted, word, differs))
+    if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
+        raise Refused("the trace asks for more than one can read: compile the file with tcw step")
+    return Plan(settings, listed, hashlib.sha256(text).hexdigest())
+
+
+def _file(named: Path, word: Word) -> tuple[Path, bytes]:
+    """Where the file really is, and its text."""
+    try:
+        file, here = Path(os.path.realpath(named)), Path(os.path.realpath("."))
+        python_file(file)
+        with plain_file(file) as (stream, _):
+            text = stream.read(MOST_BYTES + 1)
+    except click.UsageError as error:
+        raise Refused(_cut(error.format_message())) from error
+    except OSError as error:
+        raise Refused(_cut(f"{named}: {error.strerror or error}")) from error
+    except ValueError as error:
+        raise Refused(f"{_cut(repr(str(named)))} is no file's name") from error
+    if len(text) > MOST_BYTES:
+        raise Refused(f"{file} has more than {MOST_BYTES >> 20} MB")
+    if word.file is None and not file.is_relative_to(here):
+        raise Refused(
+            f"{file} is not in this folder, {here}. To compile it all the same: "
+            f"tcw open --file {file}"
+        )
+    return file, text
+
+
+def _differs(recorded: list[str], text: bytes) -> str:
+    """How the text is not the recorded one; "" where it is."""
+    if not recorded:
+        return "the trace has no text of it to compare"
+    now = Recording.lines_of(text.decode("utf-8", "surrogateescape"))
+    return "" if now == recorded else "its text is another than the recorded one"
+
+
+def _checked(wanted: Settings) -> Settings:
+    """As a command line could have asked for it, spelled as it will be run."""
+    try:
+        torch_settings = tuple(read_setting(line).code for line in wanted.torch_settings)
+        edits = [read_edit(one) for one in wanted.edits]
+        for text in wanted.inputs:
+            parse_inputs(text)
+    except (SettingError, EditError, SpecificationError) as error:
+        raise Refused(_cut(f"the trace asks for what cannot be read: {error}")) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Refused("the trace asks for what cannot be read") from error
+    strange = [str(one) for one in edits if one.kind not in KINDS or _leads_out(one.file)]
+    strange += [wanted.mode] if wanted.mode not in ("", *MODES) else []
+    strange += [wanted.arch] if not re.fullmatch(r"(sm_\d{1,4}a?)?", wanted.arch, re.ASCII) else []
+    if strange:
+        raise Refused(f"the trace asks for {_cut(strange[0])}, which no command line can ask for")
+    done: Settings = structs.replace(
+        wanted, torch_settings=torch_settings, edits=tuple(map(str, edits))
+    )
+    return done
+
+
+def _leads_out(file: str) -> bool:
+    """Whether an edit's file is not in the folder of the file that is run."""
+    return os.path.isabs(file) or file.split(os.sep)[0] == os.pardir
+
+
+def things(settings: Settings, wanted: Settings, word: Word, differs: str) -> Iterator[Thing]:
+    """All that would run and how, what runs first; the reader's own words are marked."""
+    recorded = "" if settings.file == wanted.file else f"; recorded as {wanted.file}"
+    whose = "yours, by --file: " if word.file is not None else ""
+    yield Thing(
+        "file",
+        settings.file,
+        f"{whose}{differs or 'its text is the recorded one'}{recorded}",
+        warns=bool(differs),
+    )
+    yield Thing(
+        "folder", os.path.dirname(settings.file), "what the file imports is looked for here"
+    )
+    whose = "yours, by --model" if word.model else ""
+    yield Thing("model", settings.model or "model", whose)
+    for text in settings.inputs:
+        size = sum(map(_bytes, _arguments(text)))
+        yield Thing("inputs", text, bytes_text(size) if size else "", warns=size >= LARGE)
+    if not settings.inputs:
+        yield Thing("inputs", "those of the file")
+    for argument in settings.arguments:
+        yield Thing("argument", argument, "of the script, in sys.argv")
+    for one in settings.edits:
+        yield Thing("edit", one, "on a copy, in memory")
+    for line in settings.torch_settings:
+        yield Thing("set", line, "a setting of torch can name programs that are run", warns=True)
+    for id, choice in settings.overrides.items():
+        yield Thing("override", f"{id} = {choice}")
+    yield Thing("how", ", ".join(_how(settings)))
+
+
+def _how(settings: Settings) -> Iterator[str]:
+    yield f"engine {settings.engine}"
+    yield f"mode {settings.mode}" if settings.mode else "default mode"
+    yield settings.grad
+    if settings.fullgraph:
+        yield "fullgraph"
+    if settings.dynamic is not None:
+        yield "dynamic" if settings.dynamic else "not dynamic"
+    for mark in settings.mark_dynamic:
+        yield f"{mark} dynamic"
+    for name in settings.as_tensors:
+        yield f"{name} as a tensor"
+    if settings.device == "cuda":
+        yield f"code for {settings.arch or 'cuda'}"
+    if settings.cached:
+        yield "torch's own caches"
+    if settings.until != "run":
+        yield f"until {settings.until}"
+
+
+def _arguments(text: str) -> Iterator[Argument]:
+    call = parse_inputs(text)
+    yield from call.positional
+    yield from call.keyword.values()
+
+
+def _bytes(argument: Argument) -> int:
+    """Of the tensors in an argument."""
+    if isinstance(argument, tuple | list):
+        return sum(map(_bytes, argument))
+    if not isinstance(argument, TensorSpecification):
+        return 0
+    bits = re.search(r"\d+", argument.dtype)
+    count = int(bits[0]) // 8 if bits else 1
+    for size in argument.shape:
+        count *= size
+    return count
