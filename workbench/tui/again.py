@@ -97,25 +97,25 @@ def plain_name(model: str) -> bool:
 def reviewed(wanted: Settings, recording: Recording, word: Word) -> Plan:
     """What would run for settings that come from the recording. Raises `Refused`."""
     if word.view_only:
-        raise Refused("compiling again is off: this was opened with --view-only")
+        raise Refused("Compiling again is off: this was opened with --view-only")
     if not word.model and not plain_name(wanted.model):
         raise Refused(
-            f"the trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "
-            "where it is your own, tcw open --model EXPR; of a trace it has to be a plain name"
+            f"The trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "
+            "where it is your own: tcw open TRACE --model EXPR. A trace may ask for a plain name"
         )
     file, text = _file(word.file or Path(wanted.file), word)
     differs = _differs(recording.source(wanted.file), text)
     if differs and word.file is None:
         raise Refused(
             f"{file} is not the file that was recorded: {differs}. To compile it all the same: "
-            f"tcw open --file {file}"
+            f"tcw open TRACE --file {file}"
         )
     settings: Settings = structs.replace(
         _checked(wanted), file=str(file), model=word.model or wanted.model
     )
     listed = tuple(things(settings, wanted, word, differs))
     if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
-        raise Refused("the trace asks for more than one can read: compile the file with tcw step")
+        raise Refused("The trace asks for more than one can read: compile the file with tcw step")
     return Plan(settings, listed, hashlib.sha256(text).hexdigest())
 
 
@@ -137,7 +137,7 @@ def _file(named: Path, word: Word) -> tuple[Path, bytes]:
     if word.file is None and not file.is_relative_to(here):
         raise Refused(
             f"{file} is not in this folder, {here}. To compile it all the same: "
-            f"tcw open --file {file}"
+            f"tcw open TRACE --file {file}"
         )
     return file, text
 
@@ -158,14 +158,14 @@ def _checked(wanted: Settings) -> Settings:
         for text in wanted.inputs:
             parse_inputs(text)
     except (SettingError, EditError, SpecificationError) as error:
-        raise Refused(_cut(f"the trace asks for what cannot be read: {error}")) from error
+        raise Refused(_cut(f"The trace asks for what cannot be read: {error}")) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise Refused("the trace asks for what cannot be read") from error
+        raise Refused("The trace asks for what cannot be read") from error
     strange = [str(one) for one in edits if one.kind not in KINDS or _leads_out(one.file)]
     strange += [wanted.mode] if wanted.mode not in ("", *MODES) else []
     strange += [wanted.arch] if not re.fullmatch(r"(sm_\d{1,4}a?)?", wanted.arch, re.ASCII) else []
     if strange:
-        raise Refused(f"the trace asks for {_cut(strange[0])}, which no command line can ask for")
+        raise Refused(f"The trace asks for {_cut(strange[0])}, which no command line can ask for")
     done: Settings = structs.replace(
         wanted, torch_settings=torch_settings, edits=tuple(map(str, edits))
     )
@@ -190,7 +190,7 @@ def things(settings: Settings, wanted: Settings, word: Word, differs: str) -> It
     yield Thing(
         "folder", os.path.dirname(settings.file), "what the file imports is looked for here"
     )
-    whose = "yours, by --model" if word.model else ""
+    whose = "yours, by --model" if word.model else "a name in the file"
     yield Thing("model", settings.model or "model", whose)
     for text in settings.inputs:
         size = sum(map(_bytes, _arguments(text)))

@@ -160,7 +160,7 @@ class Revising(Deciding):
         """The one place where a recording leads to a worker."""
         try:
             if self._plan(wanted) != plan:
-                raise Refused("what would run has changed since it was shown")
+                raise Refused("What would run has changed since it was shown")
         except Refused as refused:
             self.app.push_screen(Consent(self.look, str(refused)))
             return

@@ -192,7 +192,8 @@ async def _strange(reader: Reader) -> AsyncIterator[str]:
         Consent(
             reader.bench.look,
             "/home/me/model/block.py is not the file that was recorded: its text is another than "
-            "the recorded one. To compile it all the same: tcw open --file /home/me/model/block.py",
+            "the recorded one. To compile it all the same: tcw open TRACE --file "
+            "/home/me/model/block.py",
         )
     )
     await reader.settle()

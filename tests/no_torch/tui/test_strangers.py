@@ -77,7 +77,7 @@ async def test_an_expression_is_not_run(
         reader.app.drive = again
         await way(reader)
         assert "Nothing was run" in reader.text()
-        assert "tcw open --model EXPR" in " ".join(reader.text().split())
+        assert "tcw open TRACE --model EXPR" in " ".join(reader.text().split())
         await reader.press("y")
         assert again.first is None
 
@@ -279,7 +279,7 @@ def test_a_file_elsewhere_takes_a_word(
     (inner / "link.py").symlink_to(block)
     monkeypatch.chdir(inner)
     for file in (str(block), "../block.py", str(inner / "link.py"), str(inner / ".." / "block.py")):
-        assert f"tcw open --file {block}" in refused(block, Word(yes=yes), file=file)
+        assert f"tcw open TRACE --file {block}" in refused(block, Word(yes=yes), file=file)
     records = stranger(str(block))
     plan = reviewed(records[0].settings, Recording(records), Word(file=block))  # type: ignore[union-attr]
     assert plan.settings.file == str(block)
