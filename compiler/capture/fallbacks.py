@@ -1,4 +1,4 @@
-"""What was given up and runs eagerly: recompile limits, suppressed errors, disabled functions."""
+"""Code that runs eagerly after all: recompile limits, suppressed errors, disabled functions."""
 
 from __future__ import annotations
 

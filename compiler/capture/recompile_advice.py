@@ -1,6 +1,6 @@
-"""What to do about a recompile, by what changed. Says nothing where nothing helps.
+"""What to do about a recompile, by what changed. Gives no advice if nothing helps.
 
-A text starts with what to do, has a capital letter and no full stop; code is what to paste. Every
+A text starts with what to do, with a capital letter and no full stop; code is what to paste. Each
 rule is a function of one `Changed`; `RULES` maps what changed to its rule.
 """
 
@@ -16,29 +16,29 @@ from compiler.trace.records import Advice
 
 @dataclass(frozen=True)
 class Changed:
-    """One guard that failed, as `failed_guard.take_apart` and the recorded guards tell it."""
+    """One failed guard, from `failed_guard.take_apart` and the recorded guards."""
 
     what: str
     kind: str = ""
     source: str = ""
     """torch's expression."""
     subject: str = ""
-    """The same in the terms of whoever calls the frame."""
+    """`source` in the terms of the frame's caller."""
     name: str = ""
-    """What was compared: a size or setting of the subject, in the same terms."""
+    """What was compared, in the same terms: the subject, or one of its sizes or settings."""
     expected: str = ""
     seen: str = ""
     index: int | None = None
     guard: str = ""
-    """The condition, readable."""
+    """The condition in readable form."""
     described: str = ""
-    """The guarded value of the first compile, described."""
+    """Description of the guarded value when the entry was compiled."""
     resumed: bool = False
-    """The frame goes on after a graph break: its locals are no arguments of the caller."""
+    """The frame resumes after a graph break, so its locals are not the caller's arguments."""
     sizes: tuple[tuple[str, int], ...] = ()
-    """Where a size failed: each argument and dimension whose size is another one now."""
+    """If a size failed: each (argument, dimension) whose size changed."""
     passed: Literal["", "*", "**"] = ""
-    """The source is all that the frame takes as `*args` or as `**kwargs`."""
+    """Set if the source is the frame's whole `*args` or `**kwargs`."""
 
 
 Settings = Mapping[str, object]
@@ -52,7 +52,7 @@ _INT = re.compile(r"^-?\d+$")
 
 
 def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]:
-    """Advice against the first of `changed`; the others are the failures of other entries."""
+    """Advice on the first of `changed`; the rest are the failures of other entries."""
     if not changed:
         return ()
     decisive = changed[0]
@@ -63,7 +63,7 @@ def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]
 
 
 def _widest(changed: Sequence[Changed]) -> Changed:
-    """Of the entries that failed on the first one's size, one that a symbolic size would serve."""
+    """Among the entries that failed on the same size, one that a symbolic size would serve."""
     for item in changed:
         same = (item.what, item.source, item.index) == (
             changed[0].what,
@@ -269,7 +269,7 @@ _MODULE_ATTRIBUTE = re.compile(
 
 
 def _buffer(source: str, value: str) -> str:
-    """The number as a buffer, registered by its module; "" where it is no module's attribute."""
+    """The number registered as a buffer of its module; "" if it is not a module attribute."""
     match = _MODULE_ATTRIBUTE.match(source)
     if match is None:
         return ""
@@ -448,4 +448,4 @@ RULES: dict[str, Rule] = {
     "backend": _backend,
     "deallocated": _deallocated,
 }
-"""By `failed_guard.Failure.what`."""
+"""Rules by `failed_guard.Failure.what`."""

@@ -79,7 +79,7 @@ def _disabled(broken: Broken) -> Advice:
 
 
 def _extension(broken: Broken) -> tuple[Advice, ...]:
-    """A C or C++ function, of Python's own or of an installed package: there is no Python in it."""
+    """A C or C++ function of Python's own or of an installed package: no Python to trace."""
     match = _SKIPPED.match(broken.context)
     compiled = "C extension" in broken.context or "C/C++ Python extension" in broken.explanation
     if match is None or not compiled:

@@ -35,7 +35,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 
 def _stay_tensor(broken: Broken) -> Advice:
-    """`y.sum().item()` -> `y.sum()`: right wherever the result only meets tensors."""
+    """`y.sum().item()` -> `y.sum()`: correct if the result is only combined with tensors."""
     expression, code = broken.expression, ""
     if expression.endswith(".item()") and broken.end_column is not None:
         line = broken.lines[0].encode()

@@ -1,4 +1,4 @@
-"""NumPy functions that torch has no counterpart for, random numbers above all."""
+"""NumPy functions without a counterpart in torch, random numbers above all."""
 
 from __future__ import annotations
 

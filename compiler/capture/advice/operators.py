@@ -36,7 +36,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 
 def operator(broken: Broken) -> str:
-    """`mine::op`; "" where torch does not name it."""
+    """`mine::op`; "" if torch does not name it."""
     defined = _DEFINED.search(broken.explanation)
     if defined:
         return defined["name"]

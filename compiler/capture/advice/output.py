@@ -1,4 +1,4 @@
-"""Printing, warnings, logging and files: what talks to the outside world."""
+"""Printing, warnings, logging and files: calls with effects outside the program."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 def _print(broken: Broken) -> Advice:
     """torch can print later, but only tensors, constants and strings, and no keyword arguments.
 
-    See `DebuggingVariable.can_reorder_logs` (torch/_dynamo/variables/misc.py). Sizes become
-    strings in an f-string, with the same output.
+    See `DebuggingVariable.can_reorder_logs` (torch/_dynamo/variables/misc.py). Sizes become strings
+    in an f-string, with the same output.
     """
     kinds = _ARGUMENT.findall(broken.context)
     call = _call(broken, "print")
@@ -91,7 +91,7 @@ def _print(broken: Broken) -> Advice:
 
 
 def _call(broken: Broken, name: str) -> ast.Call | None:
-    """The call of `name` that is the whole statement, with plain positional arguments."""
+    """The call of `name` that forms the whole statement, without starred arguments; else None."""
     statement = broken.statement
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
@@ -147,7 +147,7 @@ def _outside(function: str) -> Advice:
 
 
 def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
-    """The very call can be ignored; the name of the logger is read from the source."""
+    """This particular call can be ignored; the logger's name is read from the source."""
     call = broken.expression.split("(")[0].strip()
     known = call.endswith(f".{method}") and calls(f"{call}()", call)
     older = any("ignore_logger_methods" in hint for hint in broken.hints)
