@@ -19,27 +19,27 @@ EVENTS: dict[str, dict[str, Any]] = {
 DECISIONS = (
     "fuse", "save", "inline", "split", "column", "reuse", "order", "library", "layout", "lowering",
 )  # fmt: skip
-"""Kinds that have a word of their own; `decision:KIND` takes any."""
+"""Decision kinds with their own keyword; `decision:KIND` accepts any kind."""
 
 WORDS = (
     "FILE:LINE", "op:NAME", "stage:STAGE", "rejection", "first-rejection", "decision",
     *DECISIONS, *EVENTS,
 )  # fmt: skip
-"""What a breakpoint can be written as."""
+"""The forms of a breakpoint."""
 
 _CONDITION = re.compile(r"(?P<name>[\w.]*)\s*(?P<sign>>=|<=|=)\s*(?P<value>\S+)")
 _LINE = re.compile(r"(?:(?P<file>.*):)?(?P<line>\d+)")
 
 
 class BreakpointError(Exception):
-    """The text is no breakpoint; the message says why, and what is one."""
+    """The text is not a breakpoint; the message says why, and what would be."""
 
 
 def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
-    """The breakpoint that `text` means.
+    """The breakpoint that `text` denotes.
 
     `19` and `:19` are lines of `file`. Decisions and rejections take conditions after a colon:
-    `fuse:saved_bytes>=1048576,rule=domain`; the id of a decision means just that one. Raises
+    `fuse:saved_bytes>=1048576,rule=domain`. A decision's id stands for that decision only. Raises
     `BreakpointError`.
     """
     text = text.strip()
@@ -75,7 +75,7 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
 
 
 def _file(name: str) -> str:
-    """The whole path of a file that is there; else what was written, which matches by its end."""
+    """The absolute path of an existing file; else the text as written, matched as a suffix."""
     return os.path.abspath(name) if os.path.exists(name) else name
 
 
