@@ -1,8 +1,8 @@
-"""The rules by which Inductor rejects a fusion: short stable names for the reasons that it gives.
+"""The rules by which Inductor rejects a fusion: short stable names for its reasons.
 
 The reasons are the format strings of `WhyNoFuse` in torch/_inductor (scheduler.py, choices.py,
-codegen/simd.py, codegen/cutlass/); they change a little from version to version, so each rule has
-a pattern. A reason that no pattern knows becomes a rule named by its first words.
+codegen/simd.py, codegen/cutlass/). They vary slightly between versions, so each rule has a pattern.
+A reason that matches no pattern becomes a rule named after its first words.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ("benchmark", r"benchmark|slowdown|register spilling"),
     ("template", r"template"),
 )
-"""(rule, pattern searched in Inductor's reason); the first that is found names it."""
+"""(rule, pattern searched in Inductor's reason); the first match names the rule."""
 
 SILENT = {
     "already-fused": "earlier fusions of this round put both into one node",
@@ -53,7 +53,7 @@ SILENT = {
     "template": "the C++ template takes no such node",
     "unstated": "Inductor said no and gave no reason",
 }
-"""Rules of the checks that answer no without a word, in our words."""
+"""Rules of the checks that reject without a reason, in our words."""
 
 VETO = "veto"
 FORCED = "forced"
@@ -70,8 +70,8 @@ PREFERENCES = {
     "max-horizontal": "config.cpp.max_horizontal_fusion_size bounds the size of a loop body",
     "tiling": "config.triton.tiling_prevents_*_fusion prefers the tiles that each has alone",
 }
-"""Rules that are Inductor's judgement of what pays, with what is behind each: an override may force
-such a pair, where the same test with these judgements switched off says yes."""
+"""Rules that are heuristics of Inductor, with what is behind each. An override may force such a
+pair, provided that the same test passes with the heuristics switched off."""
 
 FORBIDDEN = {
     "strict-order": "a reduction was asked for in a fixed order of additions",
@@ -102,8 +102,8 @@ FORBIDDEN = {
     "inlined": "lowering made one scheduler node of them: there is nothing left to fuse",
     "unstated": "torch does not say why, so it may be needed for a right result",
 }
-"""Rules that an override cannot break, with what each protects. A rule that is in neither table is
-new in torch: it is taken as forbidden."""
+"""Rules that an override cannot break, with what each protects. A rule in neither table is new in
+torch and is treated as forbidden."""
 
 
 def why_forbidden(rule: str) -> str:
