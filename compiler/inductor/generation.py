@@ -1,5 +1,4 @@
-"""The output of one run of code generation: kernels and calls, collected until the text is
-final."""
+"""The output of one code generation: kernels and calls, collected until the text is final."""
 
 from __future__ import annotations
 
