@@ -19,8 +19,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if isinstance(statement, ast.While):
         return (
             Advice(
-                text="Run a fixed number of rounds and select with torch.where, or leave the loop"
-                " outside the compiled function: its end depends on data"
+                text="Run a fixed number of iterations and select with torch.where, or move the"
+                " loop out of the compiled function: its end depends on data"
             ),
         )
     if isinstance(statement, ast.If):
@@ -68,8 +68,8 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     if raised:
         return (
             Advice(
-                text="Assert instead: it stays in the graph and is checked when the graph runs"
-                " (there it raises a RuntimeError)",
+                text="Use an assert: it stays in the graph and is checked when the graph runs"
+                " (where it raises a RuntimeError)",
                 code=raised,
             ),
         )
@@ -94,7 +94,8 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
 
 def _where(code: str) -> Advice:
     return Advice(
-        text="If both sides have one shape and dtype and no side effect, compute both and select",
+        text="If both sides have the same shape and dtype and no side effects, compute both and"
+        " select",
         code=code,
     )
 
@@ -203,8 +204,8 @@ def _logical(test: ast.expr) -> tuple[Advice, ...]:
     word = "and" if isinstance(test.op, ast.And) else "or"
     return (
         Advice(
-            text=f"If every part is a tensor, use torch.logical_{word}: Python's `{word}` asks each"
-            " tensor for its truth"
+            text=f"If every operand is a tensor, use torch.logical_{word}: Python's `{word}` needs"
+            " each one's truth value on the host"
         ),
     )
 

@@ -86,7 +86,7 @@ def _print(broken: Broken) -> Advice:
             )
     return Advice(
         text="Print outside the compiled function, or print only tensors, numbers and strings,"
-        " without keywords: those torch can print after the graph"
+        " without keyword arguments: torch can print those after the graph"
     )
 
 
@@ -127,7 +127,10 @@ def _skipped(broken: Broken, module: str, name: str) -> tuple[Advice, ...]:
 def _host_clock(call: str) -> tuple[Advice, ...]:
     name = call.partition("(")[0]
     return (
-        Advice(text=f"Call {name} outside the compiled function, around it: it runs on the host"),
+        Advice(
+            text=f"Call {name} outside the compiled function, before or after it: it runs on the"
+            " host"
+        ),
     )
 
 
@@ -154,8 +157,8 @@ def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
     setting = "ignore_logger_methods" if older else "ignore_logging_functions"
     return (
         Advice(
-            text="If the log can do without it, leave the call out of compiled code: it then does"
-            " not log there",
+            text="If this message can be left out, ignore the call in compiled code: it does not"
+            " log there then",
             code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
         ),
     )

@@ -49,7 +49,7 @@ def _loop(broken: Broken) -> tuple[Advice, ...]:
         return ()
     return (
         Advice(
-            text="Put the rest of the loop's body in a function of its own, which is compiled: a"
+            text="Move the rest of the loop body into a separate function, which is compiled: a"
             " break inside a loop leaves the whole function to Python"
         ),
     )
