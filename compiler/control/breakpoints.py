@@ -48,7 +48,7 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
         return Breakpoint(number=number, kind="decision", id=text)
     if word == "op" and colon:
         if not rest:
-            raise BreakpointError(f"{text}: it takes part of a node's name, such as op:softmax")
+            raise BreakpointError(f"{text}: give part of a node's name, such as op:softmax")
         return Breakpoint(number=number, kind="op", op=rest)
     if word == "stage" and colon:
         if rest not in STAGES:
@@ -71,7 +71,7 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
         return Breakpoint(
             number=number, kind="line", file=_file(line["file"] or file), line=int(line["line"])
         )
-    raise BreakpointError(f"{text!r} is no breakpoint{_meant(word, WORDS)}")
+    raise BreakpointError(f"{text!r} is not a breakpoint{_meant(word, WORDS)}")
 
 
 def _file(name: str) -> str:
@@ -92,7 +92,7 @@ def _decision(
     for condition in filter(None, (part.strip() for part in conditions.split(","))):
         match = _CONDITION.fullmatch(condition)
         if match is None:
-            raise BreakpointError(f"{text}: {condition!r} is none of NAME>=NUMBER, rule=NAME")
+            raise BreakpointError(f"{text}: {condition!r} is neither NAME>=NUMBER nor rule=NAME")
         name, sign, value = match["name"], match["sign"], match["value"]
         if sign == "=" and name in ("rule", "op"):
             found[name] = value
@@ -100,9 +100,11 @@ def _decision(
         try:
             limit = float(value)
         except ValueError:
-            raise BreakpointError(f"{text}: {value!r} is no number") from None
+            raise BreakpointError(f"{text}: {value!r} is not a number") from None
         if found.setdefault("number_name", name) != name:
-            raise BreakpointError(f"{text}: one number at a time, and it has {name} too")
+            raise BreakpointError(
+                f"{text}: only one number can be tested, and {name} is a second one"
+            )
         if sign != "<=":
             found["at_least"] = limit
         if sign != ">=":

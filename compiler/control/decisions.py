@@ -297,7 +297,7 @@ def engine_of(id: str) -> str:
 def refusal(decision: Decision, wanted: str) -> str:
     """Why this choice cannot be carried out; "" if it can."""
     if wanted not in decision.choices:
-        return f"there is no choice {wanted!r}: it takes {' or '.join(decision.choices)}"
+        return f"{wanted!r} is not a choice: use {' or '.join(decision.choices)}"
     if wanted in decision.forbidden:
         rule, reason = decision.forbidden[wanted]
         return f"rule {rule}: {reason}" if reason else f"rule {rule}"
@@ -316,7 +316,9 @@ def read_overrides(file: Path) -> dict[str, str]:
         ) from error
     for id, choice in table.items():
         if not isinstance(choice, str):
-            raise OverrideError(f'{file}: {id}: it takes a choice in quotes, such as "{APART}"')
+            raise OverrideError(
+                f'{file}: {id}: the value must be a choice in quotes, such as "{APART}"'
+            )
         if engine_of(id) not in ENGINES:
             begin = " or ".join(f"{engine}/" for engine in ENGINES)
             raise OverrideError(f"{file}: {id}: ids of decisions begin with {begin}")

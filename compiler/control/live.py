@@ -223,7 +223,7 @@ class Live:
             self.pending.append(command)
             if kind != "end":
                 self.recorder.writer.emit(
-                    Warned(message="runs are measured when this one is over", asked=True)
+                    Warned(message="runs are measured after this one has ended", asked=True)
                 )
             return kind == "end"
         if isinstance(command, Answer) and (decision is None or command.id != decision.id):
@@ -285,7 +285,7 @@ class Live:
 def _forbidden(decision: Decision, choice: str) -> tuple[str, str] | None:
     """The (rule, reason) that forbids a choice; None if it is legal."""
     if choice not in decision.choices:
-        return "no-such-choice", f"it takes {' or '.join(decision.choices)}"
+        return "no-such-choice", f"use {' or '.join(decision.choices)}"
     return decision.forbidden.get(choice)
 
 

@@ -58,7 +58,7 @@ def read_setting(line: str) -> TorchSetting:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     raise SettingError(
-        f"{line!r}: it takes a line such as 'capture_scalar_outputs = True' or "
+        f"{line!r}: expected a line such as 'capture_scalar_outputs = True' or "
         "'reorderable_logging_functions.add(print)'"
     )
 
