@@ -70,7 +70,7 @@ def difference(before: str, after: str) -> str:
         if pairs:
             return "; ".join(_cut(pair) for pair in pairs[:_SHOWN])
     if before == after:
-        return "differs (in what torch does not print)"
+        return "differs (in parts that torch does not print)"
     if len(before) + len(after) > 2 * _WIDTH:
         return "differs"
     return f"{before} → {after}"

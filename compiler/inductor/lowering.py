@@ -226,10 +226,10 @@ def fallback_reason(node: fx.Node, operations: Iterable[Any]) -> str:
         if "should_fallback" in node.meta:
             return "a pass asked for the eager kernel"
         if target in lowering.fallbacks:
-            return "Inductor has no lowering for this operator, or calls ATen for it always"
+            return "Inductor has no lowering for this operator, or always calls ATen for it"
         return "its lowering calls ATen for these arguments"
     if "ExternKernelOut" in kinds and not (config.max_autotune or config.max_autotune_gemm):
-        return "left to the library: templates are tried with max_autotune only"
+        return "left to the library: templates are tried only with max_autotune"
     return "left to the library"
 
 

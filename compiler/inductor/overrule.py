@@ -209,7 +209,7 @@ class Overruling:
             decision = self._named(override, together)
             wrong = refusal(decision, override.choice)
             if not wrong and override.choice != carried_out:
-                wrong = "Inductor never came to consider the two"
+                wrong = "Inductor never considered the pair"
         elif found.choice == carried_out:
             return found
         else:

@@ -98,7 +98,7 @@ class Shadow:
             if _setting(name):
                 self.recorder.warn_once(
                     f"{name} makes Inductor time candidates on the GPU; "
-                    f"the predicted {arch} code is what it generates without"
+                    f"the predicted {arch} code is generated without it"
                 )
         with ExitStack() as around:
             seen = around.enter_context(_kernels_seen(self.recorder))
