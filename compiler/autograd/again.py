@@ -31,7 +31,7 @@ class Again:
         runs = f"{count} operation{'' if count == 1 else 's'} again ({_some(self.operations)})"
         if not self.reads:
             return f"runs {runs}"
-        size = "as much as sizes decide" if self.bytes is None else f"{self.bytes} bytes"
+        size = "a symbolic number of bytes" if self.bytes is None else f"{self.bytes} bytes"
         return f"runs {runs}, which read{'s' * (count == 1)} {size} ({_some(self.reads)})"
 
 

@@ -102,7 +102,7 @@ class _Reasons:
         source = self._banned_source(node)
         if source is not None:
             words = self.cut.banned[source].removeprefix("cannot recompute: ")
-            return f"cheapest to save of what comes after {source}, which is banned: {words}"
+            return f"cheapest to save after {source}, which cannot be recomputed: {words}"
         return "cheapest to save: the minimum cut runs through it"
 
     def _banned_source(self, node: fx.Node) -> str | None:
@@ -130,7 +130,7 @@ class _Reasons:
         if OVERRIDDEN in node.meta:
             return "an override has it computed again"
         if partitioners.must_recompute(node):
-            return "the user asked for it: torch.utils.checkpoint"
+            return "requested by the user: torch.utils.checkpoint"
         if _is_view(node):
             return "a view: computing it again moves no data"
         if not _is_tensor(node):

@@ -121,7 +121,7 @@ def _ended(answer: Decided, carried_out: str, failure: str) -> Decided:
     why = failure or (
         "rule min-cut: torch's partitioner keeps its own choice"
         if carried_out
-        else "the backward does not need it any more, after the other overrides"
+        else "the backward no longer needs it, after the other overrides"
     )
     kept = carried_out or answer.decision.default
     return Decided(answer.decision, kept, refused=why, wanted=answer.choice)
@@ -143,7 +143,7 @@ def _decision(
 
     def detail() -> Detail:
         shown.add(node.name)
-        size = f"{numbers['bytes']} bytes" if "bytes" in numbers else "as much as sizes decide"
+        size = f"{numbers['bytes']} bytes" if "bytes" in numbers else "a symbolic number of bytes"
         means = f"save: {size} from the forward until the backward"
         if not illegal:
             fixed = {one.name for one in node.graph.nodes if forbidden(one, RECOMPUTE)}
@@ -181,7 +181,7 @@ def forbidden(node: fx.Node, choice: str) -> tuple[str, str] | None:
         return None
     tags = getattr(node.target, "tags", ())
     if torch.Tag.nondeterministic_seeded in tags:
-        return "random", f"{node.name} draws random numbers: a second draw gives others"
+        return "random", f"{node.name} draws random numbers: a second draw would differ"
     if getattr(getattr(node.target, "_schema", None), "is_mutable", False):
         return "mutation", f"{node.name} writes to its input: it cannot run twice"
     return None
