@@ -280,7 +280,7 @@ class _Places:
             return 0
         found = self._copy_of(address)
         if found is None:
-            raise NotAlone("it works on memory that is none of its graph's buffers")
+            raise NotAlone("it works on memory that is not one of its graph's buffers")
         return found
 
     def workspace(self, address: int | None) -> tuple[int, Any]:

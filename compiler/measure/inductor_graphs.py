@@ -90,7 +90,9 @@ class InductorGraph(Redirected):
             raise NotAlone("its graph was not called")
         for name in wanted:
             if not self._languages[name].startswith(("cpp", "triton")):
-                raise NotAlone(f"{name} is a kernel of {self._languages[name]}, which is not alone")
+                raise NotAlone(
+                    f"{name} is a {self._languages[name]} kernel, which cannot run alone"
+                )
         steps: list[Step] = []
         originals = {name: getattr(self.module, name) for name in wanted}
 

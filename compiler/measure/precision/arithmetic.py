@@ -151,7 +151,7 @@ def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     writes."""
     target = node.target
     if not callable(target):
-        raise NotComparable(f"{target} is no operation")
+        raise NotComparable(f"{target} is not an operation")
     if operations.is_operation(target):
         if operations.reads_bits(target):
             raise NotComparable(f"{target} reads the bits of a number as another dtype")

@@ -142,7 +142,7 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
         lean, lean_bound = _leans(given, observed, exact, eager, noisy, decided)
         if lean > lean_bound:
             within = False
-            note = note or f"all of it is off to one side by {lean:.2%}"
+            note = note or f"the whole result is off to one side by {lean:.2%}"
     if count and not note:
         note = f"rounding decides {count} of {undecided.numel()} elements: left out"
     return (

@@ -79,7 +79,7 @@ class Evaluator:
         if operations.draws(node):
             raise NotComparable("it draws random numbers")
         if operations.is_uninitialised(node.target):
-            raise NotComparable(f"{node.name} is memory without content")
+            raise NotComparable(f"{node.name} is uninitialised memory")
 
     def values(
         self,

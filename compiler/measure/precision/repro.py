@@ -37,7 +37,7 @@ _HEAD = '''"""{title}
 
 {words}
 Run it with `python {name}`: it compiles these operations alone with backend="{engine}", compares
-the results with float64, and exits with status 1 where one is off by more than rounding explains.
+the results with float64, and exits with status 1 if one is off by more than rounding explains.
 """
 
 {imports}

@@ -34,7 +34,7 @@ def drawn(shape, strides, dtype, low, high, mean=0.0, spread=1.0):
 
 STORED = '''
 def stored(shape, strides, dtype, data):
-    """The very values, packed."""
+    """The exact values, packed."""
     values = torch.frombuffer(bytearray(zlib.decompress(base64.b85decode(data))), dtype=dtype)
     made = torch.empty_strided(shape, strides, dtype=dtype)
     return made.copy_(values.reshape(shape))

@@ -117,7 +117,7 @@ class GraphVerifier:
         compared = _results(results)
         if not compared:
             verdict.reason = (
-                "it makes no whole value of the lowered graph; who reads it is compared"
+                "it makes no complete value of the lowered graph; its readers are compared"
             )
         elif self._compare(verdict, compared):
             verdict.within = True
