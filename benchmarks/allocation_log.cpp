@@ -1,6 +1,6 @@
-// Every block that any library of a process takes and gives back, as asked for: loaded in front of
-// the C library (LD_PRELOAD), whose functions it calls. Of mmap only anonymous memory counts; what
-// the C library maps for itself (large blocks, stacks of threads) does not come by here.
+// Logs every block that any library of a process allocates and frees, in requested bytes. Loaded
+// before the C library (LD_PRELOAD), whose functions it calls. Only anonymous mmap memory counts;
+// internal mappings of the C library (large blocks, thread stacks) do not pass through here.
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -51,7 +51,7 @@ void taken(void* block, size_t bytes) {
   pthread_mutex_unlock(&mutex);
 }
 
-// The bytes that were asked for; 0 where the block is not known. Those behind it move up.
+// The requested bytes; 0 for an unknown block. Removes the block, and moves later entries up.
 long given(void* block) {
   if (!block || !blocks) return 0;
   uintptr_t address = (uintptr_t)block;
@@ -96,7 +96,7 @@ void* calloc(size_t number, size_t each) {
   return block;
 }
 
-// Old and new block are both there while it copies, but where it grows in place; it counts as that.
+// Unless it grows in place, old and new block coexist during the copy; it counts as if they did not.
 void* realloc(void* old, size_t bytes) {
   long before = given(old);
   void* block = __libc_realloc(old, bytes);
@@ -141,14 +141,14 @@ int munmap(void* block, size_t bytes) {
   return (int)syscall(SYS_munmap, block, bytes);
 }
 
-// From here on each event goes to `place`, which has room for `room` of them.
+// From here on, store each event in `place`, which has room for `room` events.
 void log_begin(Event* place, long room) {
   pthread_mutex_lock(&mutex);
   events = place, capacity = room, count = 0;
   pthread_mutex_unlock(&mutex);
 }
 
-// How many there were, also those for which there was no room.
+// The number of events, including those that did not fit.
 long log_end() {
   pthread_mutex_lock(&mutex);
   events = 0;

@@ -1,9 +1,9 @@
-"""The most bytes that one call holds at once, by every block that is taken and given back in it.
+"""The peak memory of one call, from every block that is allocated and freed in it.
 
-Exact, where the kernel's own count (VmHWM) is in portions of pages for each processor: the blocks
-of whatever library, in the bytes that were asked for, from `malloc` to `mmap`. Left out are small
-objects (up to 512 bytes: those of Python and torch, of which a wrapper in Python has others than a
-launcher in C++) and stacks. Works in a process that was started in `environment()`.
+Exact, whereas the kernel's own count (VmHWM) is in batches of pages per processor. Counts the
+blocks of every library, from `malloc` to `mmap`, in requested bytes. Not counted are small objects
+(up to 512 bytes: those of Python and torch, of which a Python wrapper has others than a C++
+launcher) and stacks. Works in a process that was started in `environment()`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("allocation_log.cpp")
 SMALL = 512
-"""Bytes of the largest block that is left out: what Python's own allocator takes for objects."""
+"""Bytes of the largest uncounted block: what Python's own allocator serves for objects."""
 ROOM = 1 << 21
-"""Events of a call."""
+"""The maximum number of events in a call."""
 
 
 class _Event(ctypes.Structure):
@@ -30,19 +30,20 @@ class _Event(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Peak:
-    """What a call held at the moment of its peak beyond what there was before it."""
+    """What a call held at its peak, beyond what existed before it."""
 
     bytes: int
     blocks: Counter[int]
-    """Bytes of a block -> how many of them it took; negative where blocks of before are gone."""
+    """Bytes of a block -> the number of such blocks; negative if earlier blocks were freed."""
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """For a process that counts; builds the log into `folder`. Needs `g++` and glibc.
+    """The environment for a process that counts; builds the log into `folder`. Needs `g++` and
+    glibc.
 
-    MKL's buffers are given back as they are in no use, our pool keeps nothing, and Python's objects
-    come one by one: nothing of an earlier call serves a later one unseen. MKL takes the threads
-    that it is given: by itself it takes fewer, and fewer buffers, where others use the machine.
+    MKL frees its buffers when they are not in use, our pool keeps nothing, and Python allocates
+    objects one by one, so nothing of an earlier call serves a later one unseen. MKL uses as many
+    threads as it is given: by default it uses fewer, with fewer buffers, if the machine is busy.
     """
     library = folder / "allocation_log.so"
     subprocess.run(
@@ -63,7 +64,7 @@ def log_is_there() -> bool:
 
 
 def peak(call: Callable[[], object]) -> Peak:
-    """Of one call, which has been called before; what it answers is held at the end of it."""
+    """The peak of one call, which must have been called before; its result is alive at the end."""
     log = ctypes.CDLL(None)
     events = (_Event * ROOM)()
     gc.collect()
@@ -97,5 +98,5 @@ def _highest(changes: Iterable[int]) -> Peak:
 
 
 def forget_environment() -> None:
-    """What this process starts (compilers) counts nothing."""
+    """Do not count in the processes that this one starts (compilers)."""
     os.environ.pop("LD_PRELOAD", None)

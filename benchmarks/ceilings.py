@@ -1,4 +1,4 @@
-"""The machine's ceilings, as `tcw profile` measures them: bandwidth of copies, rates of products.
+"""The machine's ceilings, as `tcw profile` measures them: copy bandwidth, matrix product rates.
 
 python benchmarks/ceilings.py [cpu|cuda] [--threads N]
 """

@@ -1,11 +1,10 @@
-"""What a call costs beside its arithmetic: our engine against Inductor on graphs of a few elements.
+"""The overhead of a call beyond its arithmetic: our engine against Inductor on tiny graphs.
 
     python benchmarks/engine_call.py [--only NAME] [--seconds 3]
 
-Both sides run through torch.compile with guards and all, in one process and on one thread,
-interleaved in rounds of about two milliseconds. Microseconds a call: the lower quartile of the
-rounds; the ratio is the median of the ratios within a round.
-Target: not slower than Inductor.
+Both sides run through torch.compile including guards, in one process and on one thread, interleaved
+in rounds of about two milliseconds. Times are microseconds per call: the lower quartile of the
+rounds. The ratio is the median of the ratios within a round. Target: not slower than Inductor.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ENGINES = ("inductor", "tcw")
 
 
 def cases() -> dict[str, tuple[Callable[[], Callable[..., Any]], tuple[Any, ...], bool]]:
-    """Name -> a function that makes the function, its inputs, whether the backward runs as well."""
+    """Name -> (a function that makes the function, its inputs, whether the backward also runs)."""
     import torch
     import torch.nn.functional as F
     from torch import nn

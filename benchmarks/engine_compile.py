@@ -1,19 +1,19 @@
-"""CPU seconds that compiling costs: our engine against Inductor, cold and warm.
+"""CPU seconds of compiling: our engine against Inductor, cold and warm.
 
     python benchmarks/engine_compile.py [--pairs 5] [--only NAME] [--imports]
 
-Every measurement is a process of its own, in which torch, TorchDynamo, AOTAutograd (by a compile
-with the backend `aot_eager`) and the engine are imported and nothing is compiled yet. The clock
-counts CPU seconds of the process and of its children from the first call on; the seconds of a
-later call, which does the same work without compiling, are taken off. What the imports collected
-is thrown away before the clock starts, so that no garbage collection falls on one side by chance.
+Each measurement is a separate process, in which torch, TorchDynamo, AOTAutograd (by a compile with
+the backend `aot_eager`) and the engine are imported and nothing is compiled yet. The clock counts
+CPU seconds of the process and its children from the first call on. The time of a later call, which
+does the same work without compiling, is subtracted. Garbage from the imports is collected before
+the clock starts, so that no collection falls on one side by chance.
 
-Cold: the caches hold what a machine pays for once and keeps: Inductor's precompiled header and
-its probes of the instruction set, and our launcher, from a compile of something else in another
-process. Warm: the next process on the same caches, so every graph is found there.
-Sides alternate; medians, and the spread of the ratio. `--imports` also says what importing each
-engine costs, which is in no other figure.
-Target: cold at least 6 times less than Inductor, warm not more than Inductor.
+Cold: the caches contain what a machine pays for once and keeps, from compiling something else in
+another process: Inductor's precompiled header and its instruction set probes, and our launcher.
+Warm: the next process on the same caches, which finds every graph there. Sides alternate; the table
+has medians, and the spread of the ratio. `--imports` also prints the import time of each engine,
+which no other figure includes. Target: cold at least 6 times less than Inductor, warm not more than
+Inductor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cpu_seconds() -> float:
 
 
 def imported(engine: str) -> float:
-    """Everything imported that compiling needs; CPU seconds of the engine's own part."""
+    """Import everything that compiling needs; returns the CPU seconds of the engine's own part."""
     sys.path.insert(0, str(ROOT))
     import torch
 
@@ -72,7 +72,7 @@ def prime(engine: str) -> float:
 
 
 def compile_once(engine: str, name: str) -> float:
-    """CPU seconds that the first call takes beyond a later one."""
+    """CPU seconds of the first call beyond those of a later call."""
     imported(engine)
     import torch
 
@@ -110,7 +110,7 @@ def run_child(engine: str, name: str, cache: str) -> float:
 
 
 def fresh(base: str) -> str:
-    """A cache folder in which is what a machine keeps."""
+    """A new cache folder with what a machine keeps."""
     cache = tempfile.mkdtemp()
     shutil.copytree(base, cache, dirs_exist_ok=True, symlinks=True)
     return cache

@@ -3,21 +3,19 @@
     python benchmarks/engine_speed.py [--threads 1] [--only NAME] [--kernels | --models] [--pooled]
                                       [--times | --memory]
 
-Both sides run through torch.compile, interleaved in rounds that alternate which comes first. Each
-time is the lower quartile of the rounds: what others on the machine take from a round only makes it
-longer. The ratio is the median of the ratios within a round, next to it their middle half. With one
-thread the clock is the thread's own CPU time, which does not count while others run; with more it
-is the wall. Both sides allocate from the same allocator, set up to keep what is freed (no page
-faults on either side), and our pool of outputs is off; `--pooled` leaves allocators as they are
-shipped.
+Both sides run through torch.compile, in interleaved rounds that alternate which side is first. Each
+time is the lower quartile of the rounds, because interference only makes a round longer. The ratio
+is the median of the ratios within a round, followed by their middle half. With one thread the clock
+is the thread's own CPU time, which excludes other programs; with more it is wall time. Both sides
+use the same allocator, configured to keep freed memory (no page faults on either side), and our
+pool of outputs is off. `--pooled` leaves allocators as shipped.
 
-Memory is the most that one call after warm-up holds at once beyond what there was before it, in
-bytes, by every block that any library takes and gives back in it (`allocations.py`; what is left
-out stands there). It is counted in a process of its own, in which nothing keeps what is freed.
-`--memory` counts only, and also the sample models and models of `transformers` and timm where they
-are installed, forward and, where they train, forward and backward.
-Targets: geomean of the kernels at least 1.5x; each model at least 1.0x, no row below 0.95x; peak
-memory at most Inductor's.
+Memory is the peak in bytes of one call after warm-up, beyond what existed before it, from every
+block that any library allocates and frees in it (`allocations.py` lists what is excluded). It is
+counted in a separate process, in which no freed memory is kept. `--memory` only counts, and adds
+the sample models and models of `transformers` and timm if they are installed: forward, and for
+trainable models also forward and backward. Targets: geomean of the kernels at least 1.5x; each
+model at least 1.0x, no row below 0.95x; peak memory at most Inductor's.
 """
 
 from __future__ import annotations
@@ -45,13 +43,13 @@ SAME_ALLOCATOR = {
 }
 
 COUNTS = "--counts"
-"""What the process of its own is called with."""
+"""The option that starts the counting process."""
 
 Row = tuple[str, str, Callable[[], tuple[Any, Any]], bool]
 
 
 def rows(kernels: bool, models: bool, only: str) -> list[Row]:
-    """Kind, name, what makes function and inputs, whether its backward runs too."""
+    """(kind, name, a function that makes function and inputs, whether its backward also runs)."""
     from benchmarks.kernel_cases import KERNELS
     from benchmarks.models import MODELS
 
@@ -67,7 +65,7 @@ def rows(kernels: bool, models: bool, only: str) -> list[Row]:
 
 
 def both_sides(row: Row) -> dict[str, Callable[[], Any]]:
-    """One warm call of each engine."""
+    """A warm call of each engine."""
     import torch
 
     from benchmarks.backend import backend
@@ -109,7 +107,7 @@ def peaks_of_a_process_of_its_own() -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def print_memory(threads: int) -> None:
-    """A line for each row as it is counted, and how many rows are above Inductor's."""
+    """Print each row as it is counted, then the number of rows above Inductor's."""
     above: list[str] = []
     count = 0
     print(f"{threads} thread(s); bytes that one call holds at its peak")
@@ -127,7 +125,7 @@ def print_memory(threads: int) -> None:
 def interleaved(
     sides: dict[str, Callable[[], Any]], seconds: float, clock: Callable[[], float]
 ) -> tuple[dict[str, float], list[float]]:
-    """Seconds of each side in its quicker rounds, and the ratio first/second of each round."""
+    """Seconds of each side in its faster rounds, and the ratio first/second of each round."""
     first, second = sides
     for call in sides.values():
         call()

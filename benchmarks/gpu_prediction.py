@@ -2,10 +2,10 @@
 
     python benchmarks/gpu_prediction.py [--diff] [NAME …]
 
-Each sample model is recorded twice: on the CPU with `--device cuda --arch sm_NN`, with all GPUs
-hidden, and on the GPU that is there. A kernel counts as the same where the other recording of its
-graph has one with the same source, apart from what names the device; `--diff` shows the others.
-Exits with 1 where any kernel has no counterpart.
+Each sample model is recorded twice: on the CPU with `--device cuda --arch sm_NN` and all GPUs
+hidden, and on the real GPU. A kernel counts as the same if the other recording of its graph has one
+with the same source, apart from device names; `--diff` shows the others. Exits with 1 if any kernel
+has no counterpart.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ SAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 ON_GPU = 'import torch\n\ntorch.set_default_device("cuda")\n'
-"""Stands above the sample's own text, so that all of it is made on the GPU."""
+"""Prepended to the sample's text, so that everything is created on the GPU."""
 
 DEVICE_WORDS = (
     (re.compile(r"DeviceProperties\(.*?\)"), "DeviceProperties()"),
     (re.compile(r"'backend_hash': '\w+'"), "'backend_hash': ''"),
     (re.compile(r"'(kernel_num_gb|kernel_flop)': [\d.e+-]+,? ?"), ""),
 )
-"""What names the device or this installation of Triton, and no code."""
+"""Parts that depend on the device or this installation of Triton, not on code."""
 
 
 def record(file: Path, options: tuple[str, ...], trace: Path, hidden: bool) -> Recording:

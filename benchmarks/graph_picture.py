@@ -1,10 +1,10 @@
-"""How fast the picture of a large graph is: drawn first, panned, selected, zoomed.
+"""The speed of a large graph's picture: first drawing, panning, selecting, zooming.
 
     python benchmarks/graph_picture.py [nodes] [keys]
 
-`tcw open` on a trace with one graph, in a pseudo-terminal of 120 by 40: from the key until the last
-byte of the frame that it made has come. Two rows each: the graph folded by module, as it opens, and
-with every node drawn (`A`). The first picture is timed from the command that shows it.
+Runs `tcw open` on a trace with one graph, in a pseudo-terminal of 120 by 40, and times from a key
+to the last byte of the resulting frame. There are two rows each: the graph folded by module, as it
+opens, and with every node drawn (`A`). The first picture is timed from the command that shows it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from compiler.trace.records import CallEnd, CallStart, End, FrameEnd, FrameStart
 
 TCW = [sys.executable, "-P", str(ROOT / "tcw.py")]
 QUIET = 0.08
-"""Seconds without output after which a frame is over."""
+"""Seconds without output after which a frame is complete."""
 PANS = [b"\x1b[B", b"\x1b[B", b"\x1b[C", b"\x1b[A", b"\x1b[D"]
 SELECTS = [b"j", b"j", b"l", b"j", b"k", b"h"]
 ZOOMS = [b"+", b"-"]
 
 
 def write(path: Path, nodes: int) -> None:
-    """A recording of one graph."""
+    """Write a recording of one graph."""
     out = Large()
     opening(out)
     out.add(CallStart(call=1))
@@ -68,7 +68,7 @@ class Terminal:
         os.close(child)
 
     def wait(self, words: bytes, seconds: float = 60.0) -> float:
-        """Read until `words` have come; answers how long that took."""
+        """Read until `words` have arrived; returns how long that took."""
         start = time.monotonic()
         seen = b""
         while words not in seen:
@@ -79,7 +79,7 @@ class Terminal:
         return time.monotonic() - start
 
     def settle(self, quiet: float = QUIET) -> float:
-        """Read until nothing more comes; answers when the last byte came, 0 where none did."""
+        """Read until the output stops; returns the time of the last byte, 0 if there was none."""
         start, last = time.monotonic(), 0.0
         while select.select([self.parent], [], [], max(quiet, 0.4 if not last else quiet))[0]:
             os.read(self.parent, 1 << 16)

@@ -1,9 +1,9 @@
-"""Loop nests through our C++ emitter against Inductor's kernels on the same inputs.
+"""Loop nests of our C++ emitter against Inductor's kernels on the same inputs.
 
     python benchmarks/kernels.py [--threads 1] [--only NAME] [--rounds 40]
 
-Only what runs inside of the compiled graphs is timed, without guards and Dynamo, interleaved call
-by call; each figure is the least of the rounds. Both sides allocate fresh outputs from torch's
+Times only the code inside the compiled graphs, without guards and Dynamo, interleaved call by call;
+each figure is the minimum over the rounds. Both sides allocate fresh outputs from torch's
 allocator. Bytes are those that must move: inputs and outputs once.
 """
 
@@ -32,7 +32,7 @@ from tests.cpu.codegen.nests import compile_programs, programs  # noqa: E402
 
 
 def ours(case: KernelCase, inputs: tuple[Any, ...]) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """(a call that allocates its outputs, one on outputs that stay)."""
+    """(a call that allocates its outputs, a call with preallocated outputs)."""
     (program,) = programs(case.function, *inputs)
     (made,) = compile_programs([program])
     state = made.state(inputs)
@@ -106,7 +106,7 @@ def moved(case: KernelCase, inputs: tuple[Any, ...]) -> int:
 
 
 def best(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Least seconds of each side, call by call in turn."""
+    """The least seconds of each side, alternating call by call."""
     for call in sides.values():
         call(), call()
     start = time.perf_counter()

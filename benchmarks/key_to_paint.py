@@ -1,10 +1,10 @@
-"""How long a step of `tcw step` takes, from the key to the last cell that it paints.
+"""The time of a step of `tcw step`, from the key to the last cell that it paints.
 
     python benchmarks/key_to_paint.py [model.py] [engine] [columns]x[lines]
 
-Every instruction of the model's forward (sample_models/gpt.py without arguments), with the real
-worker and the real screen; only the terminal is missing: what would be written to it is timed.
-`CPU` is what both processes spend on a step, which does not depend on what else the machine does.
+Every instruction of the model's forward (by default sample_models/gpt.py), with the real worker and
+the real screen. Only the terminal is missing: composing its output is timed instead. `CPU` is what
+both processes spend on a step, which does not depend on the machine's load.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Step:
-    """Seconds."""
+    """Times of one step, in seconds."""
 
     paint: float
     """From the key to the last write."""
     front: float
-    """CPU of the process with the screen …"""
+    """CPU time of the process with the screen."""
     worker: float
-    """… and of the one that compiles."""
+    """CPU time of the compiling process."""
 
 
 class Clock:
-    """When the screen painted last."""
+    """Records when the screen last painted."""
 
     def __init__(self) -> None:
         self.written = 0.0
@@ -56,14 +56,14 @@ class Clock:
 
         def timed(app: Workbench, screen: Screen[object], renderable: object) -> None:
             display(app, screen, renderable)  # type: ignore[arg-type]
-            if isinstance(renderable, CompositorUpdate):  # without a terminal it is not written
+            if isinstance(renderable, CompositorUpdate):  # not written without a terminal
                 renderable.render_segments(app.console).encode()
             self.written = time.perf_counter()
 
         Workbench._display = timed  # type: ignore[assignment, method-assign]
 
     async def settled(self, since: float) -> float:
-        """When the last write since then was, once there are no more."""
+        """Wait until writes have stopped; returns the time of the last write."""
         while (
             self.written < since and time.perf_counter() - since < 1
         ) or time.perf_counter() - self.written < QUIET:
@@ -72,7 +72,7 @@ class Clock:
 
 
 def cpu_of(process: int) -> float:
-    """User and system seconds of a process, all its threads."""
+    """User and system seconds of a process with all its threads."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * TICK
 
@@ -123,7 +123,7 @@ def main() -> None:
     width, _, height = (arguments[2] if len(arguments) > 2 else "150x45").partition("x")
     settings = Settings(file=str(file.resolve()), engine=engine, until="autograd")  # type: ignore[arg-type]
     found = asyncio.run(steps(settings, (int(width), int(height))))
-    # the first step of a call begins with what torch does before it looks at an instruction
+    # the first step of a call includes torch's work before the first instruction
     found = found[1:]
     print(f"{file.name}: {len(found)} steps{'':11}median       p95        mean        most")
     for name in ("paint", "front", "worker"):

@@ -1,6 +1,5 @@
-"""What peak memory is compared on: the rows of `engine_speed.py`, the sample models, and models
-that others wrote (`transformers`, timm), each forward and, where it trains, forward and backward.
-"""
+"""The cases of the peak memory comparison: the rows of `engine_speed.py`, the sample models, and
+third-party models (`transformers`, timm), each forward and, if trainable, forward and backward."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ from torch import Tensor, nn
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_models"
 ENGINES = ("inductor", "tcw")
 MEASURED = 20
-"""Calls after two to warm up. With several threads the buffers of MKL's products overlap otherwise
-in each: of a training step by 4 of 50 MB."""
+"""Measured calls after two warm-up calls. With several threads, the buffers of MKL's products
+overlap differently in each call: in a training step by 4 of 50 MB."""
 
 Set = tuple[tuple[Any, ...], dict[str, Any]]
 Made = tuple[Callable[..., Any], list[Set]]
@@ -38,7 +37,7 @@ class MemoryCase:
 
 
 def memory_cases(kernels: bool, models: bool, others: bool, only: str) -> list[MemoryCase]:
-    """Those whose name has `only` in it."""
+    """The cases whose name contains `only`."""
     from benchmarks.kernel_cases import KERNELS
     from benchmarks.models import MODELS
 
@@ -59,7 +58,7 @@ def memory_cases(kernels: bool, models: bool, others: bool, only: str) -> list[M
 
 
 def print_peaks(cases: Iterable[MemoryCase]) -> None:
-    """A line of JSON for each case: its name, and the peak of each engine in bytes."""
+    """Print a line of JSON per case: its name, and the peak of each engine in bytes."""
     from benchmarks import allocations
 
     allocations.forget_environment()
@@ -79,8 +78,8 @@ def print_peaks(cases: Iterable[MemoryCase]) -> None:
 
 
 def _peak(engine: str, function: Callable[..., Any], sets: list[Set], train: bool) -> int:
-    """The least of some calls: one may fall on the moment in which a cache is filled, or in which
-    threads of a product hold their buffers at once."""
+    """The minimum over several calls: a call may coincide with a cache being filled, or with
+    several threads of a product holding their buffers at once."""
     from benchmarks import allocations
     from benchmarks.backend import backend
 
@@ -106,12 +105,13 @@ def _both(name: str, make: Callable[[], Made]) -> list[MemoryCase]:
 
 
 def trains(function: Callable[..., Any]) -> bool:
-    """Whether it has something to train."""
+    """Whether a function has parameters to train."""
     return isinstance(function, nn.Module) and any(p.requires_grad for p in function.parameters())
 
 
 def call(function: Callable[..., Any], sets: list[Set], train: bool) -> Any:
-    """Each set of inputs once, and in training the backward of its loss; the last answer."""
+    """Call each set of inputs once, in training with the backward of its loss; returns the last
+    output."""
     from workbench.worker.runs import loss_of
 
     output = None

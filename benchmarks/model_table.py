@@ -6,19 +6,19 @@
     python benchmarks/model_table.py --join rows.jsonl more.jsonl           the table of both runs
     python benchmarks/model_table.py --tiny --models bert                   small sizes, any machine
 
-A row is a model and a task, in a process of its own with empty caches. There eager and each side
-(`default`, another mode of torch.compile, or a backend by name) run in turn, the order turned
-from round to round: medians of `--rounds` after five warm-ups, by CUDA events. A speed-up is the
-median of the ratios round by round, next to it max(3 MAD, 1%) of it. Each side is compiled into a
-cache folder of its own; its compile seconds are those of its first calls beyond their run time,
-after something else was compiled (the compiler is imported and its processes are there).
-Memory is what torch's allocator reserves for one call beyond weights and inputs; with CUDA graphs
-that includes their pools. Training is forward, loss and backward.
+A row is a model and a task, measured in a separate process with empty caches. Eager and each side
+(`default`, another mode of torch.compile, or a backend by name) run in alternating order: medians
+of `--rounds` after five warm-ups, by CUDA events. A speedup is the median of the round-by-round
+ratios, followed by its noise, max(3 MAD, 1%). Each side compiles into a separate cache folder. Its
+compile seconds are those of its first calls beyond their run time, after something else was
+compiled (so the compiler is imported and its processes run). Memory is what torch's allocator
+reserves for one call beyond weights and inputs; with CUDA graphs that includes their pools.
+Training is forward, loss and backward.
 
 A side below 1.0x names its cause: the first finding of `tcw profile` on that row, recorded in
-another process, unless `--no-causes`; that of `reduce-overhead` is of the kernels that its CUDA
-graph replays, without the graph. `--json FILE` appends a line a row as soon as it is there;
-rows that no longer fit into `--seconds` are told and left out, and `--join` puts runs together.
+another process, unless `--no-causes`. For `reduce-overhead` it concerns the kernels that its CUDA
+graph replays, without the graph. `--json FILE` appends one line per row as soon as it is measured.
+Rows that do not fit into `--seconds` are reported and left out, and `--join` combines runs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Machine:
         self.cuda = torch.cuda.is_available()
 
     def seconds(self, call: Call) -> float:
-        """By CUDA events, or the wall clock where there is no GPU."""
+        """Seconds of a call by CUDA events, or by the wall clock without a GPU."""
         if not self.cuda:
             start = time.perf_counter()
             call()
@@ -81,7 +81,7 @@ class Machine:
         return float(first.elapsed_time(last)) / 1e3
 
     def wall(self, call: Call) -> float:
-        """Until all of it is done; compiling is nothing that events see."""
+        """Wall seconds until everything is done; CUDA events do not see compiling."""
         start = time.perf_counter()
         call()
         if self.cuda:
@@ -89,7 +89,7 @@ class Machine:
         return time.perf_counter() - start
 
     def reserved(self) -> int:
-        """Bytes that the allocator holds; what it keeps unused is given back first."""
+        """Bytes that the allocator holds, after it has released unused memory."""
         if not self.cuda:
             return 0
         gc.collect()
@@ -122,7 +122,7 @@ def compiled(model: Any, side: str) -> Any:
 
 
 def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> Row:
-    """One row, in this process. What a side raises stands in its place."""
+    """Measure one row in this process. A side that raises has its error instead."""
     sys.path[:0] = [str(ROOT), str(FILE.parent)]
     import torch
     from torch._inductor.utils import fresh_cache
@@ -147,7 +147,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
         "sides": {side: {} for side in sides},
     }
     with torch.device(table_models.DEVICE):
-        torch.compile(lambda x: x.sin() + 1)(torch.ones(8))  # the compiler's own start
+        torch.compile(lambda x: x.sin() + 1)(torch.ones(8))  # starts the compiler itself
     torch._dynamo.reset()
     model = make(training=training, tiny=tiny)
     positional, keyword = table_models.example_inputs()
@@ -164,7 +164,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
         return call
 
     def cleared(run: Any) -> Call:
-        """Ready for a round: no gradients, and a graph's memory may be used again."""
+        """Ready for a round: no gradients, and a CUDA graph's memory may be reused."""
         for parameter in model.parameters():
             parameter.grad = None
         torch.compiler.cudagraph_mark_step_begin()
@@ -186,7 +186,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
             most = machine.most_reserved(cleared(run))
             entry["peak_bytes"] = None if most is None else most - before
             runs[side] = run
-        except Exception as error:  # a side that cannot run is told; the others are measured
+        except Exception as error:  # a failing side is reported; the others are measured
             entry["failed"] = words(error)
             del error
     if "eager" not in runs:
@@ -214,7 +214,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
 
 
 def words(error: Exception) -> str:
-    """Of what it raised; a card that is full says so."""
+    """A short description of an error; running out of GPU memory is named."""
     lines = str(error).strip().splitlines()
     first = lines[0] if lines else ""
     if type(error).__name__ == "OutOfMemoryError":
@@ -223,7 +223,7 @@ def words(error: Exception) -> str:
 
 
 def in_own_process(arguments: list[str], caches: str, seconds: float) -> Row:
-    """The row that a child measures, or why there is none."""
+    """The row that a child process measures, or why there is none."""
     environment = {
         **os.environ,
         "TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor",
@@ -250,7 +250,7 @@ def in_own_process(arguments: list[str], caches: str, seconds: float) -> Row:
 
 
 def profile_command(row: Row, side: str, tiny: bool) -> list[str]:
-    """`tcw profile` of one side of a row."""
+    """The `tcw profile` command for one side of a row."""
     from benchmarks.table_models import MODELS
 
     choices = ", ".join(
@@ -290,7 +290,7 @@ def cause(row: Row, side: str, tiny: bool) -> str:
 
 
 def first_finding(trace: Path) -> str:
-    """The first cause of a profile: what, how much of a call, where."""
+    """The first cause of a profile: what, where, and how much of a call."""
     from viewers.recording import Recording
     from viewers.summary.profile import profile_of
 
@@ -340,7 +340,7 @@ def make_rows(arguments: argparse.Namespace, wanted: list[tuple[str, str]]) -> I
 
 
 def joined(files: list[Path]) -> list[Row]:
-    """Rows of several runs: of the same model and task the latest that was measured."""
+    """The rows of several runs: for each model and task, the latest that was measured."""
     found: dict[tuple[str, str], Row] = {}
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -352,7 +352,7 @@ def joined(files: list[Path]) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
-    """Markdown; eager, each side, and below the rows what made one lose."""
+    """The rows as a Markdown table, followed by the causes of slower sides."""
     from benchmarks.table_models import MODELS
 
     order = {key: number for number, key in enumerate((m, t) for m in MODELS for t in TASKS)}
@@ -390,7 +390,7 @@ def table(rows: list[Row]) -> str:
 
 
 def line(row: Row) -> str:
-    """A row as it is done, for whoever waits."""
+    """A finished row as one line, for progress output."""
     if "failed" in row:
         return f"{row['model']} {row['task']}: {row['failed']}"
     sides = ", ".join(f"{side} {_ratio(entry)}" for side, entry in row["sides"].items())

@@ -155,7 +155,7 @@ def chain(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Case:
-    """A model and what it is called with."""
+    """A model and its inputs."""
 
     make: Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]
     train: bool = False
@@ -183,7 +183,7 @@ MODELS = {
 
 
 def run_once(function: Callable[..., Any], inputs: tuple[Any, ...], train: bool) -> Any:
-    """One call; in training also the backward of a sum of squares."""
+    """One call; in training also the backward of a mean of squares."""
     if not train:
         with torch.no_grad():
             return function(*inputs)

@@ -2,11 +2,11 @@
 
     python benchmarks/open_trace.py [megabytes]
 
-A synthetic trace (`traces.py`: one model of 5,000 operations, its steps, fusion pairs, kernels and
-texts) in a fresh process in a pseudo-terminal, five times; from the start of the process until the
-first frame, and until the overview of the whole trace stands; the processor's seconds beside them,
-which a busy machine changes less. Memory is the most that was resident (VmHWM): then, and after the
-reader has looked at source, graph, fusion, kernels, memory and picture.
+Opens a synthetic trace (`traces.py`: one model of 5,000 operations, its steps, fusion pairs,
+kernels and texts) five times, in a fresh process in a pseudo-terminal. Times are from the start of
+the process to the first frame, and to the overview of the whole trace; CPU seconds are printed as
+well, as a busy machine affects them less. Memory is the peak resident size (VmHWM): at that point,
+and after source, graph, fusion, kernels, memory and picture were shown.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RUNS = 5
 
 
 LOOKS = (b"source, graph", b"fusion dec", b"the kernels", b"memory plan", b"picture of")
-"""What is typed into the palette, one after the other."""
+"""Typed into the palette, one after the other."""
 
 
 def peak(process: int) -> float:
-    """Megabytes (10^6 bytes) that were resident at most."""
+    """Peak resident memory in megabytes (10^6 bytes)."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     value = next(line for line in lines if line.startswith("VmHWM")).split()[1]
     return int(value) * 1024 / 1e6
@@ -48,14 +48,14 @@ def cpu_seconds(process: int) -> float:
 
 
 def drain(parent: int, quiet: float) -> None:
-    """Read until nothing more comes."""
+    """Read until the output stops."""
     while select.select([parent], [], [], quiet)[0]:
         os.read(parent, 1 << 16)
 
 
 def opened(path: Path, records: int) -> tuple[float, ...]:
-    """Seconds until the first frame and until everything is read and shown, and of the processor;
-    peak of memory then, and when the large panes were looked at."""
+    """(seconds to the first frame, seconds until everything is read and shown, CPU seconds; peak
+    memory then, and after the large panes were shown)."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color"}

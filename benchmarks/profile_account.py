@@ -1,12 +1,11 @@
-"""Whether the accounts of `tcw profile` close: lines measured apart against the measured call.
+"""Whether the accounts of `tcw profile` close: separately measured lines against the measured call.
 
     python benchmarks/profile_account.py [--engine both] [--only NAME] [--rounds 30] [--threads N]
                                          [--train]
 
-A row for each side of each model: the plain call, what each line takes of it, and the remainder
-with what it may be off by chance.
-Target: a remainder within 5% of the call. On a busy machine one thread (`--threads 1`) says more:
-threads wait for one another, so that each is disturbed by what disturbs any.
+One row per side of each model: the plain call, the time of each line, and the remainder with its
+noise. Target: a remainder within 5% of the call. On a busy machine, one thread (`--threads 1`) is
+more informative: threads wait for one another, so a disturbance of one disturbs all.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def main() -> None:
 
 
 def show(name: str, settings: Any, record: Callable[..., Any], worst: dict[str, float]) -> None:
-    """The rows of one model."""
+    """Print the rows of one model."""
     from compiler.trace.records import Account, EnginePart, Failure, Warned
 
     engine = settings.engine

@@ -1,20 +1,20 @@
-"""Whether two runs of `tcw profile` rank the same: what lost and won most, and false regressions.
+"""Whether two runs of `tcw profile` rank the same: the largest losses and gains, false regressions.
 
     python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [--load N]
                                          [FILE …]
 
-Each run is a process of its own that compiles the model anew. Runs are compared pair by pair:
+Each run is a separate process that compiles the model anew. Runs are compared in pairs:
 
     same order    the first five rows as printed
     same rows     the same five, in any order
-    contradict    one is above another in one run, and below it in the other; a tie is neither
+    contradict    one is above another in one run, and below it in the other; ties do not count
     lost          rows called lost in a run
-    unconfirmed   of those, rows that another run calls won, or finds in its noise
-    false         of those, rows that another run calls won, or whose difference is another there,
-                  by more than the noise of both: a regression that is none
+    unconfirmed   of those, rows that another run calls won, or finds within its noise
+    false         of those, rows that another run calls won, or whose difference in the other run
+                  deviates by more than the noise of both: not a real regression
 
-`--load N` keeps N processes busy meanwhile. `FILE`: models, in place of the four. Nothing
-is written but the table.
+`--load N` keeps N processes busy meanwhile. `FILE`: models to use instead of the four. Prints the
+table and writes nothing else.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ MODELS = ("gpt", "llama_block", "resnet_block", "softmax_layernorm")
 TOP = 5
 
 Name = tuple[str, ...]
-"""What a row is called in every run: label, phase, lines."""
+"""A row's identity in every run: label, phase, lines."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of one run; seconds."""
+    """One row of one run; times in seconds."""
 
     name: Name
     rank: int
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def run(file: Path, engine: str, rounds: int) -> dict[str, list[Row]]:
-    """Engine -> all rows of one run, in the order in which they are printed."""
+    """Engine -> all rows of one run, in printed order."""
     from viewers.recording import Recording
     from viewers.summary.profile import profiles_of
 
@@ -106,7 +106,7 @@ def run(file: Path, engine: str, rounds: int) -> dict[str, list[Row]]:
 
 
 def show(model: str, engine: str, runs: Sequence[Sequence[Row]]) -> None:
-    """The first five of each run, and each pair of runs."""
+    """Print the first five rows of each run, and the comparison of each pair."""
     for number, rows in enumerate(runs, 1):
         words = (
             f"{row.rank}. {row.name[0]}:{','.join(row.name[2:4])} {row.difference * 1e6:+.1f}"
@@ -138,7 +138,7 @@ def first(rows: Sequence[Row]) -> list[Row]:
 
 
 def contradict(one: Sequence[Row], other: Sequence[Row]) -> bool:
-    """Whether two of either's first five are in the opposite order."""
+    """Whether two of either run's first five are in the opposite order."""
     places = [{row.name: row.rank for row in rows if row.rank} for rows in (one, other)]
     names = {row.name for rows in (one, other) for row in first(rows)}
     both = [name for name in names if all(name in place for place in places)]
@@ -148,13 +148,13 @@ def contradict(one: Sequence[Row], other: Sequence[Row]) -> bool:
 
 
 def unconfirmed(one: Sequence[Row], other: Sequence[Row]) -> list[Row]:
-    """Rows that are lost in the first run and not in the second."""
+    """Rows that are lost in the first run but not in the second."""
     lost = {row.name for row in other if row.standing == "lost"}
     return [row for row in one if row.standing == "lost" and row.name not in lost]
 
 
 def refuted(one: Sequence[Row], other: Sequence[Row]) -> list[Row]:
-    """Those of which the second run says otherwise."""
+    """Unconfirmed rows that the second run contradicts."""
     known = {row.name: row for row in other}
     return [
         row

@@ -1,11 +1,11 @@
-"""What recording costs on a cold stock compile, in CPU seconds (own and children's).
+"""The overhead of recording a cold stock compile, in CPU seconds (own and children's).
 
     python benchmarks/recording_overhead.py [--model sample_models/gpt.py] [--pairs 5] [--steps]
 
-Each run is a process of its own with an empty Inductor cache; the precompiled header stays warm,
-as it is on a developer's machine. Plain and recorded runs alternate; the table has the median of
-the differences within a pair, beside both medians. Targets: at most 5% for the default recording,
-25% with `--steps`.
+Each run is a separate process with an empty Inductor cache; the precompiled header stays warm, as
+on a developer's machine. Plain and recorded runs alternate. The table has both medians and the
+median of the differences within a pair. Targets: at most 5% for the default recording, 25% with
+`--steps`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How fast tcw starts: `tcw --help`, the first frame of `tcw open`, and a large trace whole.
+"""How fast tcw starts: `tcw --help`, the first frame of `tcw open`, and a whole large trace.
 
     python benchmarks/start_up.py [megabytes]
 
-Each row is a fresh process, `tcw open` in a pseudo-terminal, timed from its start: until the first
-frame is on the terminal, and until the whole trace is read and shown. Wall-clock and CPU seconds,
-medians of five.
+Each row is a fresh process, for `tcw open` in a pseudo-terminal, timed from its start: until the
+first frame is on the terminal, and until the whole trace is read and shown. Wall-clock and CPU
+seconds, medians of five.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TCW = [sys.executable, "-P", str(ROOT / "tcw.py")]
 
 
 def write(path: Path, megabytes: float) -> None:
-    """A trace of at least that many megabytes; the block's own for 0."""
+    """Write a trace of at least this many megabytes; for 0, the block's own."""
     records = large_trace(int(megabytes * 1000)) if megabytes else block_trace()
     with path.open("wb") as stream:
         for record in records:
@@ -49,8 +49,8 @@ def cpu_seconds(process: int) -> float:
 
 
 def opened(path: Path, count: int) -> tuple[float, float, float, float]:
-    """Seconds until the first frame and until the timeline counts all records; the same in CPU
-    seconds, which a busy machine changes less."""
+    """Seconds until the first frame and until the timeline counts all records; then the same in CPU
+    seconds, which a busy machine affects less."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color"}

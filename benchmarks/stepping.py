@@ -1,10 +1,10 @@
-"""How long one step takes, from the command to the place where the compile waits again.
+"""The time of one step, from the command to the place where the compile waits again.
 
     python benchmarks/stepping.py [model.py] [engine]
 
-Every instruction of the model's forward (sample_models/gpt.py without arguments), through a worker
-and both pipes, without a screen. A step costs what its instruction costs Dynamo, plus the tool's
-share; `record to place` is the part of it from the step's record to the wait.
+Every instruction of the model's forward (by default sample_models/gpt.py), through a worker and
+both pipes, without a screen. A step takes the instruction's own time in Dynamo plus the tool's
+share; `record to place` is the part from the step's record to the wait.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workbench.worker.client import Driver  # noqa: E402
 
 
 def steps(settings: Settings) -> list[tuple[float, float]]:
-    """Seconds of each step from command to place, and of these from its record to place."""
+    """Seconds of each step: (from command to place, from its record to place)."""
     came: queue.SimpleQueue[tuple[float, AnyRecord]] = queue.SimpleQueue()
     driver = Driver.start(settings, None, lambda one: came.put((time.perf_counter(), one)))
     found: list[tuple[float, float]] = []
@@ -62,7 +62,7 @@ def main() -> None:
     settings = Settings(file=str(file.resolve()), engine=engine, until="autograd")  # type: ignore[arg-type]
     found = steps(settings)
     whole = [one for one, _ in found]
-    # the first step of a call begins with what torch does before it looks at an instruction
+    # the first step of a call includes torch's work before the first instruction
     whole = whole[1:]
     print(f"{file.name}: {len(found)} steps{'':11}median       p95       most")
     print(row("step", whole))

@@ -1,14 +1,14 @@
 """The five models of the standard table, with random weights and inputs; nothing is downloaded.
 
-It is also a model file for `tcw`. `--model` chooses; the inputs are those of the model that it
-made, on the GPU where there is one:
+This is also a model file for `tcw`. `--model` chooses a model; the inputs are those of the model
+that it created, on the GPU if there is one:
 
     tcw profile benchmarks/table_models.py --model 'bert_base()' --no-grad
     tcw profile benchmarks/table_models.py --model 'vit_large(training=True)' --train
 
 Inference is bf16 throughout; training keeps float32 weights under bf16 autocast. `tiny=True` makes
-each model small enough for a CPU. The transformers are those of `transformers`; ResNet-50 is
-torchvision's, timm's where only that is installed, else `ResNet50` below.
+each model small enough for a CPU. The transformers are from `transformers`. ResNet-50 is
+torchvision's, or timm's if only that is installed, else `ResNet50` below.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 _made: list[Inputs] = []
-"""The inputs of the model that was made last."""
+"""The inputs of the models created so far; the last model's are last."""
 
 
 def example_inputs() -> Inputs:
-    """Of the model that was made last."""
+    """The inputs of the model created last."""
     if not _made:
         raise ValueError("choose a model first: --model 'bert_base()'")
     return _made[-1]
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3, 1x1, with the stride in the 3x3 ("v1.5", as torchvision has it)."""
+    """1x1, 3x3, 1x1, with the stride in the 3x3 ("v1.5", as in torchvision)."""
 
     def __init__(self, inner: int, width: int, stride: int) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Autocast(nn.Module):
 
 
 class Classify(nn.Module):
-    """The cross-entropy of an image classifier, as `outputs.loss` is of a transformer."""
+    """The cross-entropy of an image classifier: the counterpart of `outputs.loss`."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Classify(nn.Module):
 
 
 def _on_device(make: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
-    """Weights and inputs are drawn on the device, a billion of them quickly on a GPU."""
+    """Draw weights and inputs on the device: a billion of them are quick on a GPU."""
 
     @functools.wraps(make)
     def made(**choices: Any) -> nn.Module:
@@ -142,7 +142,7 @@ def _resnet50() -> nn.Module:
 
 @_on_device
 def bert_base(training: bool = False, tiny: bool = False, batch: int = 16) -> nn.Module:
-    """BERT-base with its language model's head, 512 tokens, none of them padding."""
+    """BERT-base with its language model head, 512 tokens, no padding."""
     import transformers
 
     small = {
@@ -157,7 +157,7 @@ def bert_base(training: bool = False, tiny: bool = False, batch: int = 16) -> nn
 
 @_on_device
 def gpt2(training: bool = False, tiny: bool = False, batch: int = 8) -> nn.Module:
-    """GPT-2 with 124 million parameters, 512 tokens, no cache of keys and values."""
+    """GPT-2 with 124 million parameters, 512 tokens, no key-value cache."""
     import transformers
 
     small = {
@@ -191,7 +191,7 @@ def llama_7b(
 
 @_on_device
 def vit_large(training: bool = False, tiny: bool = False, batch: int = 32) -> nn.Module:
-    """ViT-Large with patches of 16 x 16 of 224 x 224 images, and a classifier."""
+    """ViT-Large with 16 x 16 patches of 224 x 224 images, and a classifier."""
     import transformers
 
     large = {
@@ -217,7 +217,7 @@ def _tokens(model: Any, batch: int, length: int, training: bool) -> dict[str, Te
 
 
 def _ready(model: nn.Module, training: bool, inputs: Inputs) -> nn.Module:
-    """On its device and in its dtype; its inputs are kept for `example_inputs`."""
+    """Move a model to its device and dtype, and store its inputs for `example_inputs`."""
     dtype = torch.float32 if training else torch.bfloat16
 
     def placed(value: Tensor) -> Tensor:
@@ -238,4 +238,4 @@ MODELS: dict[str, tuple[str, Callable[..., nn.Module]]] = {
     "vit": ("ViT-Large, batch 32", vit_large),
     "llama": ("Llama-7B widths, 4 layers, 4×512", llama_7b),
 }
-"""Name -> title, what makes it; in the order of the table."""
+"""Name -> (title, factory), in the order of the table."""

@@ -1,9 +1,9 @@
-"""Synthetic traces for the benchmarks of the front end: a large graph, and a large file.
+"""Synthetic traces for the front end's benchmarks: a large graph, and a large file.
 
     python benchmarks/traces.py FILE [megabytes]
 
-The same records every time. The mix is that of real recordings of large models: most bytes are
-texts (graphs before and after passes, kernels, PTX), then steps, graphs and fusion pairs.
+Generates the same records every time. The mix is that of real recordings of large models: most
+bytes are texts (graphs before and after passes, kernels, PTX), then steps, graphs and fusion pairs.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Large(Builder):
         self.draw = random.Random(7)
 
     def graphs(self, cid: str, count: int) -> str:
-        """The graphs of one compile; answers the id of the lowered one."""
+        """Add the graphs of one compile; returns the id of the lowered one."""
         stages: tuple[tuple[str, GraphKind, str], ...] = (
             (cid, "captured", ""),
             (f"{cid}/inference", "inference", cid),
@@ -134,7 +134,7 @@ class Large(Builder):
         return stages[-1][0]
 
     def lower(self, graph: str, count: int, first: int, texts: int) -> None:
-        """Scheduler nodes, pairs, groups and kernels: a group for each four operations."""
+        """Add scheduler nodes, pairs, groups and kernels: one group per four operations."""
         names = [node for node in nodes_of(count) if node.op == "call_function"]
         for index, node in enumerate(names):
             self.add(
@@ -191,7 +191,7 @@ class Large(Builder):
             )  # fmt: skip
 
     def steps(self, cid: str, count: int) -> None:
-        """Dynamo's instructions."""
+        """Add Dynamo's instructions."""
         for index in range(count):
             self.add(
                 Step(
@@ -208,7 +208,7 @@ class Large(Builder):
 
 
 def large_trace(path: Path, megabytes: float, nodes: int = 5000) -> int:
-    """Write a trace of about that size; answers how many records it has."""
+    """Write a trace of about this size; returns its number of records."""
     out = Large()
     opening(out)
     out.add(CallStart(call=1))

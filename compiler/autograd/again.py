@@ -1,4 +1,4 @@
-"""What a value costs to compute again in the backward, for who decides whether to save it."""
+"""The cost of recomputing a value in the backward, for deciding whether to save it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import torch
 from torch import fx
 
 NAMED = 6
-"""Operations that are named; of more, their number."""
+"""The maximum number of operations listed by name; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The operations that lead to a value from what the backward has anyway."""
+    """The operations that recompute a value from what the backward already has."""
 
     operations: tuple[str, ...]
-    """In the order in which they would run, the value itself last."""
+    """In execution order, the value itself last."""
     reads: tuple[str, ...]
-    """Inputs and saved values that they start from; values drawn at random or made by a mutation,
-    which would have to be saved in its place."""
+    """The inputs and saved values that recomputation starts from. Includes random values and
+    results of mutations, which would have to be saved instead."""
     bytes: int | None
-    """Of what they read; None where a size is symbolic."""
+    """Total size of `reads`; None if a size is symbolic."""
 
     def words(self) -> str:
         """`runs 2 operations again (relu, sigmoid), which read 4096 bytes (mm)`."""
@@ -31,12 +31,13 @@ class Again:
         runs = f"{count} operation{'' if count == 1 else 's'} again ({_some(self.operations)})"
         if not self.reads:
             return f"runs {runs}"
-        size = "as much as sizes decide" if self.bytes is None else f"{self.bytes} bytes"
+        size = "a symbolic number of bytes" if self.bytes is None else f"{self.bytes} bytes"
         return f"runs {runs}, which read{'s' * (count == 1)} {size} ({_some(self.reads)})"
 
 
 def again(node: fx.Node, saved: Collection[str], fixed: Collection[str]) -> Again:
-    """From the inputs, the values named in `saved`, and those in `fixed` that cannot run twice."""
+    """Recompute from the inputs, the values in `saved`, and those in `fixed`, which cannot run
+    twice."""
     operations: list[fx.Node] = []
     reads: dict[fx.Node, None] = {}
     seen = {node}

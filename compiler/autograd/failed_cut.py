@@ -1,9 +1,9 @@
-"""A minimum cut that fails: torch's files stay out of the user's folder, its words are kept.
+"""Failing minimum cuts: keep torch's files out of the user's folder, and keep its explanation.
 
-Where no cut exists, `solve_min_cut` (torch/_functorch/partitioners.py) writes the joint graph, and
-a picture where pydot is there, into the working folder before it raises: `_get_unique_path` names
-both. An override that has a value computed again may ask for such a cut, as where its producer has
-several results, cannot run again, and cannot itself be saved. The graph is in the trace anyway.
+If no cut exists, `solve_min_cut` (torch/_functorch/partitioners.py) writes the joint graph to the
+working folder before it raises, plus a picture if pydot is installed; `_get_unique_path` names
+both. An override that recomputes a value may ask for an impossible cut, for example if its producer
+has several results, cannot run again and cannot itself be saved. The trace has the graph anyway.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST = 300
 
 @contextmanager
 def without_files() -> Iterator[None]:
-    """Inside the block a cut that fails writes no files."""
+    """Suppress the files that a failing cut writes inside the block."""
     undo = _redirect()
     try:
         yield
@@ -33,7 +33,7 @@ def without_files() -> Iterator[None]:
 
 
 def why_failed(error: BaseException) -> str:
-    """What torch says of a failed cut, on one line: each node with what holds for it."""
+    """torch's explanation of a failed cut on one line: each node with its constraints."""
     text = str(error).strip()
     conflict = _CONFLICT.search(text)
     if conflict is None:

@@ -1,8 +1,8 @@
-"""AOTAutograd's graphs: joint, forward and backward, or inference, as it hands them on.
+"""AOTAutograd's graphs: joint, forward and backward, or inference.
 
-The joint graph is recorded as the partitioner splits it, that is after Inductor's joint passes; the
-forward and the backward graph as the partitioner leaves them; the inference graph as traced. What
-passes change before and after is in `PassChange` records.
+The joint graph is recorded as the partitioner splits it, that is, after Inductor's joint passes.
+The forward and backward graphs are recorded as the partitioner returns them, the inference graph as
+traced. `PassChange` records hold what passes change before and after.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PARTITIONERS = {
 
 
 def describe_captured(module: Any) -> Captured:
-    """Names, placeholders in order, and lines of the graph that AOTAutograd is given."""
+    """Node names, ordered placeholders and lines of the graph that AOTAutograd receives."""
     graph = getattr(module, "graph", None)
     if not isinstance(graph, fx.Graph):
         return Captured()
@@ -62,21 +62,21 @@ def describe_captured(module: Any) -> Captured:
 
 
 def under_dynamo() -> bool:
-    """Whether torch compiles the user's code now: its pattern matcher traces code of its own
-    through AOTAutograd too, under no tracing context."""
+    """Whether torch is compiling the user's code. Its pattern matcher also traces its own code
+    through AOTAutograd, but without a tracing context."""
     from torch._guards import TracingContext
 
     return TracingContext.try_get() is not None and bool(current_compile_id())
 
 
 class AutogradGraphs:
-    """Writes AOTAutograd's graphs of one recording."""
+    """Writes the AOTAutograd graphs of one recording."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
 
     def traced(self, graph: fx.Graph, kind: GraphKind, prefix: str = "") -> Graph:
-        """A graph that AOTAutograd traced from the captured one: joint or inference."""
+        """Record a graph that AOTAutograd traced from the captured graph: joint or inference."""
         compile_id = current_compile_id()
         id = graph_id(compile_id, prefix + kind)
         captured = state.captured[-1] if state.captured else Captured()
@@ -95,7 +95,7 @@ class AutogradGraphs:
         return record
 
     def half(self, graph: fx.Graph, kind: GraphKind, joint: Graph, prefix: str) -> Graph:
-        """The forward or the backward half of a joint graph."""
+        """Record the forward or backward half of a joint graph."""
         record = describe_graph(
             graph,
             id=graph_id(joint.compile_id, prefix + kind),
@@ -111,7 +111,7 @@ class AutogradGraphs:
         return record
 
     def split(self, split: Split, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
-        """Both halves are there: write all three graphs, and what crosses."""
+        """Record all three graphs of a finished split, and the values that cross it."""
         prefix = split.prefix
         joint = self.traced(split.joint.graph, "joint", prefix)
         forward_record = self.half(forward.graph, "forward", joint, prefix)
@@ -124,8 +124,8 @@ class AutogradGraphs:
 
 
 def is_main(joint: Any) -> bool:
-    """Whether a joint graph is that of the whole compile, not that of a sub-graph inside it
-    (`torch.cond`, a nested compiled region), which torch splits before."""
+    """Whether a joint graph is that of the whole compile. torch splits the joint graphs of
+    sub-graphs (`torch.cond`, a nested compiled region) before it."""
     if not state.main:
         return False
     main = state.main[-1]
@@ -147,13 +147,13 @@ def sub_graph_prefix(joint: Any) -> str:
 
 
 def note_random(recorder: Recorder, module: fx.GraphModule) -> None:
-    """Keep what draws random numbers in a graph, before Inductor's passes rewrite it."""
+    """Record a graph's random operations before Inductor's passes rewrite them."""
     known = recorder.random_operations
     known += [found for found in random_operations(module) if found not in known]
 
 
 def overrule(joint: Any, halves: Any, cut: Callable[[], Any]) -> Any:
-    """The halves of a joint graph that Inductor has split, after the gate's decisions."""
+    """Apply the gate's decisions to the halves of a joint graph that Inductor has split."""
     gate, graph = listening().gate, current_graph_id()
     if not gate.asks and not gate.chosen(graph, KIND, INDUCTOR):
         return halves
@@ -232,7 +232,8 @@ def install(recorder: Recorder) -> Uninstall:
             forget(graph)
 
     def whole(partition_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """The function that the backend splits with; it may call one of torch's partitioners."""
+        """Wrap the function that the backend splits with, which may call one of torch's
+        partitioners."""
 
         def partition(gm: Any, *args: Any, **kwargs: Any) -> Any:
             name = getattr(partition_fn, "__name__", type(partition_fn).__name__)
@@ -242,7 +243,7 @@ def install(recorder: Recorder) -> Uninstall:
         return partition
 
     def partitioner(original: Callable[..., Any], words: str) -> Callable[..., Any]:
-        """One of torch's own; it is also called directly for a sub-graph."""
+        """Wrap one of torch's partitioners, which is also called directly for a sub-graph."""
 
         def partition(joint_module: Any, *args: Any, **kwargs: Any) -> Any:
             def cut() -> Any:

@@ -1,8 +1,8 @@
 """What crosses from the forward to the backward, and why: the partitioner's decision.
 
 torch's min-cut (`solve_min_cut` in torch/_functorch/partitioners.py) splits each node into `X_in`
-and `X_out`. The capacity between the two is the cost of saving X; an unbounded edge `source → X_in`
-bans recomputing X, one to `sink` says that the backward needs X. torch writes its reason on those
+and `X_out`. The capacity between the two is the cost of saving X. An unbounded edge `source → X_in`
+bans recomputing X; one to `sink` means that the backward needs X. torch writes its reasons on those
 edges, and this hook reads them while torch holds the network.
 """
 
@@ -24,10 +24,10 @@ from compiler.trace.records import Graph, Node, Partition, SavedValue
 Choice = Literal["saved", "recomputed", "input"]
 
 OVERRIDDEN = "overridden_choice"
-"""Key in the metadata of a node whose choice the user made with an override, not in the code."""
+"""Key in the metadata of a node whose choice comes from an override, not from the user's code."""
 
 UNSTATED = "cannot recompute: torch does not say why (used far apart, or in a long fusible chain)"
-"""The two bans of `solve_min_cut` that carry no words."""
+"""The reason for the two bans of `solve_min_cut` that torch leaves unexplained."""
 
 
 def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> Cut:
@@ -46,10 +46,10 @@ def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> Cut:
 
 
 def chosen_cut(split: Split) -> Cut | None:
-    """The run of the min-cut whose answer was taken; None where no run gave it.
+    """The run of the min-cut whose result torch used; None if no run matches.
 
-    torch drops values that nothing reads, and adds sizes, after the cut: so it is the smallest
-    answer that holds all tensors that are saved.
+    After the cut, torch drops unread values and adds sizes. So this is the smallest result that
+    contains every saved tensor.
     """
     if split.extraction is None:
         return None
@@ -59,7 +59,7 @@ def chosen_cut(split: Split) -> Cut | None:
 
 
 class _Reasons:
-    """Why each value of one split is saved or recomputed, in words."""
+    """Why each value of one split is saved or recomputed, as text."""
 
     def __init__(self, split: Split, outputs: frozenset[str]) -> None:
         self.split = split
@@ -102,11 +102,11 @@ class _Reasons:
         source = self._banned_source(node)
         if source is not None:
             words = self.cut.banned[source].removeprefix("cannot recompute: ")
-            return f"cheapest to save of what comes after {source}, which is banned: {words}"
+            return f"cheapest to save after {source}, which cannot be recomputed: {words}"
         return "cheapest to save: the minimum cut runs through it"
 
     def _banned_source(self, node: fx.Node) -> str | None:
-        """The nearest node before it, not an input, that cannot be recomputed."""
+        """The nearest non-input predecessor that cannot be recomputed."""
         assert self.cut is not None
         seen = {node}
         level = [node]
@@ -130,7 +130,7 @@ class _Reasons:
         if OVERRIDDEN in node.meta:
             return "an override has it computed again"
         if partitioners.must_recompute(node):
-            return "the user asked for it: torch.utils.checkpoint"
+            return "requested by the user: torch.utils.checkpoint"
         if _is_view(node):
             return "a view: computing it again moves no data"
         if not _is_tensor(node):
@@ -149,8 +149,8 @@ class _Reasons:
 def reasons_of(
     split: Split | None, forward: fx.GraphModule
 ) -> Callable[[str, str], tuple[str, float | None]]:
-    """(reason, weight in the cut) of a value that is saved or computed again, by name and choice,
-    as far as this split is known."""
+    """A function from (name, choice) of a saved or recomputed value to (reason, weight in the cut),
+    as far as the split is known."""
     if split is None or split.joint is None or split.extraction is None:
         return lambda _name, _choice: ("", None)
     outputs = output_names(forward.graph)[: split.extraction.outputs]
@@ -173,14 +173,14 @@ def _is_tensor(node: fx.Node) -> bool:
 
 
 def _is_view(node: fx.Node) -> bool:
-    """torch's own list of views (`get_default_op_list`)."""
+    """Whether torch lists the node's op as a view (`get_default_op_list`)."""
     import torch._functorch.partitioners as partitioners
 
     return bool(partitioners.get_default_op_list().is_view(node))
 
 
 def output_names(graph: fx.Graph) -> list[str]:
-    """Names of a graph's outputs in order, "" for what is no node."""
+    """The names of a graph's outputs in order; "" for an output that is not a node."""
     results = next(iter(graph.find_nodes(op="output"))).args[0]
     if not isinstance(results, (list, tuple)):
         results = (results,)
@@ -190,9 +190,9 @@ def output_names(graph: fx.Graph) -> list[str]:
 def partition_record(
     split: Split, outputs: list[str], joint: Graph, forward: Graph, backward: Graph
 ) -> Partition:
-    """Every value that the backward gets from the forward, or computes again.
+    """Every value that the backward receives from the forward or recomputes.
 
-    `outputs`: names of the forward's outputs; those past the user's are what the backward gets.
+    `outputs` names the forward's outputs; those after the user's outputs go to the backward.
     """
     assert split.extraction is not None
     returned = split.extraction.outputs
@@ -245,8 +245,8 @@ def partition_record(
 
 
 def _renamed(given: list[str], backward: Graph) -> list[tuple[str, str]]:
-    """(name in the forward, name in the backward) of what goes by two names: states of random
-    numbers, which torch adds to both sides after the split, in the same order."""
+    """(name in the forward, name in the backward) of values with two names: random number states,
+    which torch adds to both sides after the split, in the same order."""
     inputs = [node.name for node in backward.nodes if node.op == "placeholder"]
     only_given = [name for name in given if name not in inputs]
     only_taken = [n for n in inputs if n not in given and not n.startswith("tangents")]
@@ -256,7 +256,7 @@ def _renamed(given: list[str], backward: Graph) -> list[tuple[str, str]]:
 
 
 def _total(values: list[SavedValue]) -> int | None:
-    """Bytes of the saved tensors; None where one of them is symbolic."""
+    """Total size of the saved tensors in bytes; None if one is symbolic."""
     total = 0
     for item in values:
         if item.choice == "saved" and item.tensor is not None:
@@ -267,7 +267,8 @@ def _total(values: list[SavedValue]) -> int | None:
 
 
 def _computed_twice(node: Node, in_forward: dict[str, Node]) -> bool:
-    """torch's own count of rematerialised nodes: `call_function`s of one name on both sides."""
+    """Whether a node counts as rematerialised, by torch's own count: a `call_function` of the same
+    name on both sides."""
     twin = in_forward.get(node.name)
     return node.op == "call_function" and twin is not None and twin.op == "call_function"
 
@@ -279,7 +280,7 @@ def install(recorder: Recorder) -> Uninstall:
     safely = Safely(recorder, HOOK.name)
     solve_min_cut = partitioners.solve_min_cut
     extract = partitioners._extract_fwd_bwd_modules
-    # torch 2.15 has a minimum cut of its own, on the same network
+    # torch 2.15 has its own minimum cut, which takes the same network
     solver = partitioners if hasattr(partitioners, "minimum_cut") else networkx
 
     def solve(*args: Any, **kwargs: Any) -> Any:

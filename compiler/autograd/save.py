@@ -1,9 +1,8 @@
-"""What crosses from the forward to the backward, decided: torch's min-cut, with overrides.
+"""The decision what crosses from the forward to the backward: torch's min-cut, with overrides.
 
-`min_cut_rematerialization_partition` (torch/_functorch/partitioners.py) chooses; a value that an
-override names is marked with `CheckpointPolicy`, as selective activation checkpointing marks it,
-and the cut is made again. Both engines decide it here: `tcw/0/0/joint/save/relu`,
-`inductor/0/0/joint/save/relu`.
+`min_cut_rematerialization_partition` (torch/_functorch/partitioners.py) chooses. A value that an
+override names is marked with `CheckpointPolicy`, as in selective activation checkpointing, and the
+cut is repeated. Both engines use this: `tcw/0/0/joint/save/relu`, `inductor/0/0/joint/save/relu`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Halves = tuple[fx.GraphModule, fx.GraphModule]
 KIND = "save"
 _MARKS = {SAVE: CheckpointPolicy.MUST_SAVE, RECOMPUTE: CheckpointPolicy.MUST_RECOMPUTE}
 _CUTS = 4
-"""A cut brings values that did not cross before, which may be overruled in turn: cuts at most."""
+"""The maximum number of cuts: each may bring new values across, which may be overridden in turn."""
 
 
 class _Deciding(threading.local):
@@ -38,7 +37,7 @@ _deciding = _Deciding()
 
 
 def deciding() -> bool:
-    """Whether this thread's cut is one of an engine that decides what is saved itself."""
+    """Whether this thread's cut runs inside `decide_saved`, which applies the overrides itself."""
     return _deciding.now
 
 
@@ -53,9 +52,9 @@ def decide_saved(
 ) -> Halves:
     """The halves of a joint graph after all its decisions.
 
-    `cut` splits `joint` as its nodes are marked; `halves` is what it answers before any is.
-    `graph` is the joint graph's id. `keep_all=False` keeps those decisions only that a person saw
-    or an override names.
+    `cut` splits `joint` according to its nodes' marks; `halves` is its result before any mark.
+    `graph` is the joint graph's id. `keep_all=False` keeps only the decisions that a person saw or
+    an override names.
     """
     outer, _deciding.now = _deciding.now, True
     try:
@@ -97,7 +96,7 @@ def _decided(
         try:
             with without_files():
                 halves = cut()
-        except Exception as error:  # torch cannot split it so: its own split stands
+        except Exception as error:  # torch cannot make this split, so its own stands
             failure = f"torch's partitioner fails: {why_failed(error)}"
             break
     final = crossing(*halves)
@@ -111,8 +110,8 @@ def _decided(
 
 
 def _ended(answer: Decided, carried_out: str, failure: str) -> Decided:
-    """A decision as it went: torch's partitioner has the last word. `carried_out` is "" for what
-    does not cross any more."""
+    """A decision with its outcome: torch's partitioner has the last word. `carried_out` is "" if
+    the value no longer crosses."""
     if not answer.overridden:
         if answer.refused or not carried_out:
             return answer
@@ -122,7 +121,7 @@ def _ended(answer: Decided, carried_out: str, failure: str) -> Decided:
     why = failure or (
         "rule min-cut: torch's partitioner keeps its own choice"
         if carried_out
-        else "the backward does not need it any more, after the other overrides"
+        else "the backward no longer needs it, after the other overrides"
     )
     kept = carried_out or answer.decision.default
     return Decided(answer.decision, kept, refused=why, wanted=answer.choice)
@@ -138,13 +137,13 @@ def _decision(
     shown: set[str],
     kept: set[str],
 ) -> Decision:
-    """`kept`: what is saved as it stands."""
+    """`kept`: the values saved by the current cut."""
     illegal = forbidden(node, RECOMPUTE)
     numbers = _numbers(node, weight)
 
     def detail() -> Detail:
         shown.add(node.name)
-        size = f"{numbers['bytes']} bytes" if "bytes" in numbers else "as much as sizes decide"
+        size = f"{numbers['bytes']} bytes" if "bytes" in numbers else "a symbolic number of bytes"
         means = f"save: {size} from the forward until the backward"
         if not illegal:
             fixed = {one.name for one in node.graph.nodes if forbidden(one, RECOMPUTE)}
@@ -167,7 +166,7 @@ def _decision(
 
 
 def crossing(forward: fx.GraphModule, backward: fx.GraphModule) -> dict[str, str]:
-    """Tensors that the forward computes and the backward needs: saved, or computed again."""
+    """The tensors that the forward computes and the backward needs, saved or recomputed."""
     computed = {node.name for node in forward.graph.nodes if node.op == "call_function"}
     found = {}
     for node in backward.graph.nodes:
@@ -177,12 +176,12 @@ def crossing(forward: fx.GraphModule, backward: fx.GraphModule) -> dict[str, str
 
 
 def forbidden(node: fx.Node, choice: str) -> tuple[str, str] | None:
-    """The rule that makes a choice illegal for this node, with its reason."""
+    """The rule that makes a choice illegal for this node, and the reason; None if it is legal."""
     if choice != RECOMPUTE:
         return None
     tags = getattr(node.target, "tags", ())
     if torch.Tag.nondeterministic_seeded in tags:
-        return "random", f"{node.name} draws random numbers: a second draw gives others"
+        return "random", f"{node.name} draws random numbers: a second draw would differ"
     if getattr(getattr(node.target, "_schema", None), "is_mutable", False):
         return "mutation", f"{node.name} writes to its input: it cannot run twice"
     return None

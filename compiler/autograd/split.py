@@ -1,4 +1,4 @@
-"""What is known of one split of a joint graph while torch makes it, hook by hook."""
+"""The state of one split of a joint graph, collected by several hooks while torch makes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.trace.records import Location
 
 @dataclass
 class Captured:
-    """The graph that Dynamo captured, as AOTAutograd was given it."""
+    """The graph that Dynamo captured, as passed to AOTAutograd."""
 
     placeholders: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
@@ -25,34 +25,34 @@ class Cut:
     saved: tuple[str, ...]
     value: float | None
     weight: dict[str, float]
-    """Capacity of each node's own edge: what saving it costs, in torch's units."""
+    """The capacity of each node's own edge: the cost of saving it, in torch's units."""
     banned: dict[str, str]
     """torch's reason why a node cannot be recomputed."""
     wanted: dict[str, str]
-    """torch's reason why a node has to be computed, or be there, in the backward."""
+    """torch's reason why the backward must compute or receive a node."""
 
 
 @dataclass
 class Extraction:
-    """The arguments of `_extract_fwd_bwd_modules`, as they are after it."""
+    """The arguments of `_extract_fwd_bwd_modules`, as they are after the call."""
 
     saved: list[Any]
     sizes: list[Any]
     static: Any = None
-    """Nodes of parameters and buffers, where torch says."""
+    """Nodes of parameters and buffers, if torch passes them."""
     outputs: int = 0
-    """How many outputs of the forward are not for the backward."""
+    """The number of forward outputs that are the user's, not the backward's."""
 
 
 @dataclass
 class Split:
-    """One joint graph on its way through a partitioner."""
+    """A joint graph on its way through a partitioner."""
 
     joint: Any
-    """Its GraphModule; None until one of torch's partitioners is given it."""
+    """The joint GraphModule; None until one of torch's partitioners receives it."""
     partitioner: str
     prefix: str = ""
-    """`sub1/`, `sub2/` … before the ids of a sub-graph's graphs."""
+    """`sub1/`, `sub2/` … : the id prefix of a sub-graph's graphs."""
     cuts: list[Cut] = field(default_factory=list)
     extraction: Extraction | None = None
 
@@ -69,5 +69,5 @@ state = _State()
 
 
 def current() -> Split | None:
-    """The split that this thread is making."""
+    """The split that this thread is making, or None."""
     return state.splits[-1] if state.splits else None

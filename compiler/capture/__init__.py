@@ -28,4 +28,4 @@ HOOKS: tuple[Hook, ...] = (
     steps.HOOK,
     stopping.HOOK,
 )
-"""In this order: `frames` says which compile the others are in."""
+"""The order matters: `frames` tracks which compile the other hooks are in."""

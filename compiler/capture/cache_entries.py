@@ -1,10 +1,10 @@
 """Which cache entry served a call that did not compile.
 
-torch can tell Python which code object it is about to run for a frame
-(`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp): each cache entry has a
-code object of its own, so this is exact. torch 2.11 has no such call, but moves the entry that hit
-to the front of its list (`ExtraState::move_to_front`): entries that came forward did serve; an
-entry that was in front before may have served or not, so it is left out.
+torch can report the code object that it is about to run for a frame
+(`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp). Each cache entry has its
+own code object, so this is exact. torch 2.11 has no such callback, but moves the entry that hit to
+the front of its list (`ExtraState::move_to_front`): an entry that moved forward has served. An
+entry that was already in front may or may not have served, so it is left out.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LISTS = "torch._C._dynamo.eval_frame:_debug_get_cache_entry_list"
 class CacheEntries:
     """Watches the cache entries of all recorded compiles, one call at a time.
 
-    The worker calls `begin` before a call and `served` after it. Nothing is watched in between
-    calls, so timed calls run as they always do.
+    The worker calls `begin` before a call and `served` after it. Nothing is watched between calls,
+    so timed calls are not affected.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class CacheEntries:
         self._watching = False
 
     def begin(self, recorder: Recorder) -> None:
-        """Start to watch; the next `served` tells of what ran since."""
+        """Start watching; the next `served` reports the entries that ran since."""
         with Safely(recorder, "what serves a call"):
             self._stop()
             self._ran = []
@@ -44,9 +44,9 @@ class CacheEntries:
             self._watching = True
 
     def served(self, recorder: Recorder) -> tuple[str, ...]:
-        """Compile ids whose entries ran in the call without having been compiled in it.
+        """Compile ids whose entries ran in the call but were not compiled in it.
 
-        In the order in which they first ran, each once. Empty without a `begin` before.
+        Distinct, in the order in which they first ran. Empty without a preceding `begin`.
         """
         hits: list[str] = []
         with Safely(recorder, "what served a call"):
@@ -79,7 +79,7 @@ class CacheEntries:
 
 
 def came_forward(before: list[str], after: list[str]) -> list[str]:
-    """The entries that moved to the front of a list whose others keep their order.
+    """The entries that moved to the front of a list whose other entries keep their order.
 
     >>> came_forward(["0/2", "0/1", "0/0"], ["0/0", "0/2", "0/1"])
     ['0/0']
@@ -98,7 +98,7 @@ def _names(entries: list[Any]) -> list[str]:
 
 
 def _entries(code: types.CodeType) -> list[Any]:
-    """The cache entries of a code object, the latest used first; those torch gave up left out."""
+    """A code object's cache entries, most recently used first, without those that torch dropped."""
     from torch._C._dynamo import eval_frame
 
     return [
@@ -109,7 +109,7 @@ def _entries(code: types.CodeType) -> list[Any]:
 
 
 def _watch(ran: list[types.CodeType]) -> Uninstall | None:
-    """Note the code object of every frame that torch runs; None where torch cannot tell."""
+    """Note the code object of every frame that torch runs; None if torch cannot report it."""
     try:
         resolve(_CALLBACK)
     except Missing:
@@ -129,7 +129,7 @@ def _watch(ran: list[types.CodeType]) -> Uninstall | None:
 
 
 def _install(recorder: Recorder) -> Uninstall:
-    """Nothing stays installed: `CacheEntries` watches during a call only."""
+    """Installs nothing: `CacheEntries` watches only during a call."""
     return lambda: None
 
 

@@ -1,7 +1,7 @@
-"""What reaches a frame through `*args` and `**kwargs`, in the terms of whoever calls it.
+"""What reaches a frame through `*args` and `**kwargs`, by the names that its caller uses.
 
-A wrapper such as `def wrapper(self, *args, **kwargs)` is the frame that Dynamo compiles, but its
-caller passes `input_ids`, and reads about it in the signature of the function that it wraps.
+Dynamo compiles a wrapper such as `def wrapper(self, *args, **kwargs)` as the frame, but its caller
+passes `input_ids`, a name from the signature of the wrapped function.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from compiler.trace.records import Location
 
 @dataclass(frozen=True)
 class Caller:
-    """How a frame's caller names what it passes; the frame itself where nothing else is known."""
+    """How a frame's caller names what it passes; the frame itself if nothing better is known."""
 
     code: CodeType | None = None
-    """The function whose signature the caller sees: the wrapped one, for a wrapper."""
+    """The function whose signature the caller sees. For a wrapper, the wrapped function."""
     keywords: str = ""
-    """Name of the frame's `**kwargs`; "" where it has none."""
+    """Name of the frame's `**kwargs`; "" if it has none."""
     positional: str = ""
-    """Name of its `*args`."""
+    """Name of the frame's `*args`; "" if it has none."""
     names: tuple[str, ...] = ()
-    """Of the items of `*args`, as far as they are known; "" for those that are not."""
+    """Names of the items of `*args`; "" for an item whose name is unknown."""
 
     @property
     def function(self) -> str:
@@ -52,17 +52,17 @@ class Caller:
         return (self.names[index] if index < len(self.names) else "") or match[0]
 
     def parameter(self, name: str) -> Location | None:
-        """Where the signature says `name`; None where it does not, or cannot be read."""
+        """Where the signature declares `name`; None if it does not or cannot be read."""
         return _parameters(self.code).get(name) if self.code is not None else None
 
 
 def caller_of(
     code: CodeType, f_locals: Mapping[str, Any], arguments: Mapping[str, object] | None = None
 ) -> Caller:
-    """Of a frame with these locals. `arguments`: what the model is being called with, by name.
+    """The caller of a frame with these locals. `arguments`: the model's current arguments, by name.
 
-    An item of `*args` has a name where it is one of these arguments, the very object, or where
-    the frame is the forward of its `self`, wrapped by `functools.wraps`: then the signature says.
+    An item of `*args` gets a name if it is the same object as one of these arguments, or if the
+    frame is a `functools.wraps` wrapper of its `self`'s forward: then the signature names it.
     """
     if resumes_at(code) is not None:
         return Caller(original(code))
@@ -85,7 +85,7 @@ def caller_of(
 
 
 def _wrapped_forward(code: CodeType, f_locals: Mapping[str, Any]) -> CodeType | None:
-    """The code of the forward that the frame's `self` has, where this frame is its wrapper."""
+    """The code of the forward of the frame's `self`, if this frame is its wrapper."""
     owner = f_locals.get("self")
     function = inspect.getattr_static(type(owner), "forward", None) if owner is not None else None
     seen = 0
@@ -104,14 +104,14 @@ def _positional(code: CodeType) -> list[str]:
 
 
 def _name_of(value: object, arguments: Mapping[str, object]) -> str:
-    """The one argument that is this very object; "" where none is, or several are."""
+    """The one argument that is this very object; "" if there is none or several."""
     found = [name for name, argument in arguments.items() if argument is value]
     return found[0] if len(found) == 1 and found[0].isidentifier() else ""
 
 
 @functools.lru_cache(maxsize=256)
 def _parameters(code: CodeType) -> dict[str, Location]:
-    """The parameters of a function, where its source has them."""
+    """The parameters of a function with their positions in its source; empty if unavailable."""
     lines = linecache.getlines(code.co_filename)
     node = _definition(lines, code.co_firstlineno, code.co_name)
     if node is None:
@@ -138,7 +138,7 @@ def _parameters(code: CodeType) -> dict[str, Location]:
 
 
 def _definition(lines: list[str], first: int, name: str) -> ast.FunctionDef | None:
-    """The `def` that starts, decorators included, on line `first`; its body is not looked at."""
+    """The `def` that starts on line `first`, decorators included. Its body is not parsed."""
     if not 0 < first <= len(lines):
         return None
     indent = len(lines[first - 1]) - len(lines[first - 1].lstrip())

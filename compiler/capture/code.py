@@ -1,4 +1,4 @@
-"""Code objects as users know them: resume functions are named and placed like their originals."""
+"""Code objects in the user's terms: resume functions get their original's name and location."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def user_name(name: str) -> str:
 
 
 def resumes_at(code: CodeType) -> int | None:
-    """The line at which a resume function goes on, as torch names it; None for other code."""
+    """The line at which a resume function continues, from its name; None for other code."""
     match = _RESUME.match(code.co_name)
     return int(match["line"]) if match else None
 
 
 def original(code: CodeType) -> CodeType:
-    """The user's code that a resume function was made from; other code is its own original."""
+    """The user's code that a resume function was made from; other code is returned unchanged."""
     for _ in range(64):
         known = ContinueExecutionCache.generated_code_metadata.get(code)
         if known is None:
@@ -38,7 +38,7 @@ def original(code: CodeType) -> CodeType:
 
 
 def last_line(code: CodeType) -> int:
-    """The last line that any instruction of a function or of its inner functions comes from."""
+    """The last line of any instruction of a function, inner functions included."""
     last = code.co_firstlineno
     for _, end_line, _, _ in code.co_positions():
         if end_line is not None and end_line > last:
@@ -50,7 +50,7 @@ def last_line(code: CodeType) -> int:
 
 
 def function_location(code: CodeType) -> Location:
-    """First line of the user's function, to its last."""
+    """The lines of the user's function, first to last."""
     code = original(code)
     return Location(
         file=code.co_filename,
@@ -61,7 +61,7 @@ def function_location(code: CodeType) -> Location:
 
 
 def instruction_location(code: CodeType, positions: Any, line: int | None = None) -> Location:
-    """Where an instruction of `code` stands; `line` serves where it has no positions."""
+    """The location of an instruction of `code`; `line` is the fallback if it has no positions."""
     found = getattr(positions, "lineno", None)
     if found is None:
         return Location(
@@ -80,11 +80,11 @@ def instruction_location(code: CodeType, positions: Any, line: int | None = None
 
 
 def source_line(location: Location) -> str:
-    """The line itself with its indent, so that columns hold; "" where it cannot be read."""
+    """The source line with its indent, so that columns match; "" if it cannot be read."""
     return linecache.getline(location.file, location.line).rstrip("\r\n")
 
 
 def source_lines(location: Location, most: int = 40) -> tuple[str, ...]:
-    """The lines from a location on, as far as the block that starts there may reach."""
+    """Up to `most` lines from a location on: enough for the block that starts there."""
     lines = linecache.getlines(location.file)
     return tuple(line.rstrip("\r\n") for line in lines[location.line - 1 :][:most])

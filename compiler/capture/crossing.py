@@ -11,17 +11,17 @@ from compiler.trace.records import Crossing
 
 
 def crossings(tx: Any, condition: Any | None) -> tuple[Crossing, ...]:
-    """Read off the translator in which Dynamo breaks, while the broken instruction is current.
+    """The values that cross a break, read from its translator while the instruction is current.
 
-    Stack entries below the instruction's own operands, then locals that the code after it reads
-    (torch's own liveness analysis, as in `create_resume`). `condition` is the tensor that a jump
-    depends on: it goes to the host, which waits for it.
+    These are the stack entries below the instruction's own operands, then the locals that the code
+    after it reads (torch's own liveness analysis, as in `create_resume`). `condition` is the tensor
+    that a jump depends on: it is copied to the host, which waits for it.
     """
     from torch._dynamo.bytecode_analysis import livevars_analysis
 
     found: list[Crossing] = []
     for frame in outwards(tx):
-        # torch may break inside an inlined function; then its callers go on as well
+        # torch may break inside an inlined function, so its callers resume as well
         targets = [frame.next_instruction]
         if frame is tx and condition is not None and tx.current_instruction.target is not None:
             targets.append(tx.current_instruction.target)

@@ -1,7 +1,7 @@
-"""torch's text of a guard that failed, taken apart: what was looked at, expected and seen.
+"""torch's text of a failed guard, parsed: what was checked, expected and seen.
 
 The texts come from `GuardDebugInfo.verbose_code_parts` (torch/csrc/dynamo/guards.cpp) and from
-`get_guard_fail_reason_helper` (torch/_dynamo/guards.py). A text of an unknown form is kept whole.
+`get_guard_fail_reason_helper` (torch/_dynamo/guards.py). A text of unknown form is kept whole.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed condition. What the text does not say is ""."""
+    """One failed condition. Fields that the text does not give are ""."""
 
     text: str
     """The condition, without the entry's id, hints and the user's line."""
     what: str
     """What was compared: `size`, `dtype`, `value`, `length`, `identity`, `shape`, `state`, …"""
     kind: str = ""
-    """torch's name of the guard, as far as the text tells it."""
+    """torch's name of the guard, as far as the text gives it."""
     source: str = ""
     name: str = ""
     index: int | None = None
     expected: str = ""
     seen: str = ""
     expression: str = ""
-    """torch's expression whose value was compared; its value now is what was seen."""
+    """torch's expression for the compared value. Evaluating it gives `seen`."""
 
 
 def bare(part: str) -> str:
-    """A condition without the user's line and hints behind it."""
+    """A condition without the trailing user line and hints."""
     return part.partition("  # ")[0].partition(" (HINT: ")[0].rstrip()
 
 
 def take_apart(part: str) -> Failure:
-    """One condition as torch words it in `verbose_code_parts` -> what can be read from it."""
+    """Parse one condition as torch words it in `verbose_code_parts`."""
     text = bare(part)
     for pattern, rule in _RULES:
         match = pattern.search(text)
@@ -94,7 +94,7 @@ def _tensor(text: str, match: re.Match[str]) -> Failure:
 
 
 def _device(keys: str) -> str:
-    """`DispatchKeySet(CPU, BackendSelect, …)` -> `cpu`: the device that the first key names."""
+    """`DispatchKeySet(CPU, BackendSelect, …)` -> `cpu`: the device named by the first key."""
     match = re.match(r"DispatchKeySet\((\w+), BackendSelect", keys)
     return match[1].lower() if match else ""
 
@@ -160,7 +160,7 @@ def _length(text: str, match: re.Match[str]) -> Failure:
 
 
 def _empty(text: str, match: re.Match[str]) -> Failure:
-    """`not L['items']`: how torch says that a sequence or dictionary has no items."""
+    """`not L['items']`: torch's condition for an empty sequence or dictionary."""
     source = match["source"]
     return Failure(
         text, "length", "SEQUENCE_LENGTH", source, f"len({readable(source)})", None, "0", "",
@@ -222,7 +222,7 @@ def _deallocated(text: str, match: re.Match[str]) -> Failure:
 
 
 def _owner(source: str) -> str:
-    """The function that a guard on its code looks at: torch compares functions by their code."""
+    """The function that a guard on code checks: torch compares functions by their code."""
     return source.removesuffix(".__code__")
 
 
@@ -278,21 +278,21 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"^Cache line invalidated because (?P<source>.+) got deallocated", _deallocated),
     )
 )
-"""The first whose pattern is found decides."""
+"""The first pattern that matches decides."""
 
 _KINDS = {
     "length": ("SEQUENCE_LENGTH", "DICT_KEYS_MATCH", "DICT_CONST_KEYS", "LIST_LENGTH"),
     "keys": ("DICT_KEYS_MATCH", "DICT_CONST_KEYS", "MAPPING_KEYS_CHECK", "DICT_CONTAINS"),
     "identity": ("ID_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "BUILTIN_MATCH", "CLASS_MATCH"),
 }
-"""Guards that install a condition of this sort, where the text alone does not tell."""
+"""Guard kinds that install such a condition, for texts that do not name the kind."""
 
 
 def guard_behind(failure: Failure, guards: Sequence[Guard]) -> Guard | None:
-    """The recorded guard that holds the condition which failed; None where that is not certain.
+    """The recorded guard behind a failed condition; None if there is no certain match.
 
-    The condition's own text decides; else its source with the kind; else the source; else the
-    nearest owner of the source.
+    Matched by the condition's own text, else by source and kind, else by source, else by the
+    source's nearest owner.
     """
     for guard in guards:
         if failure.text in guard.code:

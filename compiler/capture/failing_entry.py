@@ -1,7 +1,7 @@
-"""Why one cache entry did not serve a call: the condition that failed, and both its values.
+"""Why one cache entry did not serve a call: the failed condition, with both values.
 
-What torch's text does not say is looked up as torch itself does it, by evaluating its own source
-expressions over the frame's locals (`get_guard_fail_reason_helper` in torch/_dynamo/guards.py).
+Values missing from torch's text are looked up as torch itself does, by evaluating its source
+expressions in the frame's locals (`get_guard_fail_reason_helper` in torch/_dynamo/guards.py).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Tried:
     """As `Failure.what`."""
     index: int | None
     guard: Guard | None
-    """The guard behind the condition, as it was recorded when the entry was compiled."""
+    """The guard behind the condition, as recorded when the entry was compiled."""
     own_line: Location | None = None
     """The line in the user's own files that made torch depend on the value."""
     sizes: tuple[tuple[str, int], ...] = ()
-    """Where a size failed: (source, dimension) of every size of a local tensor that differs."""
+    """If a size failed: (source, dimension) of every size of a local tensor that differs."""
 
 
 class Scope:
-    """Where torch evaluates the texts of its guards: `L`, `G` and the guards' closure."""
+    """The namespace in which torch evaluates guard texts: `L`, `G` and the guards' closure."""
 
     def __init__(self, guard_manager: Any, f_locals: Mapping[str, Any]) -> None:
         self._globals = dict(getattr(guard_manager, "global_scope", None) or {})
@@ -45,11 +45,11 @@ class Scope:
         self._locals.update(getattr(guard_manager, "closure_vars", None) or {})
 
     def look_up(self, expression: str) -> Any:
-        """The value of one of torch's source expressions; raises what evaluating it raises."""
+        """Evaluate one of torch's source expressions; exceptions propagate."""
         return eval(expression, self._globals, self._locals)
 
     def described(self, expression: str, type_only: bool = False) -> str:
-        """The value in a few words; "" where there is none."""
+        """A short description of the value; "" if it cannot be evaluated."""
         try:
             value = self.look_up(expression)
         except Exception:
@@ -60,7 +60,7 @@ class Scope:
 def why_not(
     guard_manager: Any, f_locals: Any, compile_id: str, reason: str, caller: Caller
 ) -> Tried:
-    """Take apart why this entry did not serve these locals; `reason` is torch's own."""
+    """Explain why this entry did not serve these locals, given torch's own `reason`."""
     own_words = _own_words(reason, compile_id)
     entry = guard_book.entry_of(guard_manager)
     guards = entry.guards if entry is not None else ()
@@ -108,10 +108,10 @@ _SIZES = re.compile(r"^check_tensor\(.*, size=\[(?P<sizes>[^\]]*)\]", re.DOTALL)
 
 
 def _sizes(guards: Sequence[Guard], scope: Scope) -> tuple[tuple[str, int], ...]:
-    """Sizes that differ from what the guards on tensors demand, in the guards' order.
+    """Sizes that differ from those demanded by the guards on local tensors, in the guards' order.
 
-    Of those of the frame's locals: torch stops at the first, but each of them would fail. Not
-    sizes 0 and 1, which torch compiles apart even where it leaves a size open.
+    torch stops at the first difference, but each of them would fail. Sizes 0 and 1 are left out:
+    torch specialises on them even if it makes a size dynamic.
     """
     found: list[tuple[str, int]] = []
     for guard in guards:
@@ -132,22 +132,22 @@ def _sizes(guards: Sequence[Guard], scope: Scope) -> tuple[tuple[str, int], ...]
 
 
 def _own_words(reason: str, compile_id: str) -> str:
-    """torch's reason without the entry's id in front and the line and the stack behind."""
+    """torch's reason without the leading entry id and the trailing line and stack."""
     text = reason.removeprefix(f"{compile_id}: ").partition("\nUser stack trace:")[0]
     return text.partition("  # ")[0].rstrip()
 
 
 def _failing_parts(guard_manager: Any, f_locals: Any) -> tuple[list[str], int]:
-    """The conditions of the leaf that fails, and how many guards were run up to it."""
+    """The conditions of the failing leaf, and the number of guards executed up to it."""
     check = getattr(guard_manager, "check_verbose", None)
-    if check is None:  # torch has thrown the entry's guards away: an object it needs is gone
+    if check is None:  # torch dropped the entry's guards because an object that they need is gone
         return [], 0
     info = check(f_locals)
     return ([] if info.result else list(info.verbose_code_parts)), info.num_guards_executed
 
 
 def _failing_part(parts: Sequence[str], own_words: str) -> Failure:
-    """Of several conditions of one leaf, the one that torch names."""
+    """Among several conditions of one leaf, the one that torch names."""
     from torch._dynamo.guards import strip_local_scope
 
     failures = [take_apart(part) for part in parts]
@@ -184,7 +184,7 @@ def _values(
 
 
 def _tensor_class(guard: Guard) -> str:
-    """The class that a TENSOR_MATCH demands, where it is not a plain tensor."""
+    """The class that a TENSOR_MATCH demands; "" if it is a plain tensor."""
     prefix = f"check_tensor({guard.source}, "
     for code in guard.code:
         if code.startswith(prefix):
@@ -194,7 +194,7 @@ def _tensor_class(guard: Guard) -> str:
 
 
 def _marked(guards: Sequence[Guard], scope: Scope) -> str:
-    """Which tensor carries marks now, where torch does not say which."""
+    """The tensor that has dynamic marks now, if torch does not name it."""
     for guard in guards:
         if guard.kind == "TENSOR_MATCH":
             try:
@@ -220,7 +220,7 @@ def _ambient_values(
 
 
 def current_modes() -> list[Any]:
-    """The torch function modes that are active, outermost first."""
+    """The active torch function modes, outermost first."""
     from torch.overrides import _get_current_function_mode_stack
 
     return list(_get_current_function_mode_stack())
@@ -231,7 +231,7 @@ def function_modes(modes: Sequence[Any]) -> str:
 
 
 def _state_values(failure: Failure, expected: Mapping[str, Any]) -> tuple[str, str]:
-    """The parts of torch's global state that changed."""
+    """The changed parts of torch's global state, as (expected, seen)."""
     from torch._C._dynamo.guards import GlobalStateGuard
 
     serialise = getattr(GlobalStateGuard(), "__getstate__", None)
@@ -251,7 +251,7 @@ def _words(name: str) -> str:
 
 
 _SCALAR_TYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}
-"""c10::ScalarType, as `GlobalStateGuard` writes the default dtype."""
+"""c10::ScalarType values, as `GlobalStateGuard` encodes the default dtype."""
 
 
 def _setting(name: str, state: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What was given up and runs eagerly: recompile limits, suppressed errors, disabled functions."""
+"""Code that runs eagerly after all: recompile limits, suppressed errors, disabled functions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _limit(recorder: Recorder, frame: Frame, message: Message) -> EagerFallback:
         call=recorder.call,
         advice=(
             Advice(
-                text="Remove what its recompiles name; the versions compiled so far stay in use"
+                text="Fix the causes of its recompiles; the versions compiled so far stay in use"
             ),
             Advice(
                 text="If every version is worth its compile time, raise the limit",
@@ -87,7 +87,7 @@ def _suppressed(recorder: Recorder, frame: Frame, error: Exception) -> EagerFall
         call=recorder.call,
         advice=(
             Advice(
-                text="Let the error be raised to see it whole: suppress_errors hides it",
+                text="Let the error propagate to see it in full: suppress_errors hides it",
                 code="torch._dynamo.config.suppress_errors = False",
             ),
         ),

@@ -1,7 +1,7 @@
-"""Frames: what Dynamo compiles, how often it starts over, and how that ends.
+"""Frames: what Dynamo compiles, how often it restarts, and how that ends.
 
-`convert_frame._compile` is one compile id; each `trace_frame` inside it is an attempt. The numbers
-of a frame are those that torch puts into its own compilation metrics.
+`convert_frame._compile` is one compile id; each `trace_frame` inside it is an attempt. A frame's
+operation and guard counts are those of torch's own compilation metrics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compiler.trace.records import FrameEnd, FrameStart, Location, StageStart
 FrameStatus = Literal["compiled", "empty", "skipped", "failed"]
 
 NO_OPS = ("No ops traced for the FX graph", "because no content in function call")
-"""How torch's reason begins when it skips a frame in which it traced no tensor operation."""
+"""Prefixes of torch's reason for skipping a frame in which it traced no tensor operation."""
 
 
 @dataclass(eq=False)
@@ -42,14 +42,14 @@ class Frame:
     ops: int = 0
     guards: int = 0
     skip_reason: str = ""
-    """Why Dynamo raised `SkipFrame` while it traced."""
+    """Why Dynamo raised `SkipFrame` while tracing."""
     reason: str = ""
     """Why nothing was compiled; set at the end."""
     raises_on_break: bool = False
     graphs: set[int] = field(default_factory=set)
     """Attempts whose graph is recorded."""
     wall: float = field(default_factory=time.perf_counter)
-    """Start on a clock that stands still while the recording works on its own account."""
+    """Start time, in seconds of a clock that stops while the recording does its own work."""
     cpu: float = field(default_factory=lambda: cpu_seconds())
 
 
@@ -63,12 +63,12 @@ _finished: list[Frame] = []
 
 
 def current() -> Frame | None:
-    """The frame being compiled; the innermost one where compiles nest."""
+    """The frame being compiled; the innermost one if compiles nest."""
     return _stack[-1] if _stack else None
 
 
 def nesting() -> int:
-    """How many frames are being compiled: 1, or more where a compile starts another."""
+    """The number of frames being compiled: more than 1 if one compile starts another."""
     return len(_stack)
 
 
@@ -77,7 +77,7 @@ def last_finished() -> Frame | None:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds so far of this process and of the children that it has waited for."""
+    """CPU seconds used so far by this process and the children that it has waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

@@ -1,7 +1,7 @@
-"""Graph breaks, with the user's line and columns, torch's words and our advice.
+"""Graph breaks, with the user's line and columns, torch's explanation and our advice.
 
-Dynamo tries things that fail all the time. A break is real when `log_graph_break` hears of it, or
-when the exception leaves the frame: under `fullgraph` as an error, else the frame is skipped.
+Dynamo often raises and catches `Unsupported` speculatively. A break is real if it reaches
+`log_graph_break` or its exception leaves the frame: an error under `fullgraph`, else a skip.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ on_break: list[Callable[[Frame, GraphBreak], None]] = []
 """Called with each graph break, after it is written."""
 
 RECOMPILE_LIMITS = ("Dynamo recompile limit exceeded", "Dynamo cache limit exceeded")
-"""Types that are no break in the code; they are recorded as `EagerFallback`."""
+"""Types that are not breaks in the code; they are recorded as `EagerFallback`."""
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -60,7 +60,7 @@ def install(recorder: Recorder) -> Uninstall:
     ) -> Any:
         frame = current()
         if frame is not None and not recorder.quiet and not getattr(exc, "logged", False):
-            # `run`: the frame is given up; `step`: the rest of it is left to Python
+            # `run`: the frame is skipped; `step`: the rest of it is left to Python
             caller = sys._getframe(1).f_code.co_name
             with Safely(recorder, "a graph break"):
                 outcome: Outcome = "skip-frame" if caller == "run" else "break"
@@ -110,7 +110,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _refused(code: CodeType) -> Frame:
-    """A frame that Dynamo refuses before it gives it a compile id, such as a generator."""
+    """A frame that Dynamo refuses before assigning a compile id, such as a generator."""
     return Frame(
         compile_id="",
         code=code,
@@ -128,14 +128,14 @@ def _condition(caller: FrameType) -> Any | None:
 
 
 def _behind(error: BaseException) -> BaseException:
-    """The break inside `torch.cond` and its like, which torch raises as an error of its own."""
+    """The break inside `torch.cond` and similar operators, which torch wraps in another error."""
     if type(error).__name__ == "UncapturedHigherOrderOpError" and error.__context__ is not None:
         return error.__context__
     return error
 
 
 def _no_fake_implementation(error: BaseException) -> bool:
-    """A custom operator that Dynamo cannot run: newer torch raises where older torch breaks."""
+    """A custom operator that Dynamo cannot run: newer torch raises, older torch breaks."""
     return type(error).__name__ == "TorchRuntimeError" and "fake impl" in str(error)
 
 

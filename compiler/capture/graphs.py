@@ -1,4 +1,4 @@
-"""The captured graph: Dynamo's output as it is handed to the backend."""
+"""The captured graph: Dynamo's output as passed to the backend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def install(recorder: Recorder) -> Uninstall:
     @functools.wraps(original)
     def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
         frame = current()
-        # a graph that torch specialises is handed over again, once per specialisation
+        # torch passes a specialised graph again, once per specialisation
         if frame is not None and not recorder.quiet and recorder.attempt not in frame.graphs:
             frame.graphs.add(recorder.attempt)
             with Safely(recorder, "a captured graph"):

@@ -1,7 +1,7 @@
-"""What was recorded of each cache entry, found again through torch's own guard manager.
+"""What was recorded of each cache entry, looked up by torch's own guard manager.
 
-The book holds nothing alive: an entry that torch drops (`torch._dynamo.reset()`, a deallocated
-model) leaves the book with it, so compile ids that are used again are never mixed up.
+The book keeps nothing alive. An entry that torch drops (`torch._dynamo.reset()`, a deallocated
+model) disappears from the book, so reused compile ids are never confused.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from compiler.trace.records import Guard, Guards, Location
 
 @dataclass
 class Entry:
-    """One cache entry, from the recompile's and the call's point of view."""
+    """One cache entry, as needed to explain recompiles and calls."""
 
     code: types.CodeType
     """The user's code object, which owns the list of entries."""
     compile_id: str
     guards: tuple[Guard, ...]
     global_state: dict[str, Any]
-    """The state of torch that it demands, as `GlobalStateGuard` serialises it."""
+    """The torch state that the entry demands, as `GlobalStateGuard` serialises it."""
     own_lines: Mapping[str, Location]
     """Source -> the deepest line in the user's own files that made torch guard it."""
 
@@ -43,11 +43,11 @@ def keep(
 
 
 def entry_of(guard_manager: Any) -> Entry | None:
-    """What is known of the entry that this guard manager guards; None for one not recorded."""
+    """The recorded entry of this guard manager; None if it was not recorded."""
     return _entries.get(guard_manager)
 
 
 def codes() -> list[types.CodeType]:
-    """The user's code objects that hold recorded entries, each once, oldest first."""
+    """The user's code objects that have recorded entries: distinct, oldest first."""
     by_id = {id(entry.code): entry.code for entry in list(_entries.values())}
     return list(by_id.values())

@@ -1,4 +1,4 @@
-"""The C++ guard tree of a cache entry: how many nodes a call walks, and the texts of its leaves."""
+"""The C++ guard tree of a cache entry: its number of nodes and its leaves' conditions."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Leaf:
 
 @dataclass
 class GuardTree:
-    """What one walk over the tree finds."""
+    """The result of one walk over the tree."""
 
     nodes: int = 0
     leaves: dict[str, list[Leaf]] = field(default_factory=dict)
-    """By source expression; a leaf that relates several sources stands under each."""
+    """By source expression; a leaf that relates several sources is listed under each."""
 
     def texts(self, source: str) -> list[str]:
         return [part for leaf in self.leaves.get(source, ()) for part in leaf.parts]
 
     def global_state(self) -> dict[str, Any]:
-        """The state of torch that the entry demands (`grad_mode`, `num_threads`, …), if any."""
+        """The torch state that the entry demands (`grad_mode`, `num_threads`, …); empty if none."""
         for leaf in self.leaves.get("L", ()):
             for part in leaf.parts:
                 if part.startswith(GLOBAL_STATE):
@@ -38,7 +38,7 @@ class GuardTree:
 
 
 def parse_global_state(text: str) -> dict[str, Any]:
-    """The JSON object in front of `text`; empty where there is none."""
+    """The JSON object at the start of `text`; empty if there is none."""
     try:
         found, _ = json.JSONDecoder().raw_decode(text)
     except ValueError:

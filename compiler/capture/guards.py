@@ -1,7 +1,7 @@
-"""Guards: what has to hold for a compiled frame to be used again, read when torch has built them.
+"""Guards: the conditions for reusing a compiled frame, read when torch has built them.
 
-Hooks `CheckFunctionManager` (torch/_dynamo/guards.py). torch measures the check of all guards
-itself; the hook only listens to that measurement.
+Hooks `CheckFunctionManager` (torch/_dynamo/guards.py). torch itself measures how long checking all
+guards takes; the hook only reads that measurement.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Build:
     """One `CheckFunctionManager` under construction."""
 
     values: dict[int, str] = field(default_factory=dict)
-    """Descriptions of the guarded values by id of the guard."""
+    """Descriptions of the guarded values, by `id` of the guard."""
     names: dict[int, str] = field(default_factory=dict)
-    """Names in the user's terms that only the values tell, by id of the guard."""
+    """User-level names that only the values reveal, by `id` of the guard."""
     check_us: float | None = None
 
 
@@ -88,7 +88,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _look_at_values(build: _Build, builder: Any, guards: Any) -> None:
-    """Describe what each guard looks at while the builder still holds the frame's values."""
+    """Describe each guarded value while the builder still holds the frame's values."""
     known: dict[str, str] = {}
     for guard in guards:
         source = guard.name
@@ -106,7 +106,7 @@ def _look_at_values(build: _Build, builder: Any, guards: Any) -> None:
             if source not in known:
                 known[source] = describe_value(builder.get(guard))
         except Exception:
-            # guards such as `not hasattr(x, "foo")` look at what does not exist
+            # guards such as `not hasattr(x, "foo")` check values that do not exist
             known[source] = ""
         build.values[id(guard)] = known[source]
         if ".__closure__[" in source:
@@ -195,21 +195,21 @@ def _describe(
 
 
 def _conditions(tree: GuardTree, source: str, start: str) -> list[str]:
-    """The leaf conditions of a source that start so, without the user's line behind them."""
+    """A source's leaf conditions with this prefix, without the trailing user line."""
     return [
         text.partition("  # ")[0].rstrip() for text in tree.texts(source) if text.startswith(start)
     ]
 
 
 def _partial_argument(guard: Any) -> str:
-    """The attribute that a partially applied guard function looks for."""
+    """The attribute name bound in a partially applied guard function."""
     function = guard.create_fn
     arguments = [*getattr(function, "args", ()), *getattr(function, "keywords", {}).values()]
     return next((item for item in arguments if isinstance(item, str)), "")
 
 
 def _with_symbols(value: str, source: str, symbols: dict[str, str]) -> str:
-    """`f32[4, 32] …` with the sizes that the guard leaves open: `f32[s77, 32] …`."""
+    """`f32[4, 32] …` with its dynamic sizes as symbols: `f32[s77, 32] …`."""
     head, bracket, rest = value.partition("[")
     shape, closing, tail = rest.partition("]")
     if not closing or not symbols:
@@ -221,7 +221,7 @@ def _with_symbols(value: str, source: str, symbols: dict[str, str]) -> str:
 
 
 def _location(guard: Any) -> Location | None:
-    """The deepest line outside torch of the stack that installed the guard."""
+    """The deepest line outside torch in the stack that installed the guard."""
     for frame in reversed(guard.user_stack or ()):
         if outside_torch(frame.filename):
             return from_summary(frame)
@@ -229,7 +229,7 @@ def _location(guard: Any) -> Location | None:
 
 
 def _own_lines(recorder: Recorder, guards: Any) -> dict[str, Location]:
-    """Source -> the deepest line in the user's own files of the stack that installed a guard."""
+    """Source -> the deepest line in the user's own files of the stack that installed its guard."""
     found: dict[str, Location] = {}
     for guard in guards:
         if not guard.name or guard.name in found:
@@ -242,7 +242,7 @@ def _own_lines(recorder: Recorder, guards: Any) -> dict[str, Location]:
 
 
 def dynamic_sizes(shape_env: Any, caller: Caller | None = None) -> tuple[DynamicSize, ...]:
-    """The symbols that a `ShapeEnv` kept, by where they come from; constants are left out.
+    """The symbols of a `ShapeEnv`, one entry per source; specialised symbols are left out.
 
     `var_to_sources`, `var_to_range` and `replacements` are in torch/fx/experimental/
     symbolic_shapes.py; the values are in `backed_var_to_val` (`var_to_val` before torch 2.12).
@@ -275,7 +275,7 @@ def dynamic_sizes(shape_env: Any, caller: Caller | None = None) -> tuple[Dynamic
 
 
 def _number(value: Any) -> int | float | None:
-    """A sympy number as Python's; None for an infinity or nothing."""
+    """A sympy number as a Python number; None for None or an infinity."""
     if value is None or getattr(value, "is_infinite", False):
         return None
     if getattr(value, "is_Integer", False) or isinstance(value, int):

@@ -1,8 +1,8 @@
-"""What torch says of a graph break, kept by the text that it makes of it.
+"""The parts of torch's graph break messages, looked up by the formatted text.
 
-torch throws an `Unsupported` with a text only. The parts of the text are the arguments of
-`torch._dynamo.exc.format_graph_break_message`; where one break led to another, the texts are
-joined, the first cause first.
+torch raises an `Unsupported` that has only a text. Its parts are the arguments of
+`torch._dynamo.exc.format_graph_break_message`. If one break led to another, the texts are joined,
+first cause first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KEPT = 20_000
 
 
 def first_line(text: str) -> str:
-    """The first line with something on it."""
+    """The first non-blank line, stripped; "" if there is none."""
     for line in text.splitlines():
         if line.strip():
             return line.strip()
@@ -27,7 +27,7 @@ def first_line(text: str) -> str:
 
 
 def in_short(error: BaseException) -> str:
-    """One line: last what happened, then what led to it.
+    """One line: the final failure first, then what led to it.
 
     `graph break in loop: Failed to trace builtin operator`, `backend='x' raised: ValueError: y`.
     """
@@ -65,7 +65,7 @@ class Messages:
         self._known[text] = Message(type, str(context), str(explanation), tuple(map(str, hints)))
 
     def parts(self, error: BaseException) -> list[Message]:
-        """The messages that an exception carries, the first cause first; at least one."""
+        """The messages that an exception carries, first cause first; at least one."""
         text = str(getattr(error, "msg", "") or error)
         own_type = getattr(error, "gb_type", None) or ""
         return [
@@ -74,11 +74,11 @@ class Messages:
 
 
 MESSAGES = Messages()
-"""Those of this process: torch formats them in one place."""
+"""The messages of this process: torch formats them all in one function."""
 
 
 def _unknown(text: str, error: BaseException, own_type: str) -> Message:
-    """An exception that torch made without that function, such as a `UserError`."""
+    """An exception that torch created without that function, such as a `UserError`."""
     kind: Any = getattr(error, "error_type", None)
     if own_type:
         name = own_type
@@ -91,7 +91,7 @@ def _unknown(text: str, error: BaseException, own_type: str) -> Message:
 
 @functools.cache
 def codes() -> dict[str, str]:
-    """Type of break -> `GB0170`, from the registry of the installed torch; empty without one."""
+    """Break type -> `GB0170`, from the installed torch's registry; empty if it has none."""
     import torch._dynamo
 
     path = os.path.join(os.path.dirname(torch._dynamo.__file__ or ""), "graph_break_registry.json")
@@ -104,7 +104,7 @@ def codes() -> dict[str, str]:
 
 
 def url(code: str) -> str:
-    """torch's page about a code; "" without one."""
+    """torch's page about a code; "" if `code` is empty."""
     if not code:
         return ""
     number = code.removeprefix("GB")

@@ -1,6 +1,6 @@
-"""What to do about a recompile, by what changed. Says nothing where nothing helps.
+"""What to do about a recompile, by what changed. Gives no advice if nothing helps.
 
-A text starts with what to do, has a capital letter and no full stop; code is what to paste. Every
+A text starts with what to do, with a capital letter and no full stop; code is what to paste. Each
 rule is a function of one `Changed`; `RULES` maps what changed to its rule.
 """
 
@@ -16,29 +16,29 @@ from compiler.trace.records import Advice
 
 @dataclass(frozen=True)
 class Changed:
-    """One guard that failed, as `failed_guard.take_apart` and the recorded guards tell it."""
+    """One failed guard, from `failed_guard.take_apart` and the recorded guards."""
 
     what: str
     kind: str = ""
     source: str = ""
     """torch's expression."""
     subject: str = ""
-    """The same in the terms of whoever calls the frame."""
+    """`source` in the terms of the frame's caller."""
     name: str = ""
-    """What was compared: a size or setting of the subject, in the same terms."""
+    """What was compared, in the same terms: the subject, or one of its sizes or settings."""
     expected: str = ""
     seen: str = ""
     index: int | None = None
     guard: str = ""
-    """The condition, readable."""
+    """The condition in readable form."""
     described: str = ""
-    """The guarded value of the first compile, described."""
+    """Description of the guarded value when the entry was compiled."""
     resumed: bool = False
-    """The frame goes on after a graph break: its locals are no arguments of the caller."""
+    """The frame resumes after a graph break, so its locals are not the caller's arguments."""
     sizes: tuple[tuple[str, int], ...] = ()
-    """Where a size failed: each argument and dimension whose size is another one now."""
+    """If a size failed: each (argument, dimension) whose size changed."""
     passed: Literal["", "*", "**"] = ""
-    """The source is all that the frame takes as `*args` or as `**kwargs`."""
+    """Set if the source is the frame's whole `*args` or `**kwargs`."""
 
 
 Settings = Mapping[str, object]
@@ -54,7 +54,7 @@ _INT = re.compile(r"^-?\d+$")
 
 
 def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]:
-    """Advice against the first of `changed`; the others are the failures of other entries."""
+    """Advice on the first of `changed`; the rest are the failures of other entries."""
     if not changed:
         return ()
     decisive = changed[0]
@@ -65,7 +65,7 @@ def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]
 
 
 def _widest(changed: Sequence[Changed]) -> Changed:
-    """Of the entries that failed on the first one's size, one that a symbolic size would serve."""
+    """Among the entries that failed on the same size, one that a symbolic size would serve."""
     for item in changed:
         same = (item.what, item.source, item.index) == (
             changed[0].what,
@@ -83,7 +83,7 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         return (
             Advice(
                 text="If the code works for any size, do it before the first call; else pad the "
-                "dimension: torch compiles sizes 0 and 1 apart from all others",
+                "dimension: torch compiles sizes 0 and 1 separately",
                 code=f"torch._dynamo.decorators.mark_unbacked({tensor}, {index})",
             ),
         )
@@ -98,7 +98,7 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if _MODULE_STATE.search(changed.source):
         return (
             Advice(
-                text="Or allocate it once at its greatest size: torch keeps the shapes of "
+                text="Or allocate it once at its maximum size: torch keeps the shapes of "
                 "parameters and buffers static",
                 code="torch._dynamo.config.force_parameter_static_shapes = False",
             ),
@@ -121,7 +121,7 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     else:
         advice.append(
             Advice(
-                text="Every new size is one more compile while automatic dynamic shapes are off",
+                text="Every new size costs a compile while automatic dynamic shapes are off",
                 code="torch._dynamo.config.automatic_dynamic_shapes = True",
             )
         )
@@ -138,8 +138,8 @@ def _rank(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
             code = f"{tensor} = {tensor}.unsqueeze(0)"
     return (
         Advice(
-            text=f"If it means the same, pass {expected} dimensions in every call: another number "
-            "of them is another program",
+            text=f"If it means the same, pass {expected} dimensions in every call: each number of "
+            "dimensions is compiled separately",
             code=code,
         ),
     )
@@ -149,7 +149,7 @@ def _stride(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     tensor = changed.subject
     return (
         Advice(
-            text="Do it before every call: the same shape came in another memory layout (a "
+            text="Do it before every call: the same shape was passed in another memory layout (a "
             "transposed, sliced or channels-last view)",
             code=f"{tensor} = {tensor}.contiguous()",
         ),
@@ -160,8 +160,8 @@ def _dtype(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     tensor = changed.subject
     return (
         Advice(
-            text="If the other dtype is not meant, convert before the call; else it is one "
-            "compile for each dtype",
+            text="If the other dtype is not intended, convert before the call; else each dtype "
+            "costs a compile",
             code=f"{tensor} = {tensor}.to(torch.{changed.expected})",
         ),
     )
@@ -172,8 +172,8 @@ def _device(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     device = repr(changed.expected) if changed.expected.isalpha() else "device"
     return (
         Advice(
-            text="If the other device is not meant, move it before the call; else it is one "
-            "compile for each device",
+            text="If the other device is not intended, move it before the call; else each device "
+            "costs a compile",
             code=f"{tensor} = {tensor}.to({device})",
         ),
     )
@@ -182,10 +182,10 @@ def _device(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     tensor = changed.subject
     if changed.seen == "True":
-        text = "If no gradient is wanted for it, detach it before the call"
+        text = "If its gradient is not needed, detach it before the call"
         code = f"{tensor} = {tensor}.detach()"
     else:
-        text = "If its gradient is wanted, ask for it in every call: the compiled graph computes it"
+        text = "If its gradient is needed, request it in every call: the compiled graph computes it"
         code = f"{tensor}.requires_grad_()"
     return (Advice(text=text, code=code),)
 
@@ -193,8 +193,8 @@ def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _keys(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text="Make the tensor the same way in each call: one made under torch.inference_mode() "
-            "or a functional transform is of another kind to torch's dispatcher"
+            text="Create the tensor the same way in each call: under torch.inference_mode() or a "
+            "functional transform it gets other dispatch keys"
         ),
     )
 
@@ -204,7 +204,7 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if name.endswith(".training"):
         return (
             Advice(
-                text="Call the model in train() and in eval() once each while warming up: both "
+                text="Call the model once in train() and once in eval() mode during warm-up: both "
                 "are compiled once and kept"
             ),
         )
@@ -215,8 +215,8 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         if argument:
             return (
                 Advice(
-                    text=f"If the code does not branch on {name}, it is a symbol from the first "
-                    "call then; else each value is one compile",
+                    text=f"If the code does not branch on {name}, this makes it a symbol from the "
+                    "first call; else each value costs a compile",
                     code="torch.compile(model, dynamic=True)",
                 ),
             )
@@ -224,14 +224,14 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
             return (
                 Advice(
                     text=f"Let integers of a module be symbols, or keep {name} as a tensor: torch "
-                    "takes them as constants",
+                    "treats them as constants",
                     code="torch._dynamo.config.allow_unspec_int_on_nn_module = True",
                 ),
             )
     return (
         Advice(
-            text=f"Keep {name} the same, or call once with each value while warming up: each value "
-            "is a program of its own"
+            text=f"Keep {name} the same, or call once with each value during warm-up: each value "
+            "is compiled separately"
         ),
     )
 
@@ -251,13 +251,13 @@ def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice
         )
     elif code := _buffer(changed.source, changed.expected):
         advice = Advice(
-            text="In __init__ of its module, in place of the plain number; change it with fill_(): "
+            text="In __init__ of its module, instead of the plain number; change it with fill_(): "
             "a Python float is a constant of the graph",
             code=code,
         )
     else:
         advice = Advice(
-            text=f"Keep {name} in a tensor, if the code only calculates with it: a Python float is "
+            text=f"If the code only calculates with {name}, keep it in a tensor: a Python float is "
             "a constant of the graph"
         )
     if argument and settings.get("automatic_dynamic_shapes") and not _specialised(settings):
@@ -276,7 +276,7 @@ _MODULE_ATTRIBUTE = re.compile(
 
 
 def _buffer(source: str, value: str) -> str:
-    """The number as a buffer, registered by its module; "" where it is no module's attribute."""
+    """The number registered as a buffer of its module; "" if it is not a module attribute."""
     match = _MODULE_ATTRIBUTE.match(source)
     if match is None:
         return ""
@@ -288,7 +288,7 @@ def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         return (
             Advice(
                 text="Pass the same arguments by position, and the same by name, in every call: "
-                "each number of them is a program of its own"
+                "each number of them is compiled separately"
             ),
         )
     if "DICT" in changed.kind or changed.described.startswith(("{", "dict")):
@@ -296,14 +296,14 @@ def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if _MODULE_ATTRIBUTE.match(changed.source):
         return (
             Advice(
-                text=f"Change {changed.subject} outside of the compiled code, or keep a tensor of "
-                "fixed size in its place: the length is a constant of the graph"
+                text=f"Change {changed.subject} outside the compiled code, or use a tensor of "
+                "fixed size instead: the length is a constant of the graph"
             ),
         )
     return (
         Advice(
-            text=f"Replace the loop over {changed.subject} by one operation on a stacked tensor, "
-            "or pad to a fixed length: a loop is unrolled"
+            text=f"Replace the loop over {changed.subject} with one operation on a stacked tensor, "
+            "or pad to a fixed length: loops are unrolled"
         ),
     )
 
@@ -314,8 +314,8 @@ def _keys_of_dict(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         what = "Pass the same keyword arguments"
     return (
         Advice(
-            text=f"{what}, in the same order, in every call: each set of them is a program of "
-            "its own"
+            text=f"{what}, in the same order, in every call: each set of them is compiled "
+            "separately"
         ),
     )
 
@@ -326,14 +326,14 @@ def _identity(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         return (
             Advice(
                 text=f"Pass the same function as {name} in every call, or call once with each "
-                "while warming up: each one is a program of its own"
+                "during warm-up: each one is compiled separately"
             ),
         )
     if changed.seen.startswith("another "):
         return (
             Advice(
-                text=f"Make {name} once and use it again, if each call makes a new one: it is "
-                "compared by identity, and another object of the same kind came"
+                text=f"If each call creates a new {name}, create it once and reuse it: it is "
+                "compared by identity, and another object of the same kind was passed"
             ),
         )
     return (
@@ -353,37 +353,37 @@ def _type(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if {changed.expected, changed.seen} == {"tuple", "list"}:
         return (
             Advice(
-                text="Do it before every call: a list and a tuple are compiled apart, and so is "
-                "each length",
+                text="Do it before every call: a list and a tuple are compiled separately, and so "
+                "is each length",
                 code=f"{name} = {changed.expected}({name})",
             ),
         )
     return (
-        Advice(text=f"Give {name} one type in every call, or call once with each while warming up"),
+        Advice(text=f"Give {name} one type in every call, or call once with each during warm-up"),
     )
 
 
 _STATES = {
     "grad mode": "Make all calls in one grad mode, or warm up both: a call under torch.no_grad() "
-    "and one without it are compiled apart",
+    "and one without it are compiled separately",
     "autocast": "Make all calls inside torch.autocast or all outside, or warm up both",
-    "num threads": "Call torch.set_num_threads() once, at start: it was called between the calls",
-    "deterministic algorithms": "Call torch.use_deterministic_algorithms() once, at start: it was "
-    "called between the calls",
-    "default dtype": "Call torch.set_default_dtype() once, at start: it was called between the "
-    "calls",
+    "num threads": "Call torch.set_num_threads() once, at startup: it was called between the calls",
+    "deterministic algorithms": "Call torch.use_deterministic_algorithms() once, at startup: it "
+    "was called between the calls",
+    "default dtype": "Call torch.set_default_dtype() once, at startup: it was called between "
+    "the calls",
     "torch function": "Make all calls under the same torch function mode (such as `with "
     "torch.device(...)` or torch.set_default_device), or warm up each",
     "saved-tensor hooks": "Make all calls under the same hooks on saved tensors, or warm up each",
-    "default device": "Call torch.set_default_device() once, at start: it was called between the "
-    "calls",
+    "default device": "Call torch.set_default_device() once, at startup: it was called between "
+    "the calls",
 }
 
 
 def _state(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     names = [name for name in _STATES if name in changed.name]
     return tuple(Advice(text=_STATES[name]) for name in names) or (
-        Advice(text="Set torch's global settings once, at start: one changed between the calls"),
+        Advice(text="Set torch's global settings once, at startup: one changed between the calls"),
     )
 
 
@@ -393,13 +393,13 @@ def _shape(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         return (
             Advice(
                 text="Pad the dimension, or use torch._dynamo.decorators.mark_unbacked if the code "
-                "works for any size: torch compiles sizes 0 and 1 apart"
+                "works for any size: torch compiles sizes 0 and 1 separately"
             ),
         )
     return (
         Advice(
             text=f"Keep to sizes with {condition}, or rewrite the line that compares them: the "
-            "code holds only there"
+            "compiled code is valid only for those"
         ),
     )
 
@@ -407,14 +407,14 @@ def _shape(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _alias(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text="Pass a copy (`.clone()`) where one tensor is passed twice, or pass it twice in "
-            "every call: the two are compiled apart"
+            text="Pass a copy (`.clone()`) instead of the same tensor twice, or pass it twice in "
+            "every call: the two cases are compiled separately"
         ),
     )
 
 
 def _marking(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    return (Advice(text="Mark the tensor dynamic before the first call: it was marked after one"),)
+    return (Advice(text="Mark the tensor dynamic before the first call: it was marked later"),)
 
 
 def _backend(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
@@ -429,8 +429,8 @@ def _backend(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _deallocated(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return (
         Advice(
-            text="Keep the model or function alive and use it again: what the compiled code "
-            "belongs to is gone, as when it is made anew for each call"
+            text="Keep the model or function alive and reuse it: the object that owned the "
+            "compiled code is gone, for example because each call creates a new one"
         ),
     )
 
@@ -455,4 +455,4 @@ RULES: dict[str, Rule] = {
     "backend": _backend,
     "deallocated": _deallocated,
 }
-"""By `failed_guard.Failure.what`."""
+"""Rules by `failed_guard.Failure.what`."""

@@ -1,8 +1,8 @@
 """Recompiles: which guard of each cache entry failed, what it expected and what it saw.
 
-Hooks `get_and_maybe_log_recompilation_reasons` where Dynamo calls it (torch/_dynamo/
-convert_frame.py) and `get_guard_fail_reason`, which it calls for each cache entry
-(torch/_dynamo/guards.py). torch's own reasons are kept word for word.
+Hooks `get_and_maybe_log_recompilation_reasons` where Dynamo calls it
+(torch/_dynamo/convert_frame.py), and `get_guard_fail_reason`, which that function calls for each
+cache entry (torch/_dynamo/guards.py). torch's own reasons are kept verbatim.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def install(recorder: Recorder) -> Uninstall:
     find_reasons = convert_frame.get_and_maybe_log_recompilation_reasons
     find_reason = torch_guards.get_guard_fail_reason
     searches: list[_Search] = []
-    """One for each recompile whose reasons torch looks for now."""
+    """One per recompile whose reasons torch is collecting now."""
 
     @functools.wraps(find_reasons)
     def finding(*args: Any, **kwargs: Any) -> Any:
         frame = args[1] if len(args) > 1 else kwargs.get("frame")
-        # torch 2.11 asks a second time, without logging, for a metric of its own
+        # torch 2.11 calls this a second time, without logging, for its metrics
         unlogged = args[3] if len(args) > 3 else kwargs.get("skip_logging", False)
         if recorder.quiet or unlogged or frame is None:
             return find_reasons(*args, **kwargs)
@@ -148,7 +148,7 @@ def _passed(source: str, caller: Caller) -> Literal["", "*", "**"]:
 
 
 def _settings() -> dict[str, object]:
-    """The settings of Dynamo that decide what helps against a recompile."""
+    """The Dynamo settings that decide what helps against a recompile."""
     from torch._dynamo import config
 
     names = ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_float")
@@ -156,10 +156,10 @@ def _settings() -> dict[str, object]:
 
 
 def _location(tried: Tried, caller: Caller, code: Any, root: str) -> Location:
-    """The line that made torch depend on the value, in the user's own files where they hold one.
+    """The line that made torch depend on the value, in the user's own files if possible.
 
-    An argument that only a library's code looks at is shown where the signature takes it; what
-    has no line at all (global state) at the function's first.
+    An argument used only by library code is located at its declaration in the signature. Guards
+    without a line (global state) are located at the function's first line.
     """
     line = tried.guard.location if tried.guard is not None else None
     if line is not None and users_own(line.file, root):

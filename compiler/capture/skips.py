@@ -1,7 +1,7 @@
-"""Frames that Dynamo looked at and left to Python, and why.
+"""Frames that Dynamo considered and left to Python, and why.
 
-Dynamo is asked about thousands of frames of torch and of the standard library. Kept are the user's
-own frames, and frames of installed libraries that Dynamo began to trace and gave up.
+Dynamo considers thousands of frames of torch and the standard library. Only the user's own frames
+are recorded, and frames of installed libraries that Dynamo began to trace and gave up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ NOT_SAID = "this torch does not say why"
 @functools.lru_cache(maxsize=4096)
 @functools.lru_cache(maxsize=4096)
 def users_own(file: str, root: str) -> bool:
-    """Whether a file is the user's, no installed package's: below `root`, where one is known."""
+    """Whether a file is the user's own: not torch's, not an installed package's, and below `root`
+    if given."""
     if not outside_torch(file):
         return False
     packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -54,7 +55,7 @@ def install(recorder: Recorder) -> Uninstall:
     original_assert = ConvertFrameAssert.__call__
     seen: dict[tuple[CodeType, str, str, int], _Seen] = {}
     refused: dict[CodeType, str] = {}
-    """Why Dynamo did not begin to compile, by code object; torch 2.11 itself does not say."""
+    """Why Dynamo did not begin to compile, by code object; torch 2.11 does not report it itself."""
 
     @functools.wraps(original_assert)
     def convert_frame_assert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:

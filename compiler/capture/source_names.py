@@ -21,7 +21,7 @@ _AMBIENT = {
     "FSDP_TRAINING_STATE": "FSDP training state",
     "AUTOGRAD_SAVED_TENSORS_HOOKS": "saved-tensor hooks",
 }
-"""Guards of the state around the frame, which have no source."""
+"""Guards on the state around the frame, which have no source."""
 
 _MODULE_FIELDS = "_modules|_parameters|_buffers|__dict__"
 _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -42,14 +42,14 @@ SOURCE = re.compile(
 
 @functools.lru_cache(maxsize=16384)
 def readable(source: str) -> str:
-    """A source expression as the user would write it; unknown forms stay as they are."""
+    """A source expression as the user would write it; unknown forms are returned unchanged."""
     for pattern, replacement in _REPLACEMENTS:
         source = pattern.sub(replacement, source)
     return _IMPORT.sub(lambda match: match[1].replace("_dot_", "."), source)
 
 
 def guard_name(kind: str, source: str) -> str:
-    """What a guard looks at: its source in the user's terms, or words for ambient state."""
+    """What a guard checks: its source in the user's terms, or the name of the ambient state."""
     return readable(source) if source else _AMBIENT.get(kind, kind.lower().replace("_", " "))
 
 
@@ -61,7 +61,7 @@ _CELL = re.compile(
 def closure_name(source: str, look_up: Callable[[str], Any]) -> str:
     """`L['fn'].__closure__[0].cell_contents` -> `k of fn`, by the function's own variable names.
 
-    "" where the source is no closure or its function cannot be looked at.
+    "" if the source is not a closure or its function cannot be inspected.
     """
     match = _CELL.match(source)
     if match is None:

@@ -1,7 +1,7 @@
 """Instruction steps: what Dynamo did with each bytecode instruction (`--record steps`).
 
-A record holds only what changed since the step before in the same frame, so its cost depends on
-the instruction, not on the size of the graph or of the function.
+A record holds only the changes since the previous step of the same frame, so its cost depends on
+the instruction, not on the size of the graph or function.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ SETS_LOCALS = ("STORE_", "DELETE_", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "COPY_FR
 
 @dataclass
 class _Seen:
-    """What the step before left in one frame."""
+    """The state of one frame after its previous step."""
 
     tx: Any
     number: int
     stack: list[Any] = field(default_factory=list)
     locals: dict[str, Any] = field(default_factory=dict)
     stored: bool = True
-    """Whether the step before may have changed the locals."""
+    """Whether the previous step may have changed the locals."""
 
 
 @dataclass
 class _Attempt:
-    """One attempt at one compile id: counts its steps, and knows the graph's last node."""
+    """One attempt at one compile id: its step count and the last node of each graph."""
 
     key: tuple[str, int]
     steps: int = 0
     depths: dict[int, _Seen] = field(default_factory=dict)
     numbers: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
-    """The translator of each frame -> its number: one of a generator comes back."""
+    """Translator -> frame number. A generator's translator can come back."""
     frames: int = 0
     naming: tuple[Any, str] | None = None
-    """The node that the step before stores in a local, which may name it, and its name."""
+    """The node that the previous step stores in a local, which may rename it, and its name."""
     last_nodes: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
 
@@ -57,13 +57,13 @@ class Stepper:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.attempts: list[_Attempt] = []
-        """One for each nested compile, the running one last."""
+        """One per nested compile, the running compile last."""
         self.codes: dict[CodeType, str] = {}
         self.installed: list[tuple[Any, NewGuard]] = []
         """Guards since the last step, each with the set that it was added to."""
 
     def guarded(self, guards: Any, guard: Any) -> None:
-        """Dynamo has added a guard to a set."""
+        """Record that Dynamo added a guard to a set."""
         kind = guard.create_fn_name()
         new = NewGuard(kind=kind, name=guard_name(kind, guard.name))
         self.installed.append((guards, new))
@@ -112,7 +112,7 @@ class Stepper:
         attempt.steps += 1
 
     def _new_guards(self, guards: Any) -> tuple[NewGuard, ...]:
-        """Those added to the set of this attempt since the step before."""
+        """The guards added to this attempt's set since the previous step."""
         if not self.installed:
             return ()
         mine = tuple(new for owner, new in self.installed if owner is guards)
@@ -121,7 +121,7 @@ class Stepper:
         return mine
 
     def _attempt(self) -> _Attempt:
-        """The attempt that runs now; those above it are compiles that nested in it and are over."""
+        """The running attempt. Drops nested attempts that are over."""
         key = (self.recorder.compile_id, self.recorder.attempt)
         level = nesting() - 1
         del self.attempts[level + 1 :]
@@ -155,7 +155,7 @@ def _line(instruction: Any) -> int:
 
 
 def _argument(tx: Any, instruction: Any) -> str:
-    """The argument in words: a name, a constant, or the instruction that a jump goes to."""
+    """The argument as text: a name, a constant, or a jump's target instruction."""
     if instruction.target is not None:
         target = tx.indexof.get(instruction.target)
         return "" if target is None else f"to {target}"
@@ -172,8 +172,8 @@ def _argument(tx: Any, instruction: Any) -> str:
 
 
 def _entered(attempt: _Attempt, depth: int, tx: Any) -> _Seen:
-    """A frame that is new at its depth, or goes on after another has been there: what it has is
-    told from the start, and so is what lies deeper."""
+    """Start tracking a frame that is new at its depth or resumes after another frame ran there. Its
+    state, and that of deeper frames, is recorded from scratch."""
     number = attempt.numbers.get(tx)
     if number is None:
         number = attempt.numbers[tx] = attempt.frames
@@ -213,7 +213,7 @@ def _locals_delta(
 
 
 def _renamed(attempt: _Attempt) -> dict[str, str]:
-    """Dynamo names a node after the local in which its value is stored."""
+    """Dynamo renames a node after the local that stores its value."""
     naming, attempt.naming = attempt.naming, None
     if naming is None or naming[0].name == naming[1]:
         return {}
@@ -221,7 +221,7 @@ def _renamed(attempt: _Attempt) -> dict[str, str]:
 
 
 def _new_nodes(attempt: _Attempt, graph: Any) -> tuple[str, ...]:
-    """Nodes at the end of the graph that were not there at the step before."""
+    """Nodes appended to the graph since the previous step."""
     _, last = attempt.last_nodes.get(id(graph), (graph, None))
     newest: list[Any] = []
     for node in reversed(graph.nodes):

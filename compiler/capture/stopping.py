@@ -1,10 +1,9 @@
-"""Stopping after capture or after AOTAutograd: whatever the file compiles with Inductor goes no
-further, so no code is generated and no compiler is started.
+"""Stopping after capture or AOTAutograd: Inductor neither generates code nor starts a compiler.
 
-`torch.compile` makes a `_TorchCompileInductorWrapper` (torch/__init__.py) of its default backend;
-that and every other way into Inductor calls `compile_fx` (torch/_inductor/compile_fx.py), which
-compiles each of AOTAutograd's graphs with `inner_compile`. For later ends there is
-`compiler.inductor.until`.
+`torch.compile` creates a `_TorchCompileInductorWrapper` (torch/__init__.py) for its default
+backend. That and every other way into Inductor calls `compile_fx` (torch/_inductor/compile_fx.py),
+which compiles each of AOTAutograd's graphs with `inner_compile`. `compiler.inductor.until` handles
+later ends.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _after_capture(recorder: Recorder) -> Uninstall:
-    """Dynamo's graphs run as they are. Inductor is not imported for it: that takes a second."""
+    """Run Dynamo's graphs uncompiled. Does not import Inductor, which takes a second."""
     import torch
     from torch._dynamo.utils import counters
 
@@ -47,8 +46,8 @@ def _after_capture(recorder: Recorder) -> Uninstall:
 
 
 def _after_autograd() -> Uninstall:
-    """Inductor's own front half runs (its passes, decompositions and partitioner), and the graphs
-    that it would lower run as they are."""
+    """Run Inductor's front half (passes, decompositions, partitioner), and run the graphs that it
+    would lower uncompiled."""
     from torch._functorch import config
     from torch._inductor import compile_fx
 
@@ -57,7 +56,7 @@ def _after_autograd() -> Uninstall:
     def front_half(
         model_: Any, example_inputs_: Any, inner_compile: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        # What is cached is generated code, and there is none.
+        # this cache holds generated code, and there is none
         with config.patch(enable_autograd_cache=False):
             return original(model_, example_inputs_, run_graph, *args, **kwargs)
 

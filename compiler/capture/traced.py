@@ -1,7 +1,7 @@
-"""Where Dynamo stands in the user's code: its chain of translators, read off an exception.
+"""Where Dynamo is in the user's code: its chain of translators, read from an exception.
 
-One translator (`tx`) is one Python frame that Dynamo walks through: the compiled frame, and below
-it the functions inlined into it. Its current instruction has the column range.
+A translator (`tx`) stands for one Python frame that Dynamo interprets: the compiled frame, or a
+function inlined into it. Its current instruction has the column range.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compiler.trace.records import Location
 
 
 def outwards(tx: Any) -> Iterator[Any]:
-    """A translator, its parent, and so on to the compiled frame."""
+    """A translator, its parent, and so on up to the compiled frame."""
     while tx is not None:
         yield tx
         tx = getattr(tx, "parent", None)
@@ -37,7 +37,7 @@ def stepping(traceback: TracebackType | None) -> list[Any]:
 
 
 def chain(tx: Any | None, error: BaseException) -> list[Any]:
-    """All translators from the compiled frame to where it broke."""
+    """All translators from the compiled frame down to the break."""
     inner = stepping(error.__traceback__)
     if tx is None and inner:
         tx = inner[0]
@@ -46,10 +46,10 @@ def chain(tx: Any | None, error: BaseException) -> list[Any]:
 
 
 def positions(tx: Any) -> Any:
-    """Positions of the current instruction; for a jump, those of the condition it jumps on.
+    """Positions of the current instruction; for a jump, those of its condition.
 
-    CPython gives some jumps the range of the whole `if` statement; the instruction before it, which
-    made the condition, has the range of the condition.
+    CPython gives some jumps the range of the whole `if` statement. The preceding instruction, which
+    computed the condition, has the range of the condition.
     """
     instruction = tx.current_instruction
     found = instruction.positions
@@ -61,20 +61,20 @@ def positions(tx: Any) -> Any:
 
 
 def locate(translators: list[Any]) -> list[Location]:
-    """One location a translator, with the columns of its current instruction."""
+    """One location per translator, with the columns of its current instruction."""
     return [instruction_location(tx.f_code, positions(tx), tx.lineno) for tx in translators]
 
 
 def user_frames(locations: list[Location]) -> tuple[Location, ...]:
-    """Those outside torch and the standard library, outermost first; all, where none is."""
+    """The locations outside torch and the standard library, outermost first; all if none are."""
     return tuple(item for item in locations if outside_torch(item.file)) or tuple(locations)
 
 
 def agreed(locations: list[Location], stack: list[FrameSummary] | None) -> tuple[Location, ...]:
-    """The user's frames. torch's own stack has the last word on files and lines.
+    """The user's frames. For files and lines, torch's own stack has the last word.
 
-    An error that torch raised while it handled another keeps the stack of the first, which may be
-    deeper than the translators that are left.
+    An error that torch raised while handling another keeps the first error's stack, which may be
+    deeper than the remaining translators.
     """
     ours = user_frames(locations)
     summaries = [_without_prefix(from_summary(frame)) for frame in stack or ()]
@@ -86,7 +86,7 @@ def agreed(locations: list[Location], stack: list[FrameSummary] | None) -> tuple
 
 
 def inside(stack: list[FrameSummary] | None, location: Location) -> Location | None:
-    """torch's own deepest frame, where it lies below the user's in torch or the library."""
+    """torch's own deepest frame if it lies below the user's, in torch or the standard library."""
     if not stack:
         return None
     deepest = _without_prefix(from_summary(stack[-1]))

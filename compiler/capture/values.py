@@ -1,6 +1,7 @@
-"""Values of the user's program, described in a few words without running code of theirs.
+"""Short descriptions of the user's values, made without running user code.
 
-Only values of built-in types are printed; a `__repr__` that lies, hangs or prints is never called.
+Only values of built-in types are printed. A user's `__repr__`, which may lie, hang or print, is
+never called.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _PRINTED: tuple[object, ...] = (
 def describe_value(value: object) -> str:
     """`f32[8, 32] stride (32, 1) cpu`, `0.5`, `'relu'`, `torch.nn.Linear`; at most 200 characters.
 
-    Never raises and never calls a `__repr__` that is not torch's or Python's own.
+    Never raises, and never calls a `__repr__` that is not torch's or Python's own.
     """
     try:
         text = _describe(value, 0)

@@ -1,7 +1,7 @@
 """Dynamo's symbolic values, described without making Dynamo evaluate anything.
 
-A lazy variable must stay lazy: looking at it the usual way would install guards
-(torch/_dynamo/variables/lazy.py). So instance dictionaries are read, never properties.
+A lazy variable must stay lazy: accessing it the usual way would install guards
+(torch/_dynamo/variables/lazy.py). So only instance dictionaries are read, never properties.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _WORDS = {
 
 
 def unwrapped(variable: Any) -> Any:
-    """What a lazy variable has become; the lazy variable itself while it has not."""
+    """The realised variable behind a lazy variable; the lazy variable itself until then."""
     cache = vars(variable).get("_cache")
     realized = getattr(cache, "vt", None)
     return variable if realized is None else realized
 
 
 def pending_value(variable: Any) -> tuple[bool, object]:
-    """(True, the Python value) of a lazy variable that Dynamo has not looked at yet."""
+    """(True, the Python value) of a lazy variable not yet realised, else (False, None)."""
     cache = vars(variable).get("_cache")
     if cache is None or getattr(cache, "vt", None) is not None or not hasattr(cache, "value"):
         return False, None
@@ -62,29 +62,29 @@ def kind(variable: Any) -> str:
 
 
 def fx_node(variable: Any) -> Any | None:
-    """The FX node that computes it; None where there is none."""
+    """The FX node that computes the variable; None if there is none."""
     return getattr(vars(unwrapped(variable)).get("proxy"), "node", None)
 
 
 def node(variable: Any) -> str:
-    """Name of the FX node that computes it; "" where there is none."""
+    """Name of the FX node that computes the variable; "" if there is none."""
     return str(getattr(fx_node(variable), "name", ""))
 
 
 def source(variable: Any) -> str:
-    """torch's source expression, `L['x']`; "" for what was made while tracing."""
+    """torch's source expression, `L['x']`; "" for a value created while tracing."""
     found = vars(variable).get("source")
     if found is None:
         return ""
     try:
         name = found.name
         return str(name() if callable(name) else name)[:_MAX]
-    except NotImplementedError:  # sources that torch makes up for itself have no name
+    except NotImplementedError:  # synthetic sources have no name
         return ""
 
 
 def plain(value: object) -> str:
-    """A constant as Python writes it, cut at 200 characters; user classes by their name only."""
+    """A constant as Python writes it, truncated to 200 characters; else the class name only."""
     if type(value) is str:
         return repr(value[:_MAX]) if len(value) <= _MAX else repr(value[:_MAX]) + "…"
     if type(value) in _PLAIN:
@@ -93,7 +93,7 @@ def plain(value: object) -> str:
 
 
 def value(variable: Any) -> str:
-    """The value of a constant, or of a lazy variable by its type; "" for anything else."""
+    """The value of a constant or an unrealised lazy variable, as `plain` writes it; else ""."""
     lazy, found = pending_value(variable)
     if lazy:
         return plain(found)
@@ -111,7 +111,7 @@ def stack_value(variable: Any) -> StackValue:
 
 
 def meta(variable: Any) -> TensorMeta | None:
-    """The tensor behind a variable, where it is one."""
+    """The metadata of a variable's tensor; None if it is not a tensor."""
     variable = unwrapped(variable)
     lazy, pending = pending_value(variable)
     if lazy:
@@ -121,7 +121,7 @@ def meta(variable: Any) -> TensorMeta | None:
 
 
 def in_words(variable: Any) -> str:
-    """What a value that is no tensor is: `module`, `int 3`, `list`, `Config`."""
+    """The kind of a non-tensor value: `module`, `int 3`, `list`, `Config`."""
     variable = unwrapped(variable)
     lazy, found = pending_value(variable)
     if lazy:

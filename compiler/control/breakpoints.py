@@ -19,27 +19,27 @@ EVENTS: dict[str, dict[str, Any]] = {
 DECISIONS = (
     "fuse", "save", "inline", "split", "column", "reuse", "order", "library", "layout", "lowering",
 )  # fmt: skip
-"""Kinds that have a word of their own; `decision:KIND` takes any."""
+"""Decision kinds with their own keyword; `decision:KIND` accepts any kind."""
 
 WORDS = (
     "FILE:LINE", "op:NAME", "stage:STAGE", "rejection", "first-rejection", "decision",
     *DECISIONS, *EVENTS,
 )  # fmt: skip
-"""What a breakpoint can be written as."""
+"""The forms of a breakpoint."""
 
 _CONDITION = re.compile(r"(?P<name>[\w.]*)\s*(?P<sign>>=|<=|=)\s*(?P<value>\S+)")
 _LINE = re.compile(r"(?:(?P<file>.*):)?(?P<line>\d+)")
 
 
 class BreakpointError(Exception):
-    """The text is no breakpoint; the message says why, and what is one."""
+    """The text is not a breakpoint; the message says why, and what would be."""
 
 
 def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
-    """The breakpoint that `text` means.
+    """The breakpoint that `text` denotes.
 
     `19` and `:19` are lines of `file`. Decisions and rejections take conditions after a colon:
-    `fuse:saved_bytes>=1048576,rule=domain`; the id of a decision means just that one. Raises
+    `fuse:saved_bytes>=1048576,rule=domain`. A decision's id stands for that decision only. Raises
     `BreakpointError`.
     """
     text = text.strip()
@@ -48,7 +48,7 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
         return Breakpoint(number=number, kind="decision", id=text)
     if word == "op" and colon:
         if not rest:
-            raise BreakpointError(f"{text}: it takes part of a node's name, such as op:softmax")
+            raise BreakpointError(f"{text}: give part of a node's name, such as op:softmax")
         return Breakpoint(number=number, kind="op", op=rest)
     if word == "stage" and colon:
         if rest not in STAGES:
@@ -71,11 +71,11 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
         return Breakpoint(
             number=number, kind="line", file=_file(line["file"] or file), line=int(line["line"])
         )
-    raise BreakpointError(f"{text!r} is no breakpoint{_meant(word, WORDS)}")
+    raise BreakpointError(f"{text!r} is not a breakpoint{_meant(word, WORDS)}")
 
 
 def _file(name: str) -> str:
-    """The whole path of a file that is there; else what was written, which matches by its end."""
+    """The absolute path of an existing file; else the text as written, matched as a suffix."""
     return os.path.abspath(name) if os.path.exists(name) else name
 
 
@@ -92,7 +92,7 @@ def _decision(
     for condition in filter(None, (part.strip() for part in conditions.split(","))):
         match = _CONDITION.fullmatch(condition)
         if match is None:
-            raise BreakpointError(f"{text}: {condition!r} is none of NAME>=NUMBER, rule=NAME")
+            raise BreakpointError(f"{text}: {condition!r} is neither NAME>=NUMBER nor rule=NAME")
         name, sign, value = match["name"], match["sign"], match["value"]
         if sign == "=" and name in ("rule", "op"):
             found[name] = value
@@ -100,9 +100,11 @@ def _decision(
         try:
             limit = float(value)
         except ValueError:
-            raise BreakpointError(f"{text}: {value!r} is no number") from None
+            raise BreakpointError(f"{text}: {value!r} is not a number") from None
         if found.setdefault("number_name", name) != name:
-            raise BreakpointError(f"{text}: one number at a time, and it has {name} too")
+            raise BreakpointError(
+                f"{text}: only one number can be tested, and {name} is a second one"
+            )
         if sign != "<=":
             found["at_least"] = limit
         if sign != ">=":

@@ -1,4 +1,4 @@
-"""What a person tells a running compile: one JSON line each, from the front end. No torch."""
+"""Commands of a person to a running compile: one JSON line each, from the front end. No torch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Mode = Literal[
     "instruction", "over", "out", "line", "frame",
     "graph", "pass", "decision", "fusion", "any-decision", "stage", "continue", "cursor",
 ]  # fmt: skip
-"""How far to go on.
+"""How far to continue.
 
-`instruction`: Dynamo's next instruction, into inlined functions; `over`: the next at this depth or
-above; `out`: until the function has returned; `line`: the next user line at this depth or above;
-`frame`: the next frame that Dynamo starts on; `graph`, `pass`, `stage`: the next of that kind;
-`decision`: the next that `matters`; `fusion`: the next about a fusion; `any-decision`: the next of
-any kind; `cursor`: until `Go.until` is reached; `continue`: until a breakpoint. Whatever the
-mode, breakpoints stop it as well, and the end of the run.
+`instruction`: Dynamo's next instruction, into inlined functions; `over`: the next instruction at
+this depth or above; `out`: until the function has returned; `line`: the next user line at this
+depth or above; `frame`: the next frame that Dynamo starts; `graph`, `pass`, `stage`: the next of
+that kind; `decision`: the next decision that `matters`; `fusion`: the next fusion decision;
+`any-decision`: the next decision of any kind; `cursor`: until `Go.until` is reached; `continue`:
+until a breakpoint. In every mode the compile also stops at breakpoints and at the end of the run.
 """
 
 
@@ -37,18 +37,18 @@ class Command(
 
 
 class Breakpoint(Part):
-    """Where to stop. All fields that are set must hold."""
+    """Where to stop. Every field that is set must match."""
 
     number: int
-    """Names it, from 1."""
+    """The breakpoint's number, from 1."""
     kind: Literal["line", "op", "stage", "decision", "rejection", "break", "recompile", "miss"]
-    """`rejection`: a fusion whose default is to keep apart; `miss`: a cache that was asked."""
+    """`rejection`: a fusion whose default is to keep apart; `miss`: a cache miss."""
     file: str = ""
     line: int = 0
-    """With `line`: the first instruction of Dynamo on that user line; in later stages, the first
-    record of a thing from that line."""
+    """With `line`: Dynamo's first instruction on that user line; in later stages, the first record
+    of something from that line."""
     op: str = ""
-    """With `op`: part of the name of an FX node or of its target, `softmax`."""
+    """With `op`: part of the name of an FX node or its target, `softmax`."""
     stage: Stage | Literal[""] = ""
     decision: str = ""
     """With `decision` or `rejection`: the kind of decision, `fuse`; "" for any."""
@@ -56,18 +56,18 @@ class Breakpoint(Part):
     """With `decision`: only the decision with this id."""
     rule: str = ""
     number_name: str = ""
-    """With `decision` or `rejection`: a number of the decision, `saved_bytes`, or part of its name,
-    `bytes` …"""
+    """With `decision` or `rejection`: the name of one of the decision's numbers, `saved_bytes`, or
+    part of a name, `bytes`."""
     at_least: float | None = None
-    """… that must be at least this."""
+    """The lower bound of that number."""
     at_most: float | None = None
     once: bool = False
-    """It is gone after it has stopped the compile once."""
+    """The breakpoint is spent once it has stopped the compile."""
     enabled: bool = True
 
 
 class Go(Command):
-    """Let a waiting compile go on. Where a decision waits, `choice` answers it."""
+    """Let a waiting compile continue. If it waits at a decision, `choice` answers it."""
 
     mode: Mode
     choice: str = ""
@@ -77,15 +77,16 @@ class Go(Command):
 
 
 class Answer(Command):
-    """Choose at the waiting decision and stay there where a rule forbids it; else go on as the
-    last mode says. `choice` "" takes the engine's own: to name `apart` is a veto, by any road."""
+    """Answer the waiting decision, then continue in the last mode; if a rule forbids the choice,
+    keep waiting. A `choice` of "" takes the engine's own. An explicit `apart` is a veto, which
+    keeps the two nodes apart on every path."""
 
     id: str
     choice: str
 
 
 class SetBreakpoints(Command):
-    """All breakpoints from now on, in place of those before."""
+    """Replace all breakpoints from now on."""
 
     breakpoints: tuple[Breakpoint, ...]
 
@@ -95,9 +96,9 @@ class Pause(Command):
 
 
 class Rerun(Command):
-    """When the run is over (a running one goes on to its end without waiting): compile again.
+    """Compile again once the run is over; a running one continues to its end without waiting.
 
-    Run 1's model and inputs are taken as they were before it, weights included.
+    The model and inputs are those of run 1 as they were before it, weights included.
     """
 
     settings: Settings
@@ -105,11 +106,11 @@ class Rerun(Command):
     compare_with: int = 0
     """Number of the run to compare with; 0 for none."""
     measure: bool = True
-    """With `compare_with`: time what changed, of both, in turn."""
+    """With `compare_with`: time the changed parts of both runs in turn."""
     wait: bool = False
-    """Wait at its start, as run 1 does; else it goes on until a breakpoint, or …"""
+    """Wait at the start, as run 1 does; else continue until a breakpoint or `until`."""
     until: Breakpoint | None = None
-    """… until this is reached, if it is."""
+    """Where to stop if it is reached."""
 
 
 class Measure(Command):
@@ -121,7 +122,7 @@ class Measure(Command):
 
 
 class Stop(Command):
-    """End the recording: the worker leaves with status `interrupted`."""
+    """End the recording: the worker exits with status `interrupted`."""
 
 
 AnyCommand = Go | Answer | SetBreakpoints | Pause | Rerun | Measure | Stop

@@ -1,11 +1,11 @@
 """The decision gate: every choice from the partition to the memory plan, with its reason.
 
-A stage describes what it could do as a `Decision` and asks the `Gate`, which answers with one of
-its choices: the default, or what the user's override file says. A choice that a rule forbids is
-never taken: the override is refused, with the rule. Ids are made of the names of nodes, not of
-counters, so that an override survives changes elsewhere in the model.
+A stage describes its options as a `Decision` and asks the `Gate`, which returns one of the choices:
+the default, or that of the user's override file. A choice that a rule forbids is never taken: the
+override is refused, naming the rule. Ids consist of node names, not counters, so that an override
+survives changes elsewhere in the model.
 
-    "tcw/0/0/forward/fuse/exp+sum_1" = "apart"      # never in one loop nest, by any road
+    "tcw/0/0/forward/fuse/exp+sum_1" = "apart"      # never in one loop nest, on any path
     "tcw/0/0/forward/reuse/buf3" = "own"
     "tcw/0/0/joint/save/relu" = "recompute"
     "inductor/0/0/forward/fuse/amax+exp" = "fuse"
@@ -25,11 +25,11 @@ ENGINES = (ENGINE, INDUCTOR)
 
 FUSE = "fuse"
 APART = "apart"
-"""The choices of a decision of kind `fuse`: one loop nest, or never one."""
+"""The choices of a decision of kind `fuse`: one loop nest, or never in one."""
 
 SAVE = "save"
 RECOMPUTE = "recompute"
-"""The choices of a decision of kind `save`: keep a value for the backward, or compute it again."""
+"""The choices of a decision of kind `save`: keep a value for the backward, or recompute it."""
 
 Number = int | float
 
@@ -39,26 +39,26 @@ class OverrideError(Exception):
 
 
 def decision_id(graph: str, kind: str, *names: str, engine: str = ENGINE) -> str:
-    """`tcw/0/0/forward/fuse/exp+sum_1`: `graph` is the graph's id, `names` those of nodes."""
+    """`tcw/0/0/forward/fuse/exp+sum_1`: `graph` is the graph's id, `names` are node names."""
     return f"{engine}/{graph}/{kind}/{'+'.join(names)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What a person wants to see before answering; worked out only where one is asked."""
+    """Details that a person needs to answer; computed only if a person is asked."""
 
     first: tuple[str, ...] = ()
-    """Scheduler nodes of the first side, where the decision is about two: `op9`, `op10`."""
+    """Scheduler nodes of the first side, if the decision concerns a pair: `op9`, `op10`."""
     second: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
-    """Nodes of the lowered (or joint) graph that it is about."""
+    """The nodes of the lowered (or joint) graph that the decision concerns."""
     if_fused: str = ""
-    """The loop nest that would become of both sides: of Inductor in the notation of
-    `SchedulerNode.loops`, of tcw as the nest printer writes it."""
+    """The loop nest of both sides fused: for Inductor in the notation of `SchedulerNode.loops`, for
+    tcw as the nest printer writes it."""
     sketched: bool = False
-    """`if_fused` is put together from both sides: the engine makes the nest only later."""
+    """`if_fused` is assembled from both sides, because the engine creates the nest only later."""
     means: str = ""
-    """What keeping apart means here: `two loop nests, which may share one C++ function`."""
+    """The meaning of keeping apart here: `two loop nests, which may share one C++ function`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +68,24 @@ class Decision:
     graph: str
     """Id of the graph: `0/0/forward`."""
     kind: str
-    """`fuse`, `inline`, `reuse`, `save`, …: the stage's word for what is decided."""
+    """The stage's name for the kind of decision: `fuse`, `inline`, `reuse`, `save`, …"""
     names: tuple[str, ...]
-    """The nodes or buffers that it is about, which name it."""
+    """The nodes or buffers that the decision concerns, which form its id."""
     default: str
     choices: tuple[str, ...]
-    """All answers that the stage can carry out, the default among them."""
+    """All choices that the stage can carry out, including the default."""
     rule: str = ""
     """Short stable name of the rule behind the default: `domain`, `cycle`, `saves-bytes`."""
     reason: str = ""
     """One sentence, with the numbers of this case."""
     numbers: Mapping[str, Number] = field(default_factory=dict)
-    """What was weighed: `{"saved_bytes": 2097152, "working_set": 8192}`."""
+    """The quantities weighed: `{"saved_bytes": 2097152, "working_set": 8192}`."""
     forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """choice -> (rule, reason) that makes it illegal. It is not taken, whoever asks."""
+    """Illegal choice -> (rule, reason). Never taken, whoever asks."""
     detail: Callable[[], Detail] | None = field(default=None, compare=False)
-    """Given only to a gate that `asks`, and good only until the gate has answered."""
+    """Set only for a gate that `asks`, and valid only until the gate has answered."""
     engine: str = ENGINE
-    """Whose decision it is: `tcw` or `inductor`."""
+    """The engine that decides: `tcw` or `inductor`."""
 
     @property
     def id(self) -> str:
@@ -105,16 +105,16 @@ class Decided:
     overridden: bool = False
     """An override asked for this choice, and it is not the default."""
     refused: str = ""
-    """Why the override could not be followed; "" where it was, or where there was none."""
+    """Why the override could not be followed; "" if it was, or if there is none."""
     wanted: str = ""
-    """What a refused override asked for."""
+    """The choice that a refused override asked for."""
 
 
 class Gate:
-    """Answers decisions, remembers the answers, and knows which overrides were met.
+    """Answers decisions, records the answers, and tracks which overrides were met.
 
-    One gate serves all stages of all graphs of a recording. `watch` is given each answer as it
-    falls.
+    One gate serves all stages of all graphs of a recording. `watch` is called with each answer as
+    it is kept.
     """
 
     def __init__(
@@ -127,18 +127,18 @@ class Gate:
         self.decided: list[Decided] = []
         self._watch = watch
         self._ask = ask
-        """A person who may choose otherwise: answers a choice, or "" for the default."""
+        """Asks a person, who returns a choice, or "" for the default."""
         self._met: set[str] = set()
         self._known: dict[str, None] = {}
         self._offered: dict[str, set[str]] = {}
-        """Decision -> what a person could have chosen in the place of the default, and did not."""
+        """Decision id -> the non-default choices that a person was offered."""
         self._vetoes: dict[str, list[tuple[str, str, str]]] = {}
         for id, choice in (overrides or {}).items():
             self.overrule(id, choice)
 
     def overrule(self, id: str, choice: str) -> None:
-        """From here on this decision is answered so. A veto keeps its two nodes apart in all
-        decisions that follow."""
+        """Use this choice for the decision from here on. A veto keeps its two nodes apart in all
+        later decisions."""
         self.overrides[id] = choice
         graph, kind, names = split_id(id)
         if engine_of(id) == ENGINE and kind == FUSE and choice == APART and len(names) == 2:
@@ -146,21 +146,21 @@ class Gate:
 
     @property
     def asks(self) -> bool:
-        """Whether a person may be asked: only then is `Decision.detail` worth giving."""
+        """Whether a person may be asked: only then is `Decision.detail` worth providing."""
         return self._ask is not None
 
     @property
     def silent(self) -> bool:
-        """Whether nobody asks, overrides or watches: every answer is the default."""
+        """Whether nobody asks, overrides or watches, so that every answer is the default."""
         return self._ask is None and self._watch is None and not self.overrides
 
     def decide(self, decision: Decision) -> str:
-        """The choice to carry out."""
+        """Answer a decision, keep the answer, and return the choice to carry out."""
         return self.keep(self.answer(decision))
 
     def answer(self, decision: Decision, ask: bool = True) -> Decided:
-        """The choice, not kept yet: for a stage that meets a decision many times and keeps how it
-        ended. `ask=False` where a person was asked the same before."""
+        """Answer a decision without keeping it: for a stage that meets a decision many times and
+        keeps its outcome. Pass `ask=False` if a person was already asked."""
         if ask and self._ask is not None and decision.id not in self.overrides:
             self._put(decision)
         wanted = self.overrides.get(decision.id)
@@ -173,14 +173,15 @@ class Gate:
         return Decided(decision, wanted, overridden=wanted != decision.default)
 
     def known(self, id: str) -> None:
-        """There is such a decision, though nothing is kept of it: a misspelt override is told."""
+        """Record that this decision exists although it is not kept, for reporting misspelt
+        overrides."""
         self._known[id] = None
 
     def _put(self, decision: Decision) -> None:
-        """Ask a person, whose choice holds from here on as if a file had said so from the start.
+        """Ask a person, whose choice then holds as if the override file had contained it.
 
-        So a decision that comes again (a pair that is weighed in a later round) is put again only
-        for choices that were not open before: a file's would have been taken then.
+        A recurring decision (a pair weighed in a later round) is therefore asked again only if it
+        has new legal choices: an override in a file would have applied to those.
         """
         assert self._ask is not None
         offered = self._offered.setdefault(decision.id, set())
@@ -189,23 +190,23 @@ class Gate:
             return
         chosen = self._ask(decision)
         offered |= others
-        veto = decision.kind == FUSE and chosen == APART  # by any road, whatever the default is
+        veto = decision.kind == FUSE and chosen == APART  # on every path, whatever the default
         if chosen and (veto or chosen != decision.default) and not refusal(decision, chosen):
             self.overrule(decision.id, chosen)
 
     def fuse(self, decision: Decision, first: Iterable[str], second: Iterable[str]) -> bool:
-        """Whether two groups of nodes, all of them named, become one loop nest.
+        """Whether two groups of nodes, all named, become one loop nest.
 
-        Answers a decision with the choices `fuse` and `apart`. A veto on any two nodes keeps the
-        groups that hold them apart, even where the veto's own pair is never considered.
+        Answers a decision with the choices `fuse` and `apart`. A veto on any two nodes keeps apart
+        the groups that contain them, even if the veto's own pair is never considered.
         """
         return self.unless_vetoed(decision, APART, first, second) == FUSE
 
     def unless_vetoed(
         self, decision: Decision, apart: str, first: Iterable[str], second: Iterable[str]
     ) -> str:
-        """The choice to carry out: `apart`, which keeps these nodes out of one loop nest, where a
-        veto says so."""
+        """The choice to carry out; `apart`, which keeps these nodes out of one loop nest, if a veto
+        demands it."""
         veto = self.veto(decision.graph, first, second)
         if not veto or veto == decision.id:
             return self.decide(decision)
@@ -216,16 +217,18 @@ class Gate:
         )
 
     def joined(self, decision: Decision) -> None:
-        """Two nodes that were refused by themselves stand in one nest, through others.
+        """Record that two nodes whose fusion was refused ended up in one nest through others.
 
-        The last answer of an id is what was carried out.
+        The last answer of an id is the one carried out.
         """
         self.keep(Decided(decision, FUSE))
 
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
-        """Id of the override that forbids these nodes one loop nest; "" where none does.
+        """Id of the override that forbids fusing these nodes into one loop nest; "" if there is
+        none.
 
-        Whatever puts nodes into one nest has to ask: fusion, and also inlining of a producer.
+        Everything that puts nodes into one nest must check this: fusion, and inlining of a
+        producer.
         """
         vetoes = self._vetoes.get(graph)
         if not vetoes:
@@ -238,7 +241,7 @@ class Gate:
         return ""
 
     def chosen(self, graph: str, kind: str, engine: str = ENGINE) -> dict[str, str]:
-        """Overrides of one kind in one graph, by name: for a stage that asks before it looks."""
+        """Overrides of one kind in one graph, by node names: for a stage that checks first."""
         found = {}
         for id, choice in self.overrides.items():
             if engine_of(id) == engine and split_id(id)[:2] == (graph, kind):
@@ -246,7 +249,7 @@ class Gate:
         return found
 
     def text(self, graph: str) -> str:
-        """The overrides of one graph, a line each: part of what its code depends on."""
+        """The overrides of one graph, one per line: part of what its code depends on."""
         mine = {
             id: choice
             for id, choice in self.overrides.items()
@@ -260,7 +263,7 @@ class Gate:
         return [one for one in last.values() if one.refused]
 
     def unknown(self) -> Iterator[tuple[str, str]]:
-        """Overrides that met no decision, with the id that comes closest, or ""."""
+        """Overrides that met no decision, each with the closest known id, or ""."""
         ids = list(dict.fromkeys([*(one.decision.id for one in self.decided), *self._known]))
         for id in self.overrides:
             if id not in self._met:
@@ -268,10 +271,10 @@ class Gate:
                 yield id, next(iter(get_close_matches(id, same, n=1, cutoff=0.75)), "")
 
     def keep(self, answer: Decided) -> str:
-        """How a decision ended; answers the choice."""
+        """Record the outcome of a decision; returns the choice."""
         if answer.decision.id in self.overrides:
             self._met.add(answer.decision.id)
-        if answer.decision.detail is not None:  # it holds on to the stage's own products
+        if answer.decision.detail is not None:  # it keeps the stage's own products alive
             answer = replace(answer, decision=replace(answer.decision, detail=None))
         self.decided.append(answer)
         if self._watch is not None:
@@ -292,9 +295,9 @@ def engine_of(id: str) -> str:
 
 
 def refusal(decision: Decision, wanted: str) -> str:
-    """Why this choice cannot be carried out; "" where it can."""
+    """Why this choice cannot be carried out; "" if it can."""
     if wanted not in decision.choices:
-        return f"there is no choice {wanted!r}: it takes {' or '.join(decision.choices)}"
+        return f"{wanted!r} is not a choice: use {' or '.join(decision.choices)}"
     if wanted in decision.forbidden:
         rule, reason = decision.forbidden[wanted]
         return f"rule {rule}: {reason}" if reason else f"rule {rule}"
@@ -313,7 +316,9 @@ def read_overrides(file: Path) -> dict[str, str]:
         ) from error
     for id, choice in table.items():
         if not isinstance(choice, str):
-            raise OverrideError(f'{file}: {id}: it takes a choice in quotes, such as "{APART}"')
+            raise OverrideError(
+                f'{file}: {id}: the value must be a choice in quotes, such as "{APART}"'
+            )
         if engine_of(id) not in ENGINES:
             begin = " or ".join(f"{engine}/" for engine in ENGINES)
             raise OverrideError(f"{file}: {id}: ids of decisions begin with {begin}")

@@ -1,8 +1,8 @@
-"""Hooks: one private or public place of torch each, checked before it is used.
+"""Hooks: one private or public entry point of torch each, checked before use.
 
-A hook lives in a module of its own. `check` looks for what it needs and `install` patches it,
-answering with the function that puts everything back. A torch without it is reported as
-"not available in torch X.Y", never a crash, never silent.
+Each hook has its own module. `check` looks for what the hook needs; `install` patches it and
+returns a function that undoes the patch. If this torch lacks something, the hook is reported as
+"not available in torch X.Y": never a crash, never silent.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Hook:
     name: str
     """Short and stable: `graph breaks`."""
     offers: str
-    """What is recorded through it, in words for `tcw doctor`."""
+    """What the hook records, as text for `tcw doctor`."""
     needs: tuple[str, ...]
-    """`module:Name.attribute`, each of which must exist; `(a, b)` after it names parameters."""
+    """`module:Name.attribute`, each of which must exist; a trailing `(a, b)` names parameters."""
     install: Callable[[Recorder], Uninstall]
     stage: Stage
-    """The stage it records; a recording that ends before it never imports what it needs."""
+    """The stage it records. A recording that ends earlier never imports what the hook needs."""
     tried_on: tuple[str, ...]
-    """torch versions on which a test of it passed."""
+    """torch versions on which a test of the hook passed."""
 
     def check(self) -> HookStatus:
-        """Whether this torch has all that the hook needs. Imports torch."""
+        """Whether this torch has everything that the hook needs. Imports torch."""
         reason = ""
         for need in self.needs:
             try:
@@ -57,16 +57,17 @@ class Hook:
 
 
 def on_demand(_recorder: Recorder) -> Uninstall:
-    """`Hook.install` of what a measurement patches itself, for as long as it takes: a recording
-    installs nothing, and the hook says beforehand whether this torch has what will be needed."""
+    """`Hook.install` for a measurement that patches torch itself while it runs. A recording
+    installs nothing; the hook's check reports beforehand whether this torch has what will be
+    needed."""
     return lambda: None
 
 
 def resolve(need: str) -> object:
-    """The object that `module:Name.attribute` names; `Missing` where it is not there.
+    """The object that `module:Name.attribute` names. Raises `Missing` if it does not exist.
 
-    `module:function(a, b)` also demands parameters `a` and `b`, unless the signature is unknown
-    or takes any keyword.
+    `module:function(a, b)` also demands parameters `a` and `b`, unless the signature is unknown or
+    takes arbitrary keywords.
     """
     path, _, wanted = need.partition("(")
     module_name, _, attributes = path.partition(":")
@@ -99,7 +100,7 @@ def _demand_parameters(found: object, path: str, names: Sequence[str]) -> None:
 
 
 def torch_version() -> str:
-    """Version of the installed torch, `?` where there is none."""
+    """Version of the installed torch; `?` if there is none."""
     try:
         return str(importlib.import_module("torch").__version__)
     except ImportError:
@@ -107,7 +108,7 @@ def torch_version() -> str:
 
 
 def install_all(hooks: Sequence[Hook], recorder: Recorder) -> tuple[list[HookStatus], Uninstall]:
-    """Install every hook that this torch offers, in order; answer their statuses and the undo."""
+    """Install every available hook, in order; returns their statuses and an undo function."""
     statuses: list[HookStatus] = []
     undo: list[Uninstall] = []
     for hook in hooks:
@@ -120,7 +121,7 @@ def install_all(hooks: Sequence[Hook], recorder: Recorder) -> tuple[list[HookSta
 
 
 def undo_all(undo: Sequence[Callable[[], object]]) -> Uninstall:
-    """One undo for several, last first; a second call does nothing."""
+    """One undo for several, in reverse order; a second call does nothing."""
     left = list(undo)
 
     def uninstall() -> None:
@@ -131,7 +132,7 @@ def undo_all(undo: Sequence[Callable[[], object]]) -> Uninstall:
 
 
 def patch(owner: object, name: str, replacement: object) -> Uninstall:
-    """Set `owner.name` and answer the undo, which restores exactly what was there."""
+    """Set `owner.name`; returns an undo function that restores exactly the previous state."""
     own = vars(owner) if hasattr(owner, "__dict__") else {}
     had = name in own
     before = own[name] if had else getattr(owner, name)

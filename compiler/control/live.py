@@ -1,9 +1,9 @@
-"""The wait of a driven compile: each record and each decision may be where a person stands still.
+"""The wait of a driven compile: a person may stop at each record and each decision.
 
-`Live.after` is given each record after it is written, and `Live.ask` each decision before it is
-answered. Either blocks the thread that makes the call, and only that one, until a command lets it
-go on. A thread of its own reads the commands, so that breakpoints, a pause and the end reach a
-compile that runs. docs/notes/step.md tells the whole.
+`Live.after` receives each record after it is written, and `Live.ask` each decision before it is
+answered. Either may block the calling thread, and only that one, until a command lets it continue.
+A separate thread reads the commands, so that breakpoints, a pause and the end reach a running
+compile. See docs/notes/step.md.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from compiler.trace.records import (
 from compiler.trace.records.live import WaitingKind
 
 _NOT_WAITING = "not-waiting"
-"""Rule of a `Refused` that answers a decision which is not, or no longer, asked."""
+"""Rule of a `Refused` for a decision that is not, or no longer, being asked."""
 
 
 class Live:
-    """One person at one recording, over all its runs."""
+    """A person's control of one recording, over all its runs."""
 
     def __init__(
         self,
@@ -60,36 +60,36 @@ class Live:
         stop: Callable[[], None],
         gone: Callable[[], None],
     ) -> None:
-        """`descriptor` is where commands come from, `unread` what was already read of it. `stop`
-        and `gone` end the process: on the command `Stop`, and where nobody is there any more; they
-        are called on the reading thread."""
+        """`descriptor` is the command pipe, `unread` the bytes already read from it. `stop` and
+        `gone` end the process: on the command `Stop`, and when the front end is gone. Both are
+        called on the reading thread."""
         self.recorder = recorder
         self.stops = Stops()
         self.pending: list[Rerun | Measure] = []
-        """What is to be done when the run is over."""
+        """Commands to carry out when the run is over."""
         self.waits = 0
-        """`Waiting` records of this run so far."""
+        """Number of `Waiting` records of this run so far."""
         self._commands: queue.SimpleQueue[AnyCommand] = queue.SimpleQueue()
         self._descriptor = descriptor
         self._unread = unread
         self._stop = stop
         self._gone = gone
         self._lock = threading.Lock()
-        """Of `stops`: records come from any thread, breakpoints from the reader's."""
+        """Guards `stops`: records arrive on any thread, breakpoints on the reader's."""
         self._turn = threading.Lock()
         """Held by the thread that waits."""
         self._hurries = False
-        """Goes on to the end of the run, where another one has been asked for."""
+        """Run to the end without stopping, because another run was requested."""
         self._process = os.getpid()
         self._safely = Safely(recorder, "a decision's detail")
         self._decode = msgspec.json.Decoder(AnyCommand).decode
 
     def listen(self) -> None:
-        """Begin to read commands."""
+        """Start reading commands."""
         threading.Thread(target=self._read, name="tcw commands", daemon=True).start()
 
     def begins(self, run: Record, until: Breakpoint | None = None) -> None:
-        """A run starts: its `Run` has been written. It goes on until a breakpoint, or `until`."""
+        """A run starts, and its `Run` has been written. Continue until a breakpoint or `until`."""
         with self._lock:
             self.stops.after(run)
             self.stops.go("cursor", until)
@@ -97,14 +97,14 @@ class Live:
         self._hurries = False
 
     def after(self, record: Record) -> None:
-        """Wait here, where the person wants to stand after this record."""
+        """Wait if the person wants to stop after this record."""
         with self._lock:
             found = self.stops.after(record)
         if found is not None and not self._passes():
             self._stand(found)
 
     def ask(self, decision: Decision) -> str:
-        """The choice of a person who is asked; "" for the engine's own, or where none is asked."""
+        """The choice of the person asked; "" for the engine's own, or if nobody is asked."""
         if self.recorder.quiet:
             return ""
         with self._lock:
@@ -114,9 +114,9 @@ class Live:
         return self._stand(found, decision)
 
     def wait(self, kind: WaitingKind, why: str) -> Sequence[Rerun | Measure]:
-        """Stand still before the first step, or after the last. Answers what is to be done when
-        the run is over, and at its end takes that off `pending`; nothing where the person just
-        goes on. Does not wait at an end for which there is something to do."""
+        """Wait before the first step or after the last. Returns the commands to carry out when the
+        run is over, none if the person just continues; at the end of the run they are removed from
+        `pending`. Does not wait at an end that already has pending commands."""
         if kind != "end" or not self.pending:
             with self._turn:
                 self._until_told(kind, why)
@@ -126,12 +126,12 @@ class Live:
         return todo
 
     def _passes(self) -> bool:
-        """Whether nobody stands still now: in a hurry, or in a child that the program forked."""
+        """Whether nothing stops now: in a hurry, or in a child process that the program forked."""
         return self._hurries or os.getpid() != self._process
 
     def _stand(self, found: Found, decision: Decision | None = None) -> str:
         if not self._turn.acquire(blocking=False):
-            return ""  # another thread waits; this one goes on
+            return ""  # another thread waits; this one continues
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             location = self._asked(decision) if decision is not None else None
@@ -142,7 +142,7 @@ class Live:
             self.recorder.aside_cpu_seconds += time.process_time() - cpu
 
     def _asked(self, decision: Decision) -> Location | None:
-        """Write all that there is to know of a decision; answers the line that it is about."""
+        """Write all details of a decision; returns the line that it concerns."""
         detail = self._safely(decision.detail) if decision.detail is not None else None
         detail = detail or Detail()
         location = self.stops.location(decision)
@@ -179,10 +179,10 @@ class Live:
         decision: Decision | None = None,
         location: Location | None = None,
     ) -> str:
-        """Wait; the choice that the person made, "" for none."""
+        """Wait for a command; returns the person's choice, "" for none."""
         place = self.stops.place
         self.waits += 1
-        began = time.perf_counter()  # who reads the record is waited for
+        began = time.perf_counter()  # reading the record is part of the wait
         self.recorder.writer.emit(
             Waiting(
                 number=self.waits,
@@ -214,7 +214,7 @@ class Live:
     def _takes(
         self, command: AnyCommand, choice: str, decision: Decision | None, kind: WaitingKind
     ) -> bool:
-        """Whether a command lets the compile go on."""
+        """Whether a command lets the compile continue."""
         if isinstance(command, Rerun):
             self.pending.append(command)
             self._hurries = True
@@ -223,7 +223,7 @@ class Live:
             self.pending.append(command)
             if kind != "end":
                 self.recorder.writer.emit(
-                    Warned(message="runs are measured when this one is over", asked=True)
+                    Warned(message="runs are measured after this one has ended", asked=True)
                 )
             return kind == "end"
         if isinstance(command, Answer) and (decision is None or command.id != decision.id):
@@ -246,7 +246,7 @@ class Live:
         self.recorder.writer.emit(Refused(id=id, choice=choice, rule=rule, reason=reason))
 
     def _read(self) -> None:
-        """The reading thread: until the pipe ends."""
+        """The reading thread: runs until the pipe ends."""
         data = self._unread
         while True:
             *lines, data = data.split(b"\n")
@@ -283,14 +283,14 @@ class Live:
 
 
 def _forbidden(decision: Decision, choice: str) -> tuple[str, str] | None:
-    """(rule, reason) that keeps a choice from being taken; None where it may be."""
+    """The (rule, reason) that forbids a choice; None if it is legal."""
     if choice not in decision.choices:
-        return "no-such-choice", f"it takes {' or '.join(decision.choices)}"
+        return "no-such-choice", f"use {' or '.join(decision.choices)}"
     return decision.forbidden.get(choice)
 
 
 def _word(command: AnyCommand) -> str:
-    """`over`, `answer`, `rerun`: what a command is called in a trace."""
+    """`over`, `answer`, `rerun`: the command's name in a trace."""
     if isinstance(command, Go):
         return command.mode
     return str(type(command).__struct_config__.tag)

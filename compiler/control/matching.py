@@ -1,7 +1,7 @@
-"""Which breakpoint a record or a decision meets. All fields of a breakpoint that are set must hold.
+"""Which breakpoint a record or decision meets. Every field of a breakpoint that is set must match.
 
-A line or an operation is looked up in the nodes of the graph that a record is about; that is done
-once per graph and breakpoint, so a recording without such breakpoints pays nothing for them.
+A line or an operation is looked up in the nodes of the record's graph, once per graph and
+breakpoint, so a recording without such breakpoints pays nothing.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from compiler.control.matters import Question
 
 _LATER: tuple[type[Record], ...] = (Graph, Lowered, SchedulerNode, Kernel)
-"""Records of things that were made from nodes."""
+"""Records of things derived from graph nodes."""
 
 DECISIONS = ("decision", "rejection")
 
 
 class Matcher:
-    """Answers which breakpoints are met; remembers what each has met, so that it is met once."""
+    """Decides which breakpoints are met, and remembers it so that each is met only once."""
 
     def __init__(self) -> None:
         self._graphs: dict[str, Graph] = {}
@@ -52,8 +52,8 @@ class Matcher:
             self._origins[record.graph, record.name] = record.origins
 
     def line(self, wanted: Breakpoint, record: Record, stage: Stage, entered: bool) -> bool:
-        """Whether a record is the first from a user line: of Dynamo's instructions each time that
-        it comes to the line, of later things the first in each graph and stage."""
+        """Whether a record is the first from a user line: each time Dynamo enters the line, and
+        once per graph and stage for later records."""
         if isinstance(record, Step):
             if not (entered and _is_at(wanted, record.location)):
                 return False
@@ -72,7 +72,7 @@ class Matcher:
         return self._decides(wanted, question) and self._first(wanted, question.graph, stage)
 
     def operation(self, wanted: Breakpoint, record: Record, stage: Stage) -> bool:
-        """Whether a record makes, or is about, a node with this name or target."""
+        """Whether a record creates, or concerns, a node with this name or target."""
         if isinstance(record, Step):
             return any(wanted.op in name for name in record.nodes)
         if not isinstance(record, _LATER) or isinstance(record, SchedulerNode):
@@ -81,7 +81,7 @@ class Matcher:
         return self._about(wanted, record) and self._first(wanted, where, stage)
 
     def decision(self, wanted: Breakpoint, question: Question) -> bool:
-        """Whether a decision has all that a breakpoint of decisions asks for."""
+        """Whether a decision meets all conditions of a decision breakpoint."""
         if wanted.id and wanted.id != question.id:
             return False
         if wanted.kind == "rejection":
@@ -120,7 +120,7 @@ class Matcher:
         return self._any(wanted, question.graph, names)
 
     def location(self, question: Question) -> Location | None:
-        """The user's line of the first node of a decision that has one."""
+        """The user's line of the first of a decision's nodes that has one."""
         found = self._graph(question.graph)
         names = set(self._nodes_of(question))
         for node in found.nodes if found is not None else ():
@@ -129,7 +129,8 @@ class Matcher:
         return None
 
     def _nodes_of(self, question: Question) -> list[str]:
-        """What a decision is about: the names in its id, and the nodes that they were made from."""
+        """The nodes that a decision concerns: the names in its id, and the nodes they were made
+        from."""
         names = split_id(question.id)[2]
         found = [*names]
         for name in names:
@@ -137,7 +138,7 @@ class Matcher:
         return found
 
     def _graph(self, id: str) -> Graph | None:
-        """The graph of nodes that later stages speak of: the lowered one where there is one."""
+        """The graph whose nodes later stages refer to: the lowered graph if there is one."""
         return self._graphs.get(f"{id}/lowered") or self._graphs.get(id)
 
     def _any(self, wanted: Breakpoint, graph: str, names: Iterable[str]) -> bool:
@@ -146,7 +147,7 @@ class Matcher:
         return bool(found) and any(name in found for name in names)
 
     def _matching(self, wanted: Breakpoint, graph: str) -> frozenset[str]:
-        """Names of the nodes of a graph that are from the line, or have the operation."""
+        """Names of a graph's nodes that are from the line and match the operation, if given."""
         key = (wanted, graph)
         found = self._nodes.get(key)
         if found is None:
@@ -165,17 +166,17 @@ def _is_at(wanted: Breakpoint, location: Location | None) -> bool:
 
 
 def in_file(wanted: Breakpoint, file: str) -> bool:
-    """Whether the breakpoint's file is this one: a whole path, or the end of one."""
+    """Whether the breakpoint's file is this one: a full path, or a suffix of one."""
     return not wanted.file or file == wanted.file or file.endswith(f"/{wanted.file}")
 
 
 def at_place(wanted: Breakpoint, location: Location | None) -> bool:
-    """Whether a break or a recompile is where the breakpoint says, if it says."""
+    """Whether a break or recompile is at the breakpoint's line, if it has one."""
     return not wanted.line or _is_at(wanted, location)
 
 
 def _within(wanted: Breakpoint, question: Question) -> bool:
-    """Whether the number that is asked about is there, within its bounds; without a name any is."""
+    """Whether the named number exists and is within its bounds; without a name, whether any is."""
     if not wanted.number_name and wanted.at_least is None and wanted.at_most is None:
         return True
     return any(
@@ -186,7 +187,7 @@ def _within(wanted: Breakpoint, question: Question) -> bool:
 
 
 def _values(name: str, numbers: Mapping[str, float]) -> Sequence[float]:
-    """The number of this name; else all with it in their names: `bytes` is `saved_bytes` too."""
+    """The number of this name; else all whose name contains it: `bytes` matches `saved_bytes`."""
     if name in numbers:
         return (numbers[name],)
     return tuple(value for known, value in numbers.items() if name in known)

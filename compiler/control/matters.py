@@ -1,4 +1,4 @@
-"""Which decisions a person wants to stand at: not each of the thousands that a model needs."""
+"""The decisions worth stopping at, among the thousands that a model needs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Protocol
 from compiler.control.decisions import APART, FUSE, SAVE
 
 NOTHING_SHARED = "no-shared-data"
-"""Inductor's rule for a pair of which neither touches what the other does."""
+"""Inductor's rule for a pair whose nodes touch no common buffer."""
 
 _ALWAYS = (SAVE, "inline", "reuse")
 _UNUSUAL = {"lowering": "loops"}
-"""Kind -> the choice that is nearly always made: only another one matters."""
+"""Kind -> the choice that is nearly always made: only other choices matter."""
 
 
 class Question(Protocol):
-    """What a decision is, before or after its answer: a `Decision`, an `Asked` or a `Decided`."""
+    """A decision before or after its answer: a `Decision`, an `Asked` or a `Decided`."""
 
     @property
     def id(self) -> str: ...
@@ -33,11 +33,11 @@ class Question(Protocol):
 
 
 def matters(question: Question) -> bool:
-    """Whether it shapes the compiled code as a whole, and could well have gone otherwise.
+    """Whether a decision shapes the compiled code as a whole and could well have gone otherwise.
 
-    Fusions (but for pairs with nothing to gain), what is inlined, saved and reused, and operations
-    that get no loops. The choices inside a loop nest (lanes, unrolling, threads, …), of which each
-    nest has some ten, and library calls are for those who look for them.
+    True for fusions (except pairs that have nothing to gain), for inlining, saving and reuse, and
+    for operations that get no loops. False for library calls and for choices within a loop nest
+    (lanes, unrolling, threads, …), of which each nest has about ten.
     """
     if question.kind == FUSE:
         return question.default != APART or question.rule != NOTHING_SHARED

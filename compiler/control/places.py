@@ -1,4 +1,4 @@
-"""Where a compile stands, told from its records alone: stage, compile, attempt, instruction."""
+"""Where a compile is, from its records alone: stage, compile, attempt, instruction."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _STAGES: dict[type[Record], Stage] = {
     Kernel: "codegen",
     Wrapper: "codegen",
 }
-"""The stage that a record itself tells of; another leaves the stage as it is."""
+"""The stage that a record implies; other records leave the stage unchanged."""
 
 _GRAPHS: dict[str, Stage] = {"captured": "capture", "lowered": "lowering"}
 
 
 @dataclass(slots=True)
 class Place:
-    """Where the last record stood."""
+    """The place of the last record."""
 
     stage: Stage = "load"
     compile_id: str = ""
@@ -92,7 +92,7 @@ class Compile:
     id: str
     attempt: int = 0
     lines: list[tuple[str, int, int]] = field(default_factory=list)
-    """File, line and frame of the last instruction at each depth of inlining."""
+    """File, line and frame of the last instruction at each inlining depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Standing:
     """An instruction, as stepping compares it with later ones."""
 
     level: int
-    """How many compiles it is nested in."""
+    """The number of compiles that it is nested in."""
     compile_id: str
     attempt: int
     depth: int
@@ -109,20 +109,20 @@ class Standing:
     """`Step.frame`."""
 
     def same_frame(self, other: Standing) -> bool:
-        """Of one attempt and depth; where frames have no numbers, the depth tells."""
+        """Within one attempt and depth; without frame numbers, the depth decides."""
         return -1 in (self.frame, other.frame) or self.frame == other.frame
 
 
 class Compiles:
-    """The frames being compiled, outermost first, and the instruction that Dynamo is at."""
+    """The frames being compiled, outermost first, and Dynamo's current instruction."""
 
     def __init__(self) -> None:
         self.open: list[Compile] = []
         self.at: Standing | None = None
-        """The last instruction; None before the first of a frame and after its end."""
+        """The last instruction; None before a frame's first instruction and after its end."""
 
     def starts(self, record: FrameStart) -> None:
-        """A frame, or the next attempt at one."""
+        """A frame, or the next attempt at one, starts."""
         known = self._find(record.compile_id)
         if record.attempt == 0 or known is None:
             if known is not None:
@@ -140,12 +140,12 @@ class Compiles:
             self.at = None
 
     def forget(self) -> None:
-        """A call begins: what was open has been given up."""
+        """A call starts: whatever was open has been abandoned."""
         self.open.clear()
         self.at = None
 
     def step(self, record: Step) -> bool:
-        """An instruction; whether it is the first on its line since Dynamo was elsewhere."""
+        """Follow an instruction; returns whether Dynamo has just entered its line."""
         known = self._find(record.compile_id)
         if known is None:
             self.open.append(Compile(record.compile_id, record.attempt))

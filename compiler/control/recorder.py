@@ -1,4 +1,4 @@
-"""The recorder: what every hook is given. It writes records and knows where the compile stands."""
+"""The recorder, passed to every hook. It writes records and tracks where the compile is."""
 
 from __future__ import annotations
 
@@ -16,40 +16,39 @@ class Recorder:
     writer: TraceWriter
     settings: Settings
     call: int = 0
-    """Number of the call being made, from 1; 0 outside of calls."""
+    """Number of the current call, from 1; 0 outside calls."""
     arguments: Mapping[str, object] = field(default_factory=dict)
-    """What this call passes, by name, where the worker makes it; empty outside of calls."""
+    """The current call's arguments by name, if the worker makes the call; empty outside calls."""
     compile_id: str = ""
-    """torch's `frame/compile` of the frame being compiled, set by the frame hook."""
+    """torch's `frame/compile` id of the frame being compiled, set by the frame hook."""
     attempt: int = 0
     compiled_in_call: list[str] = field(default_factory=list)
-    """Compile ids that the running call has finished, set by the frame hook."""
+    """Compile ids finished during the current call, set by the frame hook."""
     quiet: bool = False
-    """True while the tool itself makes torch work (timing, comparing): hooks record nothing."""
+    """True while the tool itself runs torch (timing, comparing): hooks record nothing."""
     aside_seconds: float = 0.0
-    """Wall seconds so far that the recording spent inside compiles on what torch would not have
-    done (predicting GPU code, waiting for a person). A clock that starts and ends around them takes
-    them off."""
+    """Wall seconds that the recording has spent inside compiles on work of its own (predicting GPU
+    code, waiting for a person). A clock that spans such work subtracts them."""
     aside_cpu_seconds: float = 0.0
-    """The same in CPU seconds, of the children that were waited for too."""
+    """The same in CPU seconds, including child processes that were waited for."""
     random_operations: list[RandomOperation] = field(default_factory=list)
-    """Those of all graphs that AOTAutograd traced, set by its hook."""
+    """Random operations of all graphs that AOTAutograd traced, set by its hook."""
     graphs_unknown: bool = True
-    """Whether there may be compiled graphs that no hook of ours has seen: AOTAutograd's hook is
-    not there, or its cache has served some."""
+    """Whether there may be compiled graphs that no hook has seen: AOTAutograd's hook is missing, or
+    its cache has served some."""
     user_root: str = ""
-    """Folder of the user's file: its files, and those they import from it, are the user's own."""
+    """Folder of the user's file. Its files, and those they import from it, are the user's own."""
     live: Callable[[Record], None] | None = None
-    """Given each record after it is written: where a person drives the compile, it may wait here
+    """Called with each record after it is written. If a person drives the compile, it may wait here
     (docs/notes/step.md)."""
     starts: int = 0
-    """How often ids began to count from 0 again."""
+    """How often ids have restarted at 0."""
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """All overrides in force: those of the settings, and what a person has chosen since."""
+    """All overrides in force: those of the settings, and those that a person has added since."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Files that are not run as they are on disk, with their text."""
+    """Files whose text on disk is replaced for the run, with their text."""
     kept: dict[str, object] = field(default_factory=dict)
-    """What stages of a driven compile keep, so that its code can be timed later; by graph id."""
+    """What stages keep for checks after the compile, by kind (`compiler.graphs.realised`)."""
     _sources: set[str] = field(default_factory=set)
     _kernels: int = 0
     _warned: set[object] = field(default_factory=set)
@@ -63,7 +62,7 @@ class Recorder:
         return self.writer.text(body)
 
     def source(self, file: str) -> None:
-        """Store a source file that a record points into, once; an unreadable file is left out."""
+        """Store a source file that a record points into, once; an unreadable file is skipped."""
         if file in self._sources:
             return
         self._sources.add(file)
@@ -78,7 +77,7 @@ class Recorder:
         self.emit(Source(file=file, text=self.text(body)))
 
     def warn_once(self, message: str, key: object = None, asked: bool = False) -> None:
-        """Record a `Warned`, unless one with this key (the message, where none is given) was."""
+        """Record a `Warned`, unless one with this key (by default the message) was recorded."""
         key = message if key is None else key
         if key not in self._warned:
             self._warned.add(key)
@@ -92,8 +91,7 @@ class Recorder:
         return "this recording compiled the same graph before, and has all of it there"
 
     def start_over(self) -> None:
-        """The same model is compiled again, by another engine or in another run: ids count from 0
-        again."""
+        """Prepare to compile the same model again, in another engine or run: ids restart at 0."""
         self.starts += 1
         self.compile_id = ""
         self.attempt = self._kernels = 0

@@ -1,7 +1,7 @@
-"""The one place where an error in our own recording code ends: said in the trace, never raised.
+"""Where errors in our own recording code end: reported in the trace, never raised.
 
-A hook runs inside the user's compile. What it does there goes through a `Safely`, so that a bug of
-ours costs a record and not the compile.
+A hook runs inside the user's compile. Its work goes through a `Safely`, so that one of our bugs
+costs a record and not the compile.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ R = TypeVar("R")
 
 
 class Safely:
-    """Guards recording code; an exception becomes a `Warned`, once per kind and place.
+    """Guards recording code: an exception becomes a `Warned`, once per kind and place.
 
-    `with Safely(recorder, "a graph break"):` guards a block. A hook that is called often makes one
-    and calls functions through it. It keeps nothing between uses: nesting and threads are fine.
+    `with Safely(recorder, "a graph break"):` guards a block. A hook that is called often creates
+    one and calls functions through it. It keeps no state between uses, so nesting and threads are
+    safe.
     """
 
     __slots__ = ("doing", "even_quiet", "recorder")
@@ -29,10 +30,10 @@ class Safely:
         self.recorder = recorder
         self.doing = doing
         self.even_quiet = even_quiet
-        """Do it while the recorder is quiet too: it decides something, besides recording."""
+        """Also run while the recorder is quiet: the code decides something besides recording."""
 
     def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
-        """The function's result; None where it raised, or while the recorder is quiet."""
+        """The function's result; None if it raised, or while the recorder is quiet."""
         if self.recorder.quiet and not self.even_quiet:
             return None
         try:
@@ -56,7 +57,7 @@ class Safely:
         return True
 
     def lost(self, error: Exception) -> None:
-        """Say what was lost, and at which line of ours."""
+        """Report what was lost, and at which line of ours."""
         kind, place = type(error).__name__, _place(error)
         try:
             self.recorder.warn_once(
@@ -64,11 +65,11 @@ class Safely:
                 key=(self.doing, kind, place),
             )
         except Exception:
-            return  # the trace cannot be written any more: there is no place left to say it
+            return  # the trace cannot be written, so there is nowhere to report it
 
 
 def _place(error: Exception) -> str:
-    """`fusion.py:71`, where it was raised."""
+    """`fusion.py:71`, where the error was raised."""
     frame = error.__traceback__
     if frame is None:
         return "?"

@@ -1,6 +1,6 @@
-"""Where to stop: what the person asked for, matched against records as they are written.
+"""Where to stop: the person's request, matched against records as they are written.
 
-One state machine for both: a running compile feeds each record after it is written and each
+The same state machine serves both: a running compile feeds each record after it is written and each
 decision before it is answered; a replay feeds the records of a trace. The same sequence stops at
 the same places. Nothing here waits, and nothing needs torch.
 """
@@ -39,7 +39,7 @@ from compiler.trace.records import (
 )
 
 Kind = Literal["step", "graph", "pass", "decision", "stage", "event", "breakpoint"]
-"""Of what it stops at; each is a `Waiting.kind`."""
+"""The kind of a stop; each is a `Waiting.kind`."""
 
 WORDS: dict[Mode, str] = {
     "instruction": "step",
@@ -56,23 +56,23 @@ WORDS: dict[Mode, str] = {
     "continue": "continue",
     "cursor": "run to cursor",
 }
-"""Each mode in words, as `Waiting.why` has it."""
+"""Each mode as text, as in `Waiting.why`."""
 
 ALREADY_FUSED = "already-fused"
-"""Rule of a pair of which both sides are one group by now: nothing is decided."""
+"""Rule of a pair whose sides already belong to one group: nothing is decided."""
 
 VETO, FORCED = "veto", "forced"
-"""Rules of a pair of which an override says what its engine would not."""
+"""Rules of a pair whose outcome an override changed."""
 
 _INDUCTORS = "inductor/"
-"""What the ids of Inductor's decisions begin with."""
+"""Prefix of the ids of Inductor's decisions."""
 
 _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompile, Decided)
-"""Records at which a compile that was told to pause stands still."""
+"""Records after which a paused compile stops."""
 
 
 class _Pair:
-    """A pair that Inductor weighed, as the decision that it is."""
+    """A pair that Inductor weighed, viewed as a decision."""
 
     kind = FUSE
 
@@ -89,46 +89,46 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop here, because …"""
+    """A stop, with its reason."""
 
     kind: Kind
     why: str
     breakpoint: int = 0
-    """Number of the breakpoint; 0 where the mode is what stopped."""
+    """Number of the breakpoint; 0 if the mode caused the stop."""
 
 
 class Stops:
-    """Says where to stop. Begins as one that goes on until a breakpoint."""
+    """Decides where to stop. Initially continues until a breakpoint."""
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
         self.place = Place()
-        """Where the last record stood."""
+        """The place of the last record."""
         self.mode: Mode = "continue"
         self.breakpoints: tuple[Breakpoint, ...] = ()
         self._until: Breakpoint | None = None
         self._paused = False
         self._spent: set[Breakpoint] = set()
-        """Those of `once` that have stopped it."""
+        """Breakpoints with `once` that have stopped the compile."""
         self._armed: tuple[Breakpoint, ...] = ()
         self._from: Standing | None = None
-        """The instruction that the person stood at when they chose the mode."""
+        """The instruction at which the person chose the mode."""
         self._compiles = Compiles()
         self._matcher = Matcher()
         self._announced: set[str] = set()
-        """Ids of decisions that were met before their answer, which comes later: at once, or when
-        the engine knows how it ended."""
+        """Ids of decisions met before their answer, which is recorded at once or when the engine
+        knows the outcome."""
         self._weighed = Weighed()
         self._asked: set[str] = set()
-        """Ids of decisions that were met before their answer, of which no pair tells yet."""
+        """Ids of decisions met before their answer whose pair is not recorded yet."""
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
-        """All breakpoints from now on. One that was to stop once, and has, stays spent."""
+        """Replace all breakpoints. A spent `once` breakpoint stays spent."""
         self.breakpoints = tuple(breakpoints)
         self._arm()
 
     def go(self, mode: Mode, until: Breakpoint | None = None) -> None:
-        """Go on from here. Without an `until`, `cursor` is `continue`."""
+        """Continue from here. Without an `until`, `cursor` means `continue`."""
         self.mode = mode if mode != "cursor" or until is not None else "continue"
         self._until = until if mode == "cursor" else None
         self._paused = False
@@ -136,11 +136,11 @@ class Stops:
         self._arm()
 
     def pause(self) -> None:
-        """Stop at the next place at which a compile can stand still."""
+        """Stop at the next place where a compile can stop."""
         self._paused = True
 
     def after(self, record: Record) -> Stop | None:
-        """Why to stop after this record; None to go on."""
+        """The reason to stop after this record; None to continue."""
         if isinstance(record, Run | EnginePart):
             self._start_over()
             return None
@@ -153,11 +153,11 @@ class Stops:
                 return None
             stop = self._at_decision(record)
         elif isinstance(record, FusionPair) and record.id.startswith(_INDUCTORS):
-            # tcw has a `Decided` for each; of Inductor's only those that a person was shown
+            # tcw has a `Decided` for each; Inductor only for those that a person was shown
             if record.within or record.rule == ALREADY_FUSED:
                 return None
             pair = _Pair(record)
-            if pair.id in self._asked:  # the pair tells what became of it, where it was overruled
+            if pair.id in self._asked:  # if overruled, the pair has the outcome
                 self._asked.discard(pair.id)
                 for who in (None, *self._armed):
                     self._weighed.tell(pair, who)
@@ -170,7 +170,8 @@ class Stops:
         return self._stopped(stop)
 
     def decision(self, question: Question) -> Stop | None:
-        """Why to stop at this decision, before it is answered; its `Decided` does not stop again.
+        """The reason to stop at this decision before it is answered; its `Decided` does not stop
+        again.
 
         The place is that of the decision's graph from here on.
         """
@@ -183,11 +184,11 @@ class Stops:
         return self._stopped(stop)
 
     def location(self, question: Question) -> Location | None:
-        """The user's line that a decision is about, as far as the records tell."""
+        """The user's line that a decision concerns, as far as it is recorded."""
         return self._matcher.location(question)
 
     def _start_over(self) -> None:
-        """Another run, or another engine: ids count from the start, and all is met anew."""
+        """Another run or engine starts: ids restart at 0, and nothing has been met."""
         self.place = Place()
         self._compiles = Compiles()
         self._matcher = Matcher()
@@ -197,8 +198,8 @@ class Stops:
         self._asked.clear()
 
     def _follow(self, record: Record) -> tuple[bool, Standing | None]:
-        """Keep track of where it is. Answers whether Dynamo came to another line, and the
-        instruction that the person left behind in a frame that has ended with this record."""
+        """Follow a record. Returns whether Dynamo entered another line, and the instruction where
+        the person was in a frame that ends with this record."""
         self.place.see(record)
         self._matcher.learn(record)
         self._weighed.learn(record)
@@ -237,13 +238,13 @@ class Stops:
         return None
 
     def _steps_to(self, record: Step) -> str:
-        """Why a stepping mode stops at this instruction; "" where it goes on."""
+        """Why a stepping mode stops at this instruction; "" to continue."""
         mode, left, here = self.mode, self._from, self._compiles.at
         words = WORDS[mode]
         if mode == "instruction" or left is None or here is None:
             return words
         if here.level > left.level:
-            return ""  # a compile that another one has started
+            return ""  # a compile started by another compile
         if here.level < left.level:
             return words
         if here.compile_id == left.compile_id and here.attempt != left.attempt:
@@ -254,7 +255,7 @@ class Stops:
         if here.depth != left.depth:
             return words if here.depth < left.depth else ""
         if not here.same_frame(left):
-            return ""  # called next to it: generators that one loop draws from
+            return ""  # a sibling: generators that one loop draws from
         if mode == "line":
             return words if here.line != left.line else ""
         return words if mode == "over" else ""
@@ -349,7 +350,7 @@ def _joined(why: str, news: str) -> str:
 
 
 def in_words(wanted: Breakpoint) -> str:
-    """`model.py:19`, `op softmax`, `first rejected fusion`: a breakpoint as a list shows it."""
+    """A breakpoint as listed: `model.py:19`, `op softmax`, `first rejected fusion`."""
     words = _words_of_kind(wanted)
     if wanted.rule:
         words += f", rule {wanted.rule}"

@@ -1,9 +1,9 @@
-"""A setting of torch as the line of code that makes it. No torch: `workbench.worker` applies it.
+"""A torch setting as the line of code that makes it. No torch: `workbench.worker` applies it.
 
     torch._dynamo.config.capture_scalar_outputs = True
     torch._dynamo.config.reorderable_logging_functions.add(print)
 
-The module may be left out (`capture_scalar_outputs = True`): then it is Dynamo's.
+The module may be omitted (`capture_scalar_outputs = True`); it defaults to Dynamo's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT_MODULE = MODULES[0]
 
 
 class SettingError(Exception):
-    """A line that is no setting; the message says what one is."""
+    """A line that is not a setting; the message says what one looks like."""
 
 
 @dataclass(frozen=True)
@@ -27,21 +27,21 @@ class TorchSetting:
     module: str
     """One of `MODULES`."""
     name: str
-    """`capture_scalar_outputs`; of Inductor with its class: `cpp.threads`."""
+    """`capture_scalar_outputs`; for Inductor including the class: `cpp.threads`."""
     value: object = None
-    """A constant, a list or tuple of such; with `adds` not used."""
+    """A constant, or a list or tuple of constants; unused with `adds`."""
     adds: str = ""
-    """A function that is put into a set, by its name: `print`, `logger.info`."""
+    """The name of a function to add to a set: `print`, `logger.info`."""
 
     @property
     def code(self) -> str:
-        """The line."""
+        """The line of code."""
         left = f"{self.module}.{self.name}"
         return f"{left}.add({self.adds})" if self.adds else f"{left} = {self.value!r}"
 
 
 def read_setting(line: str) -> TorchSetting:
-    """Raises `SettingError`."""
+    """Parse a line of code. Raises `SettingError`."""
     try:
         (statement,) = ast.parse(line.strip()).body
         if isinstance(statement, ast.Assign):
@@ -58,13 +58,13 @@ def read_setting(line: str) -> TorchSetting:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     raise SettingError(
-        f"{line!r}: it takes a line such as 'capture_scalar_outputs = True' or "
+        f"{line!r}: expected a line such as 'capture_scalar_outputs = True' or "
         "'reorderable_logging_functions.add(print)'"
     )
 
 
 def _split(left: str) -> tuple[str, str]:
-    """The module and the name in it; raises ValueError for anything else."""
+    """The module and the name in it. Raises ValueError for anything else."""
     module = next((one for one in MODULES if left.startswith(f"{one}.")), "")
     name = left.removeprefix(f"{module}.") if module else left
     if name.partition(".")[0] == "torch" or not _dotted(name):

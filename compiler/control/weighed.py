@@ -1,8 +1,8 @@
-"""Decisions that come again: Inductor weighs a pair in each round, and up to twice in one.
+"""Recurring decisions: Inductor weighs a pair in each round, and up to twice in one.
 
-That is one decision, and one stop, for as long as it is the same question. It is another one where
-the engine's own answer is another, or where a choice is open that was not open before; then it is
-said in which round, and what is new.
+As long as the question is the same, that is one decision and one stop. It counts as new if the
+engine's own answer has changed, or if a new choice has become legal. The stop then reports the
+round and what is new.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from compiler.trace.records import FusionRound, Record
 
 @dataclass(slots=True)
 class _Told:
-    """What somebody knows of a decision."""
+    """What a listener has been told about a decision."""
 
     last: str
-    """The engine's own answer, when it was told last."""
+    """The engine's own answer when last told."""
     answers: set[str] = field(default_factory=set)
     open: set[str] = field(default_factory=set)
 
 
 class Weighed:
-    """Who was told what of each decision."""
+    """What each listener has been told about each decision."""
 
     def __init__(self) -> None:
         self._rounds: dict[str, int] = {}
-        """Graph -> rounds of fusion that are over."""
+        """Graph -> number of finished fusion rounds."""
         self._told: dict[tuple[Hashable, str], _Told] = {}
 
     def learn(self, record: Record) -> None:
@@ -39,8 +39,8 @@ class Weighed:
             self._rounds[_graph(record.graph)] = record.round
 
     def tell(self, question: Question, who: Hashable) -> str | None:
-        """Tell `who`, a breakpoint or anything else, of a decision: None where it is what they
-        were told before, "" the first time, else what is new about it."""
+        """Tell `who`, a breakpoint or any other listener, about a decision. Returns None if they
+        already know it, "" the first time, else what is new."""
         key = who, question.id
         told = self._told.get(key)
         known = told is not None
@@ -64,7 +64,7 @@ class Weighed:
 
 
 def _open(question: Any) -> Sequence[str]:
-    """The choices that no rule forbids, as far as the question tells."""
+    """The choices that no rule forbids, as far as the question lists them."""
     forbidden = {getattr(one, "choice", one) for one in getattr(question, "forbidden", ())}
     return [one for one in getattr(question, "choices", ()) if one not in forbidden]
 

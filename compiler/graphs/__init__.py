@@ -1,6 +1,6 @@
-"""FX graphs, described: what capture, autograd and Inductor all need to turn a graph into records.
+"""FX graph descriptions: what capture, autograd and Inductor share to turn graphs into records.
 
 `tensors.py` describes values, `lines.py` finds the user's line, `nodes.py` describes nodes and
-whole graphs, `text.py` prints them, `current.py` names the graph that is being compiled now.
-Nothing here patches torch; everything here only reads.
+whole graphs, `text.py` prints them, and `current.py` identifies the graph being compiled. Nothing
+here patches torch or modifies a graph.
 """

@@ -1,7 +1,7 @@
-"""What is being compiled now: torch's own compile id, and the id of the graph in hand.
+"""What is being compiled now: torch's compile id and the id of the current graph.
 
-torch keeps the compile id in a context (`torch._guards.CompileContext`) that it restores when a
-backward graph is compiled later than its forward, so these answers hold there as well.
+torch keeps the compile id in a context (`torch._guards.CompileContext`) and restores it when a
+backward graph is compiled later than its forward, so these ids are correct there as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _in_hand = _InHand()
 
 
 def current_compile_id() -> str:
-    """torch's `frame/compile` of the compile that this thread is in; "" outside of one."""
+    """torch's `frame/compile` id of this thread's current compile; "" outside a compile."""
     from torch._guards import CompileContext
 
     found = CompileContext.current_compile_id()
@@ -33,15 +33,15 @@ def graph_id(compile_id: str, kind: str) -> str:
 
 
 def lowering_graph_id(is_backward: bool, is_inference: bool) -> str:
-    """The id of the graph that Inductor compiles now: `0/0/forward`, `0/0/backward` or
-    `0/0/inference`, from the two flags that a `GraphLowering` carries."""
+    """The id of the graph that Inductor is compiling: `0/0/forward`, `0/0/backward` or
+    `0/0/inference`, from the two flags of its `GraphLowering`."""
     kind = "backward" if is_backward else "inference" if is_inference else "forward"
     return graph_id(current_compile_id(), kind)
 
 
 @contextmanager
 def in_hand(graph: str) -> Iterator[None]:
-    """Inside the block, this thread works on that graph."""
+    """Make `graph` this thread's current graph inside the block."""
     _in_hand.graphs.append(graph)
     try:
         yield
@@ -50,5 +50,5 @@ def in_hand(graph: str) -> Iterator[None]:
 
 
 def current_graph_id() -> str:
-    """The graph that this thread works on: AOTAutograd's, Inductor's, else the captured one."""
+    """This thread's current graph: AOTAutograd's or Inductor's, else the captured graph."""
     return _in_hand.graphs[-1] if _in_hand.graphs else current_compile_id()

@@ -1,4 +1,4 @@
-"""What a set of FX nodes computes, in words: the labels of nodes, groups and kernels."""
+"""Short labels for nodes, groups and kernels: the operations that a set of FX nodes computes."""
 
 from __future__ import annotations
 
@@ -41,20 +41,21 @@ _VIEWS = frozenset(
         "inductor_force_stride_order",
     )
 )
-"""Ops that move or convert data; a label names them only where there is nothing else."""
+"""Ops that only move or convert data. A label names them only if it has nothing else to name."""
 
 _LABEL_WORDS = 4
 
 
 def op_name(target: Any) -> str:
-    """`aten.exp.default` -> `exp`; `prims.convert_element_type.default` -> …; else its name."""
+    """`aten.exp.default` -> `exp`; a target without an overload packet gives its own name."""
     packet = getattr(target, "overloadpacket", None) or target
     name = getattr(packet, "__name__", None) or getattr(packet, "_name", None) or str(packet)
     return str(name).rpartition(".")[2]
 
 
 def label(names: Iterable[str]) -> str:
-    """Op names as a label: distinct, in order, data movement left out unless it is all there is."""
+    """Op names as a label: distinct, in order, without data movement unless that is all there
+    is."""
     distinct = list(dict.fromkeys(names))
     chosen = [name for name in distinct if name not in _VIEWS] or distinct
     if len(chosen) > _LABEL_WORDS + 1:
@@ -63,20 +64,20 @@ def label(names: Iterable[str]) -> str:
 
 
 def copy_label(text: str) -> str:
-    """Label of what only moves data, from the label of what it is for."""
+    """The label of an operation that only moves data, from the label of its consumer."""
     purposes = [name for name in text.split(", ") if name and name not in _VIEWS]
     return f"copy for {', '.join(purposes)}" if purposes else "copy"
 
 
 def node_label(nodes: Iterable[Any]) -> str:
-    """Label of lowered FX nodes by the ops that they are: `amax`, `exp, sum`."""
+    """The label of lowered FX nodes by their own ops: `amax`, `exp, sum`."""
     return label(op_name(node.target) for node in nodes if node.op == "call_function")
 
 
 def user_label(nodes: Iterable[Any], originals: Mapping[str, object]) -> str:
-    """Label of lowered FX nodes by the ops of the user's program that they come from, as torch
-    remembers them (`original_aten`): `softmax, layer_norm`. `originals`: of nodes that passes put
-    in, by name."""
+    """The label of lowered FX nodes by the user's ops that they come from (torch's
+    `original_aten`): `softmax, layer_norm`. `originals` gives the original op of nodes that passes
+    added, by name."""
     names = []
     for node in nodes:
         if node.op != "call_function":

@@ -1,7 +1,7 @@
-"""The user's line: stack traces as torch keeps them, read back into locations.
+"""The user's line: torch's formatted stack traces parsed into locations.
 
-A location is the deepest frame outside torch and the standard library: for a model of somebody
-else's library that is the library's own modelling file.
+A location is the innermost frame outside torch and the standard library. For a model from a
+third-party library, that is the library's own modelling file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<fun
 
 @functools.cache
 def _folders() -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """(torch's folder, the installed packages', the standard library's), each with its slash."""
+    """(torch's folder, site-packages folders, standard library folders), each with a trailing
+    slash."""
     torch = sys.modules.get("torch")
     torch_file = torch.__file__ if torch is not None else None
 
@@ -62,7 +63,7 @@ def parse_stack_trace(text: str) -> tuple[Location, ...]:
 
 
 def from_summary(frame: traceback.FrameSummary) -> Location:
-    """A frame summary as a location, with the column range where it has one."""
+    """A frame summary as a location, with its column range if known."""
     end_line = getattr(frame, "end_lineno", None)
     return Location(
         file=frame.filename,

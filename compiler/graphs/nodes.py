@@ -1,4 +1,4 @@
-"""FX nodes and graphs as records: cheap enough for every graph, since torch prints nothing."""
+"""FX nodes and graphs as records. Formats nothing through torch, so it is cheap for every graph."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _target_name(target: object) -> str:
     if module == "builtins":
         return name
     if not module:
-        # built-in methods of torch and of its _C modules carry no module
+        # built-in functions of torch and of its _C modules have no module
         owner = getattr(target, "__self__", None)
         module = "torch" if owner is None or "torch" in str(owner) else type(owner).__name__
     if module.startswith("torch._C."):
@@ -59,7 +59,7 @@ def _target_name(target: object) -> str:
 
 
 def format_argument(value: object) -> str:
-    """One argument as it reads in a call: nodes by name, long lists cut."""
+    """One argument as written in a call: nodes by name, long lists truncated."""
     if isinstance(value, fx.Node):
         return str(value.name)
     if isinstance(value, (str, int, float, bool, type(None))):
@@ -86,7 +86,7 @@ def format_argument(value: object) -> str:
 
 
 def format_arguments(node: fx.Node) -> str:
-    """`x, 8, dim=-1`, cut at 400 characters."""
+    """`x, 8, dim=-1`, truncated to 400 characters."""
     parts = [format_argument(value) for value in node.args]
     parts += [f"{name}={format_argument(value)}" for name, value in node.kwargs.items()]
     text = ", ".join(parts)
@@ -94,13 +94,13 @@ def format_arguments(node: fx.Node) -> str:
 
 
 def node_value(node: fx.Node) -> object:
-    """What torch knows of a node's value: `val` after AOTAutograd, `example_value` before."""
+    """torch's metadata for a node's value: `val` after AOTAutograd, `example_value` before."""
     meta = node.meta
     return meta["val"] if "val" in meta else meta.get("example_value")
 
 
 def node_metas(node: fx.Node) -> tuple[TensorMeta | None, tuple[TensorMeta | None, ...]]:
-    """(the value, the values of a node that has several)."""
+    """(the node's value, or None; the values of a multi-output node)."""
     value = node_value(node)
     if isinstance(value, (list, tuple)):
         return None, tuple(tensor_meta(item) for item in value)
@@ -168,7 +168,7 @@ def describe_graph(
     parent: str = "",
     origins: Origins | None = None,
 ) -> Graph:
-    """A whole FX graph as a record; stores the source files that its nodes point into."""
+    """A whole FX graph as a record. Stores the source files that its nodes point into."""
     nodes = tuple(
         describe_node(node, origins(node) if origins is not None else ()) for node in graph.nodes
     )
@@ -185,7 +185,7 @@ def describe_graph(
 
 
 def store_sources(recorder: Recorder, nodes: Iterable[Node]) -> None:
-    """Keep the source of every file that these nodes point into."""
+    """Store the source of every file that these nodes point into."""
     for node in nodes:
         if node.location is not None:
             recorder.source(node.location.file)

@@ -1,13 +1,13 @@
-"""Where nodes come from: torch's own records of it, read back as names of nodes of the parent.
+"""Where nodes come from: torch's provenance metadata, read back as node names of the parent graph.
 
-- `meta["from_node"]`: the node that an interpreter was at when it made this one
+- `meta["from_node"]`: the node that an interpreter was running when it created this node
   (torch/fx/traceback.py).
-- `meta["seq_nr"]`: an autograd node's number, the same in its forward and in its backward nodes
-  (torch/_functorch/_aot_autograd/fx_utils.py).
-- `meta["desc"]`: which argument a placeholder of AOTAutograd stands for
+- `meta["seq_nr"]`: the sequence number of an autograd node, shared by its forward and backward
+  nodes (torch/_functorch/_aot_autograd/fx_utils.py).
+- `meta["desc"]`: the argument that an AOTAutograd placeholder stands for
   (torch/_functorch/_aot_autograd/descriptors.py).
-- `Made`: what a pattern of Inductor replaced, noted by our own hook while it did so, since torch
-  leaves most replacements without a line.
+- `Made`: the nodes that an Inductor pattern replaced. Our own hook records them at the time,
+  because torch leaves most replacements without a line.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ Origins = Callable[[fx.Node], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Made:
-    """A node that a pass put in place of others."""
+    """A node that a pass created to replace others."""
 
     by: str
-    """The pass."""
+    """The name of the pass."""
     instead_of: tuple[fx.Node, ...]
-    """What it replaced; these nodes are erased, their metadata is not."""
+    """The replaced nodes. They are erased from the graph but keep their metadata."""
 
 
 _made: dict[str, dict[str, Made]] = {}
 
 
 def note_made(graph: str, names: Iterable[str], made: Made) -> None:
-    """Pass `made.by` put these nodes into the graph with that id."""
+    """Record that pass `made.by` added these nodes to the graph with this id."""
     _made.setdefault(graph, {}).update(dict.fromkeys(names, made))
 
 
 def made_in(graph: str) -> dict[str, Made]:
-    """By name of node: what passes made in the graph with that id."""
+    """The nodes that passes created in the graph with this id, by name."""
     return _made.get(graph, {})
 
 
 def forget(graph: str) -> None:
-    """That graph is done with; a later compile may have the same id (`torch._dynamo.reset`)."""
+    """Drop a finished graph: a later compile may reuse its id (`torch._dynamo.reset`)."""
     for known in [id for id in _made if id == graph or id.startswith(f"{graph}/")]:
         del _made[known]
 
@@ -57,23 +57,23 @@ _lines: dict[str, dict[str, Location]] = {}
 
 
 def keep_lines(graph: Graph) -> None:
-    """Keep the lines of AOTAutograd's graph until one with the same id is recorded: its backward
-    may be lowered much later."""
+    """Keep the lines of an AOTAutograd graph until the next graph with the same id is recorded: its
+    backward may be lowered much later."""
     _lines[graph.id] = lines_of(graph)
 
 
 def kept_lines(graph: str) -> dict[str, Location]:
-    """By name of node: the lines of AOTAutograd's graph with that id."""
+    """The kept lines of the AOTAutograd graph with this id, by node name."""
     return _lines.get(graph, {})
 
 
 def forget_lines() -> None:
-    """A recording is over."""
+    """Drop all kept lines at the end of a recording."""
     _lines.clear()
 
 
 def roots(node: fx.Node, names: frozenset[str]) -> tuple[str, ...]:
-    """The ends of a node's `from_node` chains that are among `names`, each once."""
+    """The distinct ends of a node's `from_node` chains that are in `names`."""
     found: dict[str, None] = {}
 
     def walk(sources: Iterable[object], depth: int) -> None:
@@ -89,7 +89,7 @@ def roots(node: fx.Node, names: frozenset[str]) -> tuple[str, ...]:
 
 
 def argument_index(node: fx.Node) -> int | None:
-    """Which flat argument of the captured graph a placeholder of AOTAutograd stands for."""
+    """The index of the captured graph's flat argument that a placeholder stands for."""
     described = node.meta.get("desc")
     for _ in range(8):
         if described is None or type(described).__name__.startswith("Tangent"):
@@ -104,7 +104,7 @@ def argument_index(node: fx.Node) -> int | None:
 def captured_origins(
     graph: fx.Graph, graph_id: str, names: frozenset[str], placeholders: Sequence[str]
 ) -> Origins:
-    """Origins of AOTAutograd's nodes in the captured graph with these names."""
+    """Origins of AOTAutograd's nodes in the captured graph, whose node names are `names`."""
     made = made_in(graph_id)
 
     def direct(node: fx.Node) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def captured_origins(
         return (placeholders[index],) if index is not None and index < len(placeholders) else ()
 
     by_sequence: dict[int, dict[str, None]] = {}
-    # a forward node that a pass replaced is gone, but its backward still carries its number
+    # a forward node that a pass replaced is gone, but its backward nodes still carry its number
     replaced = (old for item in made.values() for old in item.instead_of)
     for node in (*graph.nodes, *replaced):
         number = node.meta.get("seq_nr")
@@ -132,7 +132,8 @@ def captured_origins(
 
 
 def copied_origins(parent: Iterable[str]) -> Origins:
-    """Origins where torch copies nodes by name, as the partitioners do from the joint graph."""
+    """Origins for graphs whose nodes torch copies by name, as the partitioners do from the joint
+    graph."""
     names = frozenset(parent)
 
     def origins(node: fx.Node) -> tuple[str, ...]:
@@ -144,10 +145,10 @@ def copied_origins(parent: Iterable[str]) -> Origins:
 def with_inferred_lines(
     graph: Graph, lines: dict[str, Location], graph_made: dict[str, Made]
 ) -> Graph:
-    """The graph, with the line of what a node was made from where torch recorded none for it.
+    """The graph with missing locations inferred from the nodes that each node was made from.
 
-    `lines`: of the parent's nodes, by name. Of several, that of the node with the same target is
-    taken, else the last: a replacement computes what the last replaced node did.
+    `lines` maps the parent's node names to locations. Among several candidates, a node with the
+    same target wins, else the last one: a replacement computes what the last replaced node did.
     """
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -167,10 +168,10 @@ def with_inferred_lines(
 
 
 def replaced_node(made: Made, target: str, made_by_name: dict[str, Made]) -> fx.Node | None:
-    """Of the nodes that a pass replaced, the one whose line a node put in their place takes: that
-    with the same target, else the last one that has a line; None where none has.
+    """The replaced node that lends its line to a node created in its place: the one with the same
+    target, else the last one with a line; None if none has a line.
 
-    A replaced node that a pass had made itself stands for what that pass replaced.
+    A replaced node that was itself created by a pass stands for the nodes that it replaced.
     """
     candidates: list[fx.Node] = []
 
@@ -189,7 +190,7 @@ def replaced_node(made: Made, target: str, made_by_name: dict[str, Made]) -> fx.
 
 
 def replaced_names(made: Made, made_by_name: dict[str, Made]) -> tuple[str, ...]:
-    """Names of the nodes that a pass replaced, those that passes had made followed to theirs."""
+    """Names of the nodes that a pass replaced. Nodes that passes created are resolved to theirs."""
     found: dict[str, None] = {}
 
     def collect(item: Made, depth: int) -> None:
@@ -205,5 +206,5 @@ def replaced_names(made: Made, made_by_name: dict[str, Made]) -> tuple[str, ...]
 
 
 def lines_of(graph: Graph) -> dict[str, Location]:
-    """By name: the line of each node that has one."""
+    """The line of each node that has one, by name."""
     return {node.name: node.location for node in graph.nodes if node.location is not None}

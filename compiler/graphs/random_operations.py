@@ -1,7 +1,7 @@
 """Operations of a graph that draw random numbers, as torch tags their overloads.
 
-Inductor draws numbers of its own in their place (`torch._inductor.fx_passes.replace_random`), other
-than those of eager, unless `torch._inductor.config.fallback_random` is set.
+Inductor replaces them with its own generator (`torch._inductor.fx_passes.replace_random`), so the
+numbers differ from eager's unless `torch._inductor.config.fallback_random` is set.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from compiler.trace.records import RandomOperation
 
 
 def random_operations(module: fx.GraphModule) -> Iterator[RandomOperation]:
-    """Those of a graph that AOTAutograd traced, and of the graphs inside it, in their order.
+    """The random operations of an AOTAutograd graph and its nested graphs, in order.
 
-    `torch.Tag.nondeterministic_seeded` is on every overload that may draw, also on an attention
-    whose dropout is 0: whether one was drawn, the generator says.
+    `torch.Tag.nondeterministic_seeded` marks every overload that may draw, including attention with
+    a dropout of 0. Only the generator's state shows whether a number was drawn.
     """
     for inner in module.modules():
         if not isinstance(inner, fx.GraphModule):
@@ -35,7 +35,7 @@ def random_operations(module: fx.GraphModule) -> Iterator[RandomOperation]:
 
 
 def _name(node: fx.Node) -> str:
-    """`dropout`, where a decomposition has made it into `aten.rand`."""
+    """The user's operation: `dropout`, even if a decomposition has made it `aten.rand`."""
     made_of = node.meta.get("original_aten") or node.target
     name: str = getattr(made_of, "_opname", "") or str(made_of)
     return name.removeprefix("native_").strip("_")

@@ -1,7 +1,7 @@
-"""Which values of a lowered graph lie in memory while its code runs, and where.
+"""Which values of a lowered graph are in memory while its code runs, and in which buffer.
 
-Inductor's are kept at compile time, where a recording is to compare what kernels computed; those of
-our own engine stand in its artifact (`compiler.engine.step_buffers`).
+For Inductor these are recorded at compile time, if a recording is to compare what kernels computed.
+Our own engine has them in its artifact (`compiler.engine.step_buffers`).
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ _KEY = "realised"
 
 @dataclass
 class RealisedGraph:
-    """A lowered graph."""
+    """A lowered graph and the buffers that hold its values."""
 
     id: str
     """As `Kernel.graph`: `0/0/forward/lowered`."""
     module: fx.GraphModule
     places: dict[fx.Node, str] = field(default_factory=dict)
-    """The buffer that holds a node's value, once some step has written it: `buf3`, `primals_1`."""
+    """The buffer that holds a node's value once a step has written it: `buf3`, `primals_1`."""
     memory: dict[str, str] = field(default_factory=dict)
-    """Buffers that are no memory of their own, as they write another's: `buf7` -> `primals_5`."""
+    """Buffers without storage of their own, which write into another: `buf7` -> `primals_5`."""
     operations: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Buffers that each operation writes: `op3` -> `buf3`."""
+    """The buffers that each operation writes: `op3` -> `buf3`."""
     pieces: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Buffers that are written in pieces, by several operations: the pieces."""
+    """Buffers that several operations write piecewise, with their pieces."""
     unstored: set[str] = field(default_factory=set)
-    """Buffers that stayed inside of their kernel, though the code has a name for them."""
+    """Buffers that never leave their kernel, although the code names them."""
 
 
 def keep(recorder: Recorder, graph: RealisedGraph) -> None:
-    """For `kept_graphs`, until ids count from 0 again."""
+    """Keep a graph for `kept_graphs` until graph ids restart at 0."""
     known = recorder.kept.setdefault(_KEY, {})
     assert isinstance(known, dict)
     known[recorder.starts, graph.id] = graph
 
 
 def kept_graphs(recorder: Recorder) -> dict[str, RealisedGraph]:
-    """By id, those of what is compiled now."""
+    """The kept graphs of the current compile, by id."""
     known = recorder.kept.get(_KEY)
     if not isinstance(known, dict):
         return {}

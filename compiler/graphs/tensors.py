@@ -15,7 +15,7 @@ _SHORT_NAMES = {
 
 
 def size(value: object) -> Size:
-    """A size or stride as a number, or as torch prints its expression; adds no guard."""
+    """A size or stride as a number, or as torch prints its expression. Adds no guard."""
     if isinstance(value, int):
         return value
     node = getattr(value, "node", None)
@@ -33,18 +33,18 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def tensor_meta(value: object) -> TensorMeta | None:
-    """Describe a tensor (real, fake or subclass); None for anything else. Never raises."""
+    """Describe a real, fake or subclass tensor; None for anything else. Never raises."""
     if not isinstance(value, torch.Tensor):
         return None
     try:
         shape = tuple(size(item) for item in value.shape)
-    except Exception:  # a subclass may refuse; then nothing is known of it
+    except Exception:  # a subclass may refuse, so nothing is known
         return None
     stride = None
     try:
-        if value.layout is torch.strided:  # a sparse tensor may answer zeros
+        if value.layout is torch.strided:  # a sparse tensor may report zero strides
             stride = tuple(size(item) for item in value.stride())
-    except Exception:  # nor do other layouts have strides
+    except Exception:  # other layouts have no strides
         stride = None
     return TensorMeta(
         shape=shape,
@@ -57,8 +57,7 @@ def tensor_meta(value: object) -> TensorMeta | None:
 
 
 def element_bytes(shape: tuple[Size, ...], dtype: torch.dtype) -> int | None:
-    """numel * itemsize; None where a size is symbolic, or an expanded tensor has more than 64 bits
-    can count."""
+    """numel * itemsize in bytes; None if a size is symbolic or the product exceeds 64 bits."""
     total = dtype.itemsize
     for item in shape:
         if not isinstance(item, int):

@@ -1,4 +1,4 @@
-"""A graph as compact text: one node a line, with shapes. Also of a graph as it was a moment ago."""
+"""A graph, or an earlier snapshot of it, as compact text: one node per line, with shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from compiler.trace.dtypes import short_dtype
 
 
 class Row(NamedTuple):
-    """A node and what may change of it. The tuples are torch's own and immutable: no copies."""
+    """A node with its mutable fields. The tuples are torch's own and immutable, so nothing is
+    copied."""
 
     node: fx.Node
     name: str
@@ -27,12 +28,12 @@ Snapshot = list[Row]
 
 
 def snapshot(graph: fx.Graph) -> Snapshot:
-    """The graph as it is now; later changes to the graph leave it as it was."""
+    """The graph's current state, unaffected by later changes to the graph."""
     return [Row(node, node.name, node.target, node.args, node.kwargs) for node in graph.nodes]
 
 
 def same(before: Snapshot, after: Snapshot) -> bool:
-    """Whether nothing changed. Compares identities first, and words only where those differ."""
+    """Whether nothing changed. Compares by identity first, and by text only where that differs."""
     if len(before) != len(after):
         return False
     suspects = []
@@ -47,7 +48,7 @@ def same(before: Snapshot, after: Snapshot) -> bool:
 
 
 def _equal(old: object, new: object) -> bool:
-    """Equality of arguments that asks no symbolic value, so that no guard is installed."""
+    """Compare arguments without evaluating symbolic values, so that no guard is installed."""
     if old is new:
         return True
     if type(old) is not type(new) or isinstance(old, fx.Node):
@@ -64,11 +65,11 @@ def _equal(old: object, new: object) -> bool:
 
 
 def short_type(value: object) -> str:
-    """`f32[8, 64]`, `i64[s0]`, `SymInt(s0)`; a tuple of them; "" for what is no tensor."""
+    """`f32[8, 64]`, `i64[s0]`, `SymInt(s0)`, or a tuple of these; "" for other values."""
     if isinstance(value, torch.Tensor):
         try:
             sizes = ", ".join(str(size(item)) for item in value.shape)
-        except Exception:  # a subclass may refuse; then nothing is known of it
+        except Exception:  # a subclass may refuse, so nothing is known
             sizes = "?"
         name = dtype_name(value.dtype)
         return f"{short_dtype(name)}[{sizes}]"
@@ -81,12 +82,12 @@ def short_type(value: object) -> str:
 
 
 def render(rows: Iterable[Row]) -> str:
-    """One node a line: `addmm: f32[8, 64] = aten.addmm.default(primals_2, primals_3, permute)`."""
+    """One node per line: `addmm: f32[8, 64] = aten.addmm.default(primals_2, arg0, permute)`."""
     return "".join(_line(row) + "\n" for row in rows)
 
 
 def graph_text(graph: fx.Graph) -> str:
-    """The graph as it is now, as `render` prints it."""
+    """The graph's current state, as printed by `render`."""
     return render(snapshot(graph))
 
 
@@ -99,7 +100,7 @@ def _arguments(row: Row) -> str:
 def _line(row: Row) -> str:
     if row.node.op == "output":
         results = row.args[0] if row.args else ()
-        if isinstance(results, (list, tuple)):  # all of them: an output is never cut
+        if isinstance(results, (list, tuple)):  # all of them: an output is never truncated
             return f"return ({', '.join(format_argument(value) for value in results)})"
         return f"return {format_argument(results)}"
     kind = short_type(node_value(row.node))

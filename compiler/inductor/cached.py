@@ -1,8 +1,8 @@
-"""Code that came from the FX graph cache: nothing was lowered or fused, but the text is there.
+"""Code from the FX graph cache: nothing was lowered or fused, but the text exists.
 
-torch keeps the wrapper's text in a cache entry (`CompiledFxGraph.source_code`,
-torch/_inductor/output_code.py) and loads it in `after_deserialization`. The wrapper and the kernels
-in it are read from that text; what they come from is not kept by torch, and is said to be unknown.
+torch stores the wrapper's text in a cache entry (`CompiledFxGraph.source_code`,
+torch/_inductor/output_code.py) and loads it in `after_deserialization`. The wrapper and its kernels
+are read from that text. torch does not store their origins, so these are reported as unknown.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
             predicted=bool(arch),
         )
     )
-    if not autograd_lookup_running():  # else that lookup says what its hit left out
+    if not autograd_lookup_running():  # else that lookup reports what its hit left out
         recorder.warn_once(
             "served from the FX graph cache: graphs found there were not lowered or fused again, "
             "so their lowering, fusion and memory plan are not known; their kernels are read from "
@@ -100,7 +100,7 @@ def kernels_in(source: str) -> Iterator[tuple[str, Literal["cpp", "triton", "ate
 
 
 def label_of(name: str) -> str:
-    """Words from the name that torch gave a kernel: `cpp_fused_gelu_mul_0` -> `gelu_mul`."""
+    """A label from torch's name for a kernel: `cpp_fused_gelu_mul_0` -> `gelu_mul`."""
     found = re.fullmatch(r"(?:cpp|triton_\w{3})_fused_(.*)_\d+", name)
     return found[1].strip("_") if found else name.rpartition(".")[2]
 

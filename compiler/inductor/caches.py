@@ -1,7 +1,7 @@
-"""Compile caches: what was asked of them, and why it was not there.
+"""Compile caches: each lookup, and why it missed.
 
-A compile that AOTAutograd's cache serves is not split, passed or lowered again: its hit is the
-record that says so, and the graphs of that compile are then absent from the trace.
+A compile that AOTAutograd's cache serves is not partitioned, transformed or lowered again. Its hit
+is the record of that, and the trace then has no graphs of that compile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Asked(threading.local):
         self.graph = ""
         """The graph whose FX key is being made."""
         self.autograd: list[dict[str, Any]] = []
-        """What torch says of the AOTAutograd lookups that are running."""
+        """torch's metadata of the AOTAutograd lookups in progress."""
 
 
 class _Loading(threading.local):
@@ -39,12 +39,12 @@ _loading = _Loading()
 
 
 def autograd_lookup_running() -> bool:
-    """Whether this thread loads what an entry of AOTAutograd's cache points to."""
+    """Whether this thread is loading the contents of an AOTAutograd cache entry."""
     return _loading.lookups > 0
 
 
 class Caches:
-    """Writes the lookups of one recording; remembers keys, to say what a miss missed."""
+    """Writes the lookups of one recording, and remembers keys to explain misses."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -57,7 +57,7 @@ class Caches:
         """`info`: torch's own description (`CacheInfo` in torch/_inductor/codecache.py)."""
         compile_id = current_compile_id()
         key = read_key(graph or compile_id, info.get("components") or ())
-        kind = graph.rpartition("/")[2]  # a forward says nothing of what a backward lacks
+        kind = graph.rpartition("/")[2]  # keys of forward graphs do not explain a backward's miss
         known = self._known.setdefault((cache, kind), [])
         words = ""
         if verdict == "bypass":
@@ -88,13 +88,13 @@ class Caches:
         return missed(key, known)
 
     def graph_asked(self, options: Mapping[str, Any]) -> None:
-        """Inductor makes the FX key of a graph, from the arguments of `compile_fx_inner`."""
+        """Inductor computes a graph's FX key, given the arguments of `compile_fx_inner`."""
         self.asked.graph = lowering_graph_id(
             bool(options.get("is_backward")), bool(options.get("is_inference"))
         )
 
     def graph_prepared(self, answer: Any) -> None:
-        """The key is there, or the graph cannot be cached."""
+        """The key has been computed, or the graph cannot be cached."""
         info = answer[1]
         if info and info.get("cache_state") == "bypass":
             self.lookup(FX, "bypass", info, self.asked.graph)

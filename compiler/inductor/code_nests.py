@@ -1,10 +1,10 @@
-"""How many loop nests a generated kernel has, read from its code.
+"""The number of loop nests of a generated kernel, from its code.
 
 One C++ function of Inductor (torch/_inductor/codegen/cpp.py, `KernelGroup`) has a loop nest for
-each node that `CppScheduling` generated into it: `CppKernel.codegen_loops_impl` writes a `LoopNest`
-as loops over `int64_t`, the outer one shared by all that were fused at an outer loop, or as a block
-without loops, where it computes one element. Loops over `int` are accumulators of threads and lanes
-being set up and combined: they belong to the nest that they stand at.
+each node that `CppScheduling` generated into it. `CppKernel.codegen_loops_impl` writes a `LoopNest`
+as loops over `int64_t`, where everything fused at an outer loop shares that loop, or as a block
+without loops if it computes a single element. Loops over `int` set up and combine the accumulators
+of threads and lanes; they belong to the adjacent nest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 _NEST = re.compile(r"for\s*\(\s*(int64_t|long)\b")
 _HELPER = re.compile(r"for\s*\(")
 _NO_WORK = re.compile(r"#|//|int tid\b")
-"""Lines of a block that compute nothing: pragmas, comments, the number of the thread."""
+"""Lines of a block that compute nothing: pragmas, comments, the thread number."""
 _PART = re.compile(r"^\s*num_xblocks_(\d+)\s*=", re.MULTILINE)
 
 
@@ -24,7 +24,7 @@ _PART = re.compile(r"^\s*num_xblocks_(\d+)\s*=", re.MULTILINE)
 class _Block:
     kind: Literal["plain", "nest", "helper", "shared"]
     works: bool = False
-    """It has a statement of its own."""
+    """The block itself contains a statement."""
     inner: list[_Block] = field(default_factory=list)
 
     def nests(self) -> int:
@@ -35,8 +35,8 @@ class _Block:
 
 
 def nests_of_cpp(text: str) -> int:
-    """Loop nests of a C++ kernel; one that computes a single element counts, though it has no
-    loop."""
+    """The number of loop nests of a C++ kernel. A nest that computes a single element counts,
+    although it has no loop."""
     start = text.find('extern "C"')
     top = _Block("shared")
     open_blocks = [top]
@@ -66,6 +66,6 @@ def nests_of_cpp(text: str) -> int:
 
 
 def nests_of_triton(text: str) -> int:
-    """Loop nests of a Triton kernel: one, or as many as a combo kernel has parts
+    """The number of loop nests of a Triton kernel: one, or one per part of a combo kernel
     (torch/_inductor/codegen/triton_combo_kernel.py)."""
     return max(1, len(set(_PART.findall(text))))

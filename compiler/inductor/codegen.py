@@ -1,8 +1,8 @@
-"""Generated code: the wrapper, every kernel that it calls, and every call into a library.
+"""Generated code: the wrapper, every kernel that it calls, and every library call.
 
-`GraphLowering.codegen` (torch/_inductor/graph.py) generates the code of one graph; kernels are
-defined through the backend's `define_kernel` (codegen/cpp.py, codegen/triton.py), several times for
-one kernel where its text repeats; a call into a library is `Scheduler.codegen_extern_call`.
+`GraphLowering.codegen` (torch/_inductor/graph.py) generates the code of one graph. Kernels are
+defined by the backend's `define_kernel` (codegen/cpp.py, codegen/triton.py), which is called
+several times for a kernel whose text repeats. A library call is `Scheduler.codegen_extern_call`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
 from compiler.trace.records import Wrapper
 
 _CALL_LINES = ("OutLine", "AllocLine", "FallbackLine", "KernelCallLine")
-"""Ends of the names of wrapper lines that call something."""
+"""Suffixes of the class names of wrapper lines that call something."""
 _RESULTS = ("MultiOutput",)
-"""IR of nodes that only name one result of the call before them."""
+"""IR classes of nodes that only name one result of the preceding call."""
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -151,7 +151,7 @@ def _add(draft: Draft, members: Iterable[Any], lowering: Lowering) -> None:
 
 
 def final_text(source: str, name: str, language: str) -> str:
-    """The kernel's text as the wrapper holds it: torch's placeholders filled in."""
+    """The kernel's text as in the wrapper, with torch's placeholders filled in."""
     from torch._inductor import config
     from torch._inductor.utils import Placeholder
 
@@ -194,7 +194,7 @@ def _record_call(recorder: Recorder, generation: Generation, node: Any, start: i
 
 
 def call_line(lines: list[Any], start: int) -> int | None:
-    """Index of the line, from `start` on, that makes the call: not an allocation, nor a comment."""
+    """Index of the line, from `start` on, that makes the call: not an allocation or a comment."""
     for place in range(start, len(lines)):
         line = lines[place]
         if isinstance(line, str):

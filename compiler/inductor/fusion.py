@@ -1,9 +1,9 @@
-"""Fusion: every pair that the scheduler considers, with its verdict and reason, and the groups.
+"""Fusion: every pair that the scheduler considers, with verdict and reason, and the final groups.
 
-torch/_inductor/scheduler.py tests a pair up to twice a round: when it screens all pairs that share
-a buffer (`get_possible_fusions`), and again before it commits to one (`_try_fusion_pairs`), since
-an earlier fusion may have changed either side. `can_fuse` gives the verdict, `WhyNoFuse` the
-reason, `score_fusion_memory` the shared bytes that it worked with; nothing is computed twice.
+torch/_inductor/scheduler.py tests a pair up to twice per round: when it screens all pairs that
+share a buffer (`get_possible_fusions`), and again before it commits to one (`_try_fusion_pairs`),
+since an earlier fusion may have changed either side. `can_fuse` gives the verdict, `WhyNoFuse` the
+reason, and `score_fusion_memory` the shared bytes. Nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def _fusion(recorder: Recorder, scheduler: Any) -> Fusion:
 
 
 def _asleep(recorder: Recorder) -> bool:
-    """Nothing is recorded now, and there is nothing to overrule either."""
+    """Whether there is nothing to record and nothing to overrule."""
     return recorder.quiet and not listening().gate.overrides
 
 
 def _depends(first: Any, second: Any) -> bool:
-    """Whether `second` comes after `first` in the data flow: Inductor's own test of vertical."""
+    """Whether `second` depends on `first`: Inductor's own test for a vertical fusion."""
     ancestors = second.ancestors
     return bool(ancestors) and any(name in ancestors for name in first.get_operation_names())
 
@@ -92,7 +92,7 @@ def _can_fuse(
                 safely(_unsaid, self, node1, node2, attempt)
 
         def retest() -> Attempt:
-            """The test with Inductor's judgement switched off, from the same loops."""
+            """Repeat the test from the same loops with Inductor's heuristics switched off."""
             assert loops is not None
             loops.again()
             again = Attempt(attempt.id, attempt.first, attempt.second, attempt.vertical, None)
@@ -135,7 +135,7 @@ def _unsaid(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> None:
 
 
 def _settle(fusion: Fusion, node1: Any, node2: Any, attempt: Attempt) -> None:
-    """Write a rejected pair now; a pair that may fuse waits for its score or its fate."""
+    """Write a rejected pair now; a pair that may fuse waits for its score or outcome."""
     if attempt.fused:
         attempt.said = attempt.silent = None
         if attempt.outer is not None:
@@ -151,7 +151,7 @@ def _settle(fusion: Fusion, node1: Any, node2: Any, attempt: Attempt) -> None:
 
 
 def _silent(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> tuple[str, str] | None:
-    """The check of `Scheduler._can_fuse` that answers no without a reason, where it is certain."""
+    """The check of `Scheduler._can_fuse` that rejected without a reason, if it is certain."""
     function = "Scheduler.can_fuse"
     if node1 is node2:
         return "already-fused", function
@@ -230,8 +230,8 @@ def _with_forced(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> list[tuple[Any, Any]]:
-    """The pairs that Inductor tries in this round, those first that an override forces: Inductor
-    tests only pairs that touch a buffer in common, and another fusion may come in between."""
+    """The pairs that Inductor tries in this round, forced ones first: Inductor tests only pairs
+    that touch a common buffer, and another fusion might get in first."""
     forced: list[tuple[Any, Any]] = []
     there = {(id(one), id(two)): (one, two) for one, two in found}
     for override in fusion.overruling.forced():
@@ -295,7 +295,7 @@ def _fuse(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> C
 
 
 def _nests(node: Any) -> list[set[str]]:
-    """The scheduler nodes of each loop nest of a final node: a list of kernels has several."""
+    """The scheduler nodes of each loop nest of a final node; a list of kernels has several."""
     apart = node.is_foreach() or type(node).__name__ == "GroupedSchedulerNode"
     parts = node.snodes if apart else [node]
     return [{member.get_name() for member in part.get_nodes()} for part in parts]

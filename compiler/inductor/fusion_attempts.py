@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Attempt:
-    """One call of `Scheduler.can_fuse`, while it runs and until its record is written."""
+    """One call of `Scheduler.can_fuse`, from its start until its record is written."""
 
     __slots__ = (
         "cycle",
@@ -47,11 +47,11 @@ class Attempt:
         self.second = second
         self.vertical = vertical
         self.outer = outer
-        """The pair of groups whose test asked for this pair of members."""
+        """The pair of groups whose test includes this pair of members."""
         self.said: tuple[str, tuple[Any, ...]] | None = None
         """Inductor's last reason: format string and arguments."""
         self.silent: tuple[str, str] | None = None
-        """(rule, function) of a check that answered no without a reason, after `said`."""
+        """(rule, function) of a check that rejected without a reason, after `said`."""
         self.rejected_member = ""
         self.shared: int | None = None
         self.mixed = False
@@ -61,16 +61,16 @@ class Attempt:
         self.veto = ""
         """Id of the override that keeps the two apart."""
         self.forced = ("", "")
-        """(Inductor's own words, or the silent check) of a no that an override overruled."""
+        """(Inductor's own words, or the silent check) of a rejection that an override overruled."""
 
 
 class Running(threading.local):
-    """The attempts that this thread is inside of, innermost last."""
+    """The attempts in progress on this thread, innermost last."""
 
     def __init__(self) -> None:
         self.stack: list[Attempt] = []
         self.last: Attempt | None = None
-        """The last attempt that ended with yes and is not written yet."""
+        """The last successful attempt that is not written yet."""
 
 
 running = Running()
@@ -86,16 +86,15 @@ class Fusion:
     round: int = 0
     phase: Literal["screen", "commit"] = "commit"
     fusing: bool = False
-    """Two groups become one: Inductor tests their parts again, and nothing is decided."""
+    """Two groups are being fused: Inductor tests their parts again, and nothing is decided."""
     names: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    """The nodes that carry each pair of groups tested so far."""
+    """The nodes that stand for each pair of groups tested so far."""
     screened: dict[tuple[int, int], Attempt] = field(default_factory=dict)
-    """Pairs that passed screening in this round, by identity of their nodes; their score
-    comes later."""
+    """Pairs that passed screening in this round, by `id` of their nodes; their scores follow."""
     fused: list[tuple[str, str, str]] = field(default_factory=list)
 
     def pair(self, first: Any, second: Any) -> tuple[str, str]:
-        """The names of the two nodes that carry a pair of groups."""
+        """The names of the two nodes that stand for a pair of groups."""
         key = (first.get_name(), second.get_name())
         found = self.names.get(key)
         if found is None:
@@ -107,7 +106,7 @@ class Fusion:
         return decision_id(self.lowering.base, FUSE, *self.pair(first, second), engine=INDUCTOR)
 
     def write(self, attempt: Attempt, phase: Literal["screen", "commit"] | None = None) -> None:
-        """Write the record of an attempt that is settled; `phase` where that has ended."""
+        """Write the record of a settled attempt; pass `phase` if that phase has ended."""
         if self.recorder.quiet:
             return
         rule = reason = check = ""
@@ -137,7 +136,7 @@ class Fusion:
         )
 
     def write_last(self) -> None:
-        """Write the commit that nothing more can be said about."""
+        """Write the pending commit, about which nothing more will be reported."""
         last = running.last
         if last is not None:
             running.last = None
@@ -152,8 +151,8 @@ class Fusion:
 
 
 def explain(attempt: Attempt) -> tuple[str, str, str]:
-    """(rule, Inductor's own words, the silent check in words) of an attempt with a no in it, or
-    with an override."""
+    """(rule, Inductor's own words, the silent check as text) of an attempt that was rejected or
+    overridden."""
     if attempt.veto:
         return VETO, f"an override keeps them apart: {attempt.veto}", ""
     if any(attempt.forced) and not attempt.cycle:
@@ -180,8 +179,8 @@ def explain(attempt: Attempt) -> tuple[str, str, str]:
 def score_parts(score: object) -> tuple[tuple[float, ...], str]:
     """Inductor's score in its own order of parts, and the parts with their names.
 
-    A `FusionScore` (torch/_inductor/choices.py) since torch 2.12, a plain tuple before, anything
-    sortable from an `InductorChoices` of the user.
+    A `FusionScore` (torch/_inductor/choices.py) since torch 2.12, a plain tuple before, or anything
+    sortable from the user's own `InductorChoices`.
     """
     if score is None:
         return (), ""

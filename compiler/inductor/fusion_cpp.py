@@ -1,7 +1,7 @@
-"""The C++ backend's fusion checks, which answer no without a word: which one it was, exactly.
+"""The C++ backend's fusion checks, which reject without a reason: exactly which check it was.
 
-torch/_inductor/codegen/cpp.py: `CppScheduling.can_fuse_vertical` and `can_fuse_horizontal` are
-asked last; both rest on `_can_fuse_horizontal_impl`, whose answer is kept here as it is given.
+torch/_inductor/codegen/cpp.py: `CppScheduling.can_fuse_vertical` and `can_fuse_horizontal` run
+last. Both rely on `_can_fuse_horizontal_impl`, whose result is noted here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.codegen.cpp import CppScheduling
 
     same_loops: dict[int, bool] = {}
-    """Answer of `_can_fuse_horizontal_impl` in the running attempt, by identity of it."""
+    """Result of `_can_fuse_horizontal_impl` in the running attempt, by `id` of the attempt."""
 
     def keep(original: Callable[..., Any]) -> Callable[..., Any]:
         def impl(self: Any, *args: Any, **kwargs: Any) -> Any:

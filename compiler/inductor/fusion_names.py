@@ -1,8 +1,8 @@
-"""Names of scheduler nodes that hold across runs: those of the FX nodes that they compute.
+"""Names of scheduler nodes that are stable across runs: those of the FX nodes that they compute.
 
 `op9` counts what was lowered before it; `amax` does not. An override and a `FusionPair` name a pair
-by them. Where one FX node became several scheduler nodes (`var_mean` on the CPU is three) the later
-ones are `var_mean.2`, `var_mean.3`, in the order of the schedule.
+by these. If one FX node became several scheduler nodes (`var_mean` on the CPU becomes three), the
+later ones are `var_mean.2`, `var_mean.3`, in schedule order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compiler.inductor.lowerings import Lowering
 
 
 def name_nodes(nodes: Iterable[Any], lowering: Lowering) -> None:
-    """Name the scheduler's initial nodes; those that have a name keep it."""
+    """Name the scheduler's initial nodes; those already named keep their name."""
     for node in nodes:
         for member in node.get_nodes():
             operation = member.get_name()
@@ -28,10 +28,10 @@ def name_nodes(nodes: Iterable[Any], lowering: Lowering) -> None:
 
 
 def pair_names(first: Any, second: Any, lowering: Lowering) -> tuple[str, str]:
-    """The two nodes that carry a pair of groups, in the order of the schedule.
+    """The two nodes that stand for a pair of groups, in schedule order.
 
-    They are the first two of which one reads what the other writes; else the first two that touch
-    a buffer in common; else the first of each group.
+    These are the first two of which one reads what the other writes, else the first two that touch
+    a common buffer, else the first of each group.
     """
     one, two = first.get_nodes(), second.get_nodes()
     if len(one) == len(two) == 1:

@@ -1,8 +1,8 @@
-"""The rules by which Inductor rejects a fusion: short stable names for the reasons that it gives.
+"""The rules by which Inductor rejects a fusion: short stable names for its reasons.
 
 The reasons are the format strings of `WhyNoFuse` in torch/_inductor (scheduler.py, choices.py,
-codegen/simd.py, codegen/cutlass/); they change a little from version to version, so each rule has
-a pattern. A reason that no pattern knows becomes a rule named by its first words.
+codegen/simd.py, codegen/cutlass/). They vary slightly between versions, so each rule has a pattern.
+A reason that matches no pattern becomes a rule named after its first words.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ("benchmark", r"benchmark|slowdown|register spilling"),
     ("template", r"template"),
 )
-"""(rule, pattern searched in Inductor's reason); the first that is found names it."""
+"""(rule, pattern searched in Inductor's reason); the first match names the rule."""
 
 SILENT = {
     "already-fused": "earlier fusions of this round put both into one node",
@@ -50,10 +50,10 @@ SILENT = {
     "after-reduction": "the first is a reduction and they share no outer loop to fuse at",
     "outer-loop": "one of the two is already fused at an outer loop only",
     "max-horizontal": "more nodes than config.cpp.max_horizontal_fusion_size",
-    "template": "the C++ template takes no such node",
-    "unstated": "Inductor said no and gave no reason",
+    "template": "the C++ template does not support such a node",
+    "unstated": "Inductor rejected the pair without a reason",
 }
-"""Rules of the checks that answer no without a word, in our words."""
+"""Rules of the checks that reject without a reason, in our words."""
 
 VETO = "veto"
 FORCED = "forced"
@@ -61,26 +61,26 @@ FORCED = "forced"
 
 PREFERENCES = {
     "no-shared-data": "one loop nest would save no memory traffic; the result is the same",
-    "indexing-mismatch": "they read one buffer in different orders, so nothing is read once",
+    "indexing-mismatch": "they read a buffer in different orders, so fusing saves no reads",
     "little-shared-data": "they share less than config.score_fusion_memory_threshold",
     "too-far-apart": "buffers in between would live longer; the result is the same",
     "peak-memory": "buffers would live longer; the result is the same",
-    "too-many-nodes": "config.max_fusion_size bounds the compile time",
-    "too-many-buffers": "config.max_fusion_unique_io_buffers bounds the pressure on registers",
-    "max-horizontal": "config.cpp.max_horizontal_fusion_size bounds the size of a loop body",
-    "tiling": "config.triton.tiling_prevents_*_fusion prefers the tiles that each has alone",
+    "too-many-nodes": "config.max_fusion_size limits the compile time",
+    "too-many-buffers": "config.max_fusion_unique_io_buffers limits the register pressure",
+    "max-horizontal": "config.cpp.max_horizontal_fusion_size limits the size of a loop body",
+    "tiling": "config.triton.tiling_prevents_*_fusion prefers each one's own tiling",
 }
-"""Rules that are Inductor's judgement of what pays, with what is behind each: an override may force
-such a pair, where the same test with these judgements switched off says yes."""
+"""Rules that are heuristics of Inductor, with what is behind each. An override may force such a
+pair, provided that the same test passes with the heuristics switched off."""
 
 FORBIDDEN = {
-    "strict-order": "a reduction was asked for in a fixed order of additions",
+    "strict-order": "a reduction must add in a fixed order",
     "between": "a third operation has to run between the two",
-    "memory-deps": "the second reads other elements than the first has written by then",
+    "memory-deps": "the second reads elements that the first has not written yet",
     "order": "the second has to run before the first",
     "cycle": "each would have to wait for the other",
-    "extern": "a call into a library has no loop nest",
-    "extern-epilogue": "the kernel that is called reads only what it wrote itself",
+    "extern": "a library call has no loop nest",
+    "extern-epilogue": "the called kernel can read only its own results",
     "nop": "nothing is computed there",
     "grouped": "they were put into one group to run in a fixed order",
     "device": "they run on different devices",
@@ -88,29 +88,29 @@ FORBIDDEN = {
     "forbidden": "torch keeps this buffer out of all fusions",
     "domain": "the backend has no loop nest for both iteration domains",
     "after-reduction": "the second needs the finished reduction, and there is no common outer loop",
-    "outer-loop": "the backend shares only the outer loop of it, and not with this node",
-    "split-scan": "a scan over several blocks is a kernel of its own",
-    "prologue": "the template has no place for this before it",
-    "epilogue": "the template has no place for this after it",
-    "template": "the template takes no such node",
-    "foreach": "the lists of the two do not fit together",
-    "benchmark": "torch measured both; what it measured is not overruled",
-    "already-fused": "they are in one loop nest",
-    "mix-order": "the kernel of two reductions over different axes takes no such node",
-    "nested-reduction": "the kernel of nested reductions takes no such node",
+    "outer-loop": "the backend shares only its outer loop, and not with this node",
+    "split-scan": "a scan over several blocks is a separate kernel",
+    "prologue": "the template cannot take this as a prologue",
+    "epilogue": "the template cannot take this as an epilogue",
+    "template": "the template does not support such a node",
+    "foreach": "their lists do not match",
+    "benchmark": "torch measured both, and measurements are not overruled",
+    "already-fused": "they are already in one loop nest",
+    "mix-order": "the kernel of two reductions over different axes does not support such a node",
+    "nested-reduction": "the kernel of nested reductions does not support such a node",
     "member": "a member of the group forbids it",
-    "inlined": "lowering made one scheduler node of them: there is nothing left to fuse",
-    "unstated": "torch does not say why, so it may be needed for a right result",
+    "inlined": "lowering put them into one scheduler node: nothing is left to fuse",
+    "unstated": "torch gives no reason, so correctness may depend on it",
 }
-"""Rules that an override cannot break, with what each protects. A rule that is in neither table is
-new in torch: it is taken as forbidden."""
+"""Rules that an override cannot break, with what each protects. A rule in neither table is new in
+torch and is treated as forbidden."""
 
 
 def why_forbidden(rule: str) -> str:
     """Why an override cannot break this rule; "" for a rule that is a preference."""
     if rule in PREFERENCES:
         return ""
-    return FORBIDDEN.get(rule, "a rule of torch that tcw does not know as a mere preference")
+    return FORBIDDEN.get(rule, "a torch rule that tcw does not know to be a preference")
 
 
 _COMPILED = tuple((rule, re.compile(pattern)) for rule, pattern in RULES)

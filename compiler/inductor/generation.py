@@ -1,4 +1,4 @@
-"""What one run of code generation makes: kernels and calls, gathered until the text is final."""
+"""The output of one code generation: kernels and calls, collected until the text is final."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compiler.trace.records import Kernel, KernelLine, Location
 
 @dataclass
 class Draft:
-    """A kernel, or a call into a library, while code is generated."""
+    """A kernel or library call during code generation."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class Draft:
     label: str = ""
     text: str = ""
     nodes: dict[str, None] = field(default_factory=dict)
-    """Scheduler nodes, of every place that calls it."""
+    """Scheduler nodes, from every place that calls it."""
     origins: dict[str, None] = field(default_factory=dict)
     line_origins: dict[int, dict[Origin, None]] = field(default_factory=dict)
     steps: list[int] = field(default_factory=list)
@@ -34,14 +34,14 @@ class Draft:
 
 @dataclass
 class Generation:
-    """The code of one `GraphLowering`, with the subgraphs that it calls inline."""
+    """The code of one `GraphLowering`, including the subgraphs that it calls inline."""
 
     recorder: Recorder
     lowering: Lowering
     drafts: list[Draft] = field(default_factory=list)
     by_name: dict[str, Draft] = field(default_factory=dict)
     calls: dict[tuple[int, int], Draft] = field(default_factory=dict)
-    """Calls into libraries, by (identity of the wrapper, index of their first line in it)."""
+    """Library calls, by (`id` of the wrapper, index of the call's first line in it)."""
 
     def write(self) -> None:
         """Write a record for each kernel and call."""
@@ -50,7 +50,7 @@ class Generation:
 
 
 class Open(threading.local):
-    """The generations that this thread is inside of, innermost last."""
+    """The generations in progress on this thread, innermost last."""
 
     def __init__(self) -> None:
         self.stack: list[Generation] = []
@@ -88,9 +88,8 @@ def kernel_record(draft: Draft, recorder: Recorder) -> Kernel:
 
 
 def kernel_line(number: int, found: Iterable[Origin], lowering: Lowering) -> KernelLine:
-    """One line of a kernel. What no node's own function wrote (the final store, the reduction)
-    belongs to the node that was realised, or to all of its scheduler node where torch names none.
-    """
+    """One line of a kernel. Code that no node's own function wrote (the final store, the reduction)
+    belongs to the realised node, or to all nodes of its scheduler node if torch names none."""
     names: dict[str, None] = {}
     for own, operation in found:
         name = own or lowering.realised.get(operation, "")
@@ -108,7 +107,7 @@ def kernel_line(number: int, found: Iterable[Origin], lowering: Lowering) -> Ker
 
 
 def why_no_line(origins: tuple[str, ...], lowering: Lowering) -> str:
-    """Why a kernel leads to no user line, in words."""
+    """Why a kernel maps to no user line, as text."""
     if not origins:
         return "torch names no graph node that it comes from"
     known = [lowering.described[name] for name in origins if name in lowering.described]

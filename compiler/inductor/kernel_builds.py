@@ -1,9 +1,10 @@
-"""Builds of C++ kernels: whether the library was there before, or a compiler had to be started.
+"""Builds of C++ kernels: whether the library already existed or a compiler had to be started.
 
-`CppCodeCache.load_async` (torch/_inductor/codecache.py) answers with the function that will load a
-library. A library that this process knows keeps its function; for any other, torch looks for the
-file under a lock and hands a build to its workers where there is none: the function holds the
-file's path and the future of that build. A torch whose function holds no path is not asked.
+`CppCodeCache.load_async` (torch/_inductor/codecache.py) returns a function that will load a
+library. A library already loaded in this process keeps its function. For any other, torch looks for
+the file under a lock and submits a build to its workers if it does not exist; the function then
+holds the file's path and the future of that build. If the function of this torch holds no path,
+nothing is recorded.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _record(recorder: Recorder, cache: dict[str, Any], known: set[str], load: An
 
 
 def library_found(load: Callable[[], object]) -> bool | None:
-    """Whether the file that `load` will load was there; None where that cannot be told."""
+    """Whether the file that `load` will load already existed; None if unknown."""
     code, cells = getattr(load, "__code__", None), getattr(load, "__closure__", None)
     if code is None or cells is None:
         return None

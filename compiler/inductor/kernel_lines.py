@@ -1,11 +1,11 @@
-"""Which operation each line of a kernel computes, C++ and Triton alike.
+"""Which operation each line of a kernel computes, for both C++ and Triton.
 
 While an operation of a loop body is turned into code, torch's `InterpreterShim`
-(torch/_inductor/loop_body.py) says which one, and `V.kernel.current_node` of which scheduler node.
-Before each line that is written into a kernel's own buffers then, a `Mark` is put: an entry of the
-buffer that prints nothing, so that the generated text stays as it is, and that moves with its line
-when buffers are spliced. Printing the buffer of a whole kernel reads the marks back as line
-numbers.
+(torch/_inductor/loop_body.py) identifies it, and `V.kernel.current_node` is its scheduler node.
+Before each line that is then written into one of the kernel's own buffers, a `Mark` is inserted: a
+buffer entry that prints nothing, so that the generated text is unchanged, and that moves with its
+line when buffers are spliced. When the buffer of a whole kernel is printed, the marks are read back
+as line numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compiler.control.recorder import Recorder
 from compiler.inductor.loop_origins import KEY
 
 Origin = tuple[str, str]
-"""(lowered node, or "" where only the scheduler node is known; scheduler node)."""
+"""(lowered node, or "" if only the scheduler node is known; scheduler node)."""
 
 _BUFFERS = (
     "compute",
@@ -43,12 +43,12 @@ _maps: OrderedDict[str, dict[int, Origin]] = OrderedDict()
 
 
 def origins_of_lines(text: str) -> dict[int, Origin]:
-    """Origin of each line (from 1) of a kernel's text as it was printed; {} where it is unknown."""
+    """Origin of each line (from 1) of a kernel's printed text; {} if unknown."""
     return _maps.get(text, {})
 
 
 class _Active:
-    """The shim that runs a loop body now."""
+    """The shim that is running a loop body."""
 
     shim: Any = None
 
@@ -63,7 +63,7 @@ def install(recorder: Recorder) -> Uninstall:
     active = _Active()
 
     class Mark(DeferredLine):  # type: ignore[misc]
-        """An entry of a buffer that prints nothing: the origin of the next line."""
+        """A buffer entry that prints nothing: the origin of the next line."""
 
         def __init__(self, origin: Origin) -> None:
             self.origin = origin
@@ -118,8 +118,8 @@ def install(recorder: Recorder) -> Uninstall:
         return run_shim
 
     def moved(original: Callable[..., Any]) -> Callable[..., Any]:
-        """For the one function of torch that rebuilds each line of a buffer from its text: it
-        sees no marks, and they are put back before the same lines of what it answers."""
+        """Wrap torch's one function that rebuilds each line of a buffer from its text: it gets no
+        marks, which are reinserted before the same lines of its result."""
 
         def move_code_under_inner_loop(code: Any, *args: Any, **kwargs: Any) -> Any:
             marks: dict[int, Any] = {}
@@ -164,7 +164,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _read(lines: list[Any], mark: type[Any]) -> dict[int, Origin]:
-    """Line numbers of the marked lines, counted as torch's `getvaluewithlinemap` counts them."""
+    """Line numbers of the marked lines, counted as in torch's `getvaluewithlinemap`."""
     found: dict[int, Origin] = {}
     number = 1
     pending: Origin | None = None

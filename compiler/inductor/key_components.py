@@ -1,4 +1,4 @@
-"""Cache keys, taken apart: what changed since the nearest key that was looked up before.
+"""Cache keys, decomposed: what changed since the nearest key that was looked up before.
 
 torch hashes a key from components and prints them as `[hash] name: text`
 (`FxGraphCachePickler.debug_lines` in torch/_inductor/codecache.py).
@@ -26,7 +26,7 @@ class Key:
 
 
 def read_key(graph: str, lines: Iterable[str]) -> Key:
-    """The components that torch printed; lines of another form are left out."""
+    """The components that torch printed; lines of another form are skipped."""
     components = {}
     for line in lines:
         match = _LINE.match(line)
@@ -36,7 +36,7 @@ def read_key(graph: str, lines: Iterable[str]) -> Key:
 
 
 def nearest(key: Key, known: Iterable[Key]) -> Key | None:
-    """The known key with most components in common; the latest of equals."""
+    """The known key with the most components in common; on a tie, the latest."""
     best, most = None, 0
     for other in known:
         common = sum(
@@ -49,7 +49,7 @@ def nearest(key: Key, known: Iterable[Key]) -> Key | None:
 
 
 def changes(old: Key, new: Key) -> list[str]:
-    """What differs, component by component, in words."""
+    """The differences, component by component, as text."""
     found = []
     for name in dict.fromkeys((*new.components, *old.components)):
         before, after = old.components.get(name), new.components.get(name)
@@ -63,21 +63,21 @@ def changes(old: Key, new: Key) -> list[str]:
 
 
 def difference(before: str, after: str) -> str:
-    """`shape=[8] → shape=[9]`: the parts of two texts that differ, where they have parts."""
+    """`shape=[8] → shape=[9]`: the differing parts of two texts, if they have parts."""
     old, new = _parts(before), _parts(after)
     if len(old) == len(new) > 1:
         pairs = [f"{a} → {b}" for a, b in zip(old, new, strict=True) if a != b]
         if pairs:
             return "; ".join(_cut(pair) for pair in pairs[:_SHOWN])
     if before == after:
-        return "differs (in what torch does not print)"
+        return "differs (in parts that torch does not print)"
     if len(before) + len(after) > 2 * _WIDTH:
         return "differs"
     return f"{before} → {after}"
 
 
 def missed(key: Key, known: Iterable[Key]) -> str:
-    """Why a key was not found, as far as can be said."""
+    """Why a key was not found, as far as known."""
     other = nearest(key, known)
     if other is None:
         return "no entry with this key"

@@ -1,10 +1,10 @@
 """Which FX node each operation of a loop body comes from.
 
-Inductor fuses pointwise nodes while it lowers them, by composing their `inner_fn`s (`Loops` in
+Inductor fuses pointwise nodes while lowering them, by composing their `inner_fn`s (`Loops` in
 torch/_inductor/ir.py), and traces the composition once a buffer is realised (loop_body.py). Each
-`inner_fn` is given the FX node that was being lowered when it was made; while it runs, that node is
-current, and the operations that the tracer sees are its own. Operations outside of any (the final
-store, the reduction itself) belong to the node that was realised.
+`inner_fn` is tagged with the FX node that was being lowered when it was created. While it runs,
+that node is current, and the operations that the tracer sees belong to it. Operations outside any
+`inner_fn` (the final store, the reduction itself) belong to the realised node.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 
 KEY = "lowered_node"
-"""In the `meta` of a loop body's operations: name of the lowered node that they belong to."""
+"""Key in the `meta` of a loop body's operations: name of the lowered node that they belong to."""
 
 
 class _Current:
-    """The FX node whose `inner_fn` runs; one compile runs at a time."""
+    """The FX node whose `inner_fn` is running; compiles run one at a time."""
 
     name: str = ""
 

@@ -1,7 +1,7 @@
-"""A loop body as text: Inductor's own LoopBody, its index expressions put where they are used.
+"""A loop body as text: Inductor's own LoopBody, with index expressions inlined at their uses.
 
-torch's `LoopBody.debug_str` (torch/_inductor/loop_body.py) makes a GraphModule to print one; this
-reads the same FX graph and is far cheaper.
+torch's `LoopBody.debug_str` (torch/_inductor/loop_body.py) builds a GraphModule to print a body.
+This reads the same FX graph and is far cheaper.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _STORES = ("store", "store_reduction", "partial_accumulate")
 
 
 def loop_text(body: Any) -> str:
-    """The loop nest that a `LoopBody` stands for, one operation a line."""
+    """The loop nest that a `LoopBody` stands for, one operation per line."""
     lines: list[str] = []
     depth = 0
     reduced = set(body.reduce_vars)

@@ -1,8 +1,8 @@
-"""Lowering: the graph that Inductor lowers, and what became of each of its nodes.
+"""Lowering: the graph that Inductor lowers, and the IR of each of its nodes.
 
 torch/_inductor/graph.py: `GraphLowering` is an FX interpreter whose `run` lowers a graph node by
-node. Pointwise nodes stay lazy until a reader needs them in memory, so the operations of a node are
-read when the whole graph has run: an operation belongs to the node that it is the origin node of.
+node. Pointwise nodes stay lazy until a reader needs them in memory, so a node's operations are read
+after the whole graph has run: an operation belongs to its origin node.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def install(recorder: Recorder) -> Uninstall:
 _PASSES = ("_recursive_joint_graph_passes", "_recursive_post_grad_passes")
 
 _parents: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
-"""Names of the nodes of AOTAutograd's graphs, before the first of Inductor's passes on them."""
+"""Node names of AOTAutograd's graphs before Inductor's first pass on them."""
 
 
 def _keep_names(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +57,7 @@ def _keep_names(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _results: dict[int, dict[fx.Node, tuple[Any, list[Any]]]] = {}
-"""(IR of each node, operations realised meanwhile), by identity of the `GraphLowering`."""
+"""By `id` of the `GraphLowering`: each node's (IR, operations realised during its lowering)."""
 
 
 def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +89,7 @@ def _run(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Ca
 
 
 def record_graph(recorder: Recorder, graph: Any) -> Lowering:
-    """Record the graph that is about to be lowered, once; its lines are kept for the kernels."""
+    """Record a graph that is about to be lowered, once; its lines are kept for the kernels."""
     lowering = lowering_of(recorder, graph)
     if lowering.described:
         return lowering
@@ -128,10 +128,10 @@ def with_origins(
     made: dict[str, Made],
     lowering: Lowering,
 ) -> Node:
-    """The node with its origins in the parent graph, and an inferred line where torch has none.
+    """The node with its origins in the parent graph, and an inferred line if torch has none.
 
-    Passes rewrite the parent in place: a node of it (`known` has their names) keeps its name. One
-    that a pass put in (`made`) comes from the nodes that it replaced.
+    Passes rewrite the parent in place, and its nodes (named in `known`) keep their names. A node
+    that a pass added (`made`) comes from the nodes that it replaced.
     """
     kept = known is None or node.name in known
     found = made.get(node.name)
@@ -158,7 +158,7 @@ def with_origins(
 
 
 def with_parents_line(node: Node, lines: dict[str, Location]) -> Node:
-    """The node with the line of what it comes from in the parent graph, where it has none."""
+    """The node with the line of its origin in the parent graph, if it has none itself."""
     if node.location is not None or node.op not in COMPUTING:
         return node
     line = next((lines[name] for name in reversed(node.origins) if name in lines), None)
@@ -206,9 +206,9 @@ def ir_name(value: Any) -> str:
 
 
 def fallback_reason(node: fx.Node, operations: Iterable[Any]) -> str:
-    """Why these operations are calls into a library, in words; "" where they are not.
+    """Why these operations are library calls, as text; "" if they are not.
 
-    The order is that in which torch/_inductor/graph.py decides (`run_node`, `call_function`).
+    The order is that of torch/_inductor/graph.py's own decisions (`run_node`, `call_function`).
     """
     kinds = {base.__name__ for operation in operations for base in type(operation).__mro__}
     if "ExternKernel" not in kinds:
@@ -226,10 +226,10 @@ def fallback_reason(node: fx.Node, operations: Iterable[Any]) -> str:
         if "should_fallback" in node.meta:
             return "a pass asked for the eager kernel"
         if target in lowering.fallbacks:
-            return "Inductor has no lowering for this operator, or calls ATen for it always"
+            return "Inductor has no lowering for this operator, or always calls ATen for it"
         return "its lowering calls ATen for these arguments"
     if "ExternKernelOut" in kinds and not (config.max_autotune or config.max_autotune_gemm):
-        return "left to the library: templates are tried with max_autotune only"
+        return "left to the library: templates are tried only with max_autotune"
     return "left to the library"
 
 

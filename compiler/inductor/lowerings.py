@@ -1,6 +1,6 @@
-"""The graphs being lowered: their ids in the trace, their nodes and the user lines of these.
+"""The graphs being lowered: their ids in the trace, their nodes and the nodes' user lines.
 
-Every hook of Inductor meets the same `GraphLowering`; what is known of one is kept here, once.
+All Inductor hooks see the same `GraphLowering`; what they know of it is kept here once.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ class Lowering:
     compile_id: str
     predicted: bool
     inner: str
-    """Name of the sub-graph of `parent` that it is, `constants` for folded ones; "" for neither."""
+    """Its name as a sub-graph of `parent`, `constants` for the constant-folding graph; else ""."""
     positions: dict[fx.Node, int]
-    """Place of each node in the lowered graph."""
+    """Position of each node in the lowered graph."""
     described: dict[str, Node] = field(default_factory=dict)
     """Its nodes as recorded, by name; filled by the lowering hook."""
     operations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Origins of each scheduler node, by name: `op3` -> nodes of this graph, in its order."""
     realised: dict[str, str] = field(default_factory=dict)
-    """The node that each scheduler node realises, by name, where torch names one."""
+    """The node that each scheduler node realises, by name, if torch names one."""
     originals: dict[str, object] = field(default_factory=dict)
-    """The user's operator behind each node that a pass put in, where the replaced nodes have it."""
+    """The user's operator behind each node that a pass added, if the replaced nodes have it."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label of each scheduler node, by name."""
     names: dict[str, str] = field(default_factory=dict)
-    """The stable name of each initial scheduler node, in their order: `op3` -> `exp`."""
+    """The stable name of each initial scheduler node, in schedule order: `op3` -> `exp`."""
     name_uses: dict[str, int] = field(default_factory=dict)
-    """How many of them an FX node names."""
+    """FX node name -> the number of initial scheduler nodes named after it."""
     places: dict[str, int] = field(default_factory=dict)
-    """Place of each of them in their order."""
+    """Position of each initial scheduler node in schedule order."""
     parts: dict[object, int] = field(default_factory=dict)
-    """What is read of a buffer by a scheduler node -> its number."""
+    """(buffer, the index expressions that a scheduler node reads it at) -> a number."""
 
     def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
-        """User lines of these nodes, distinct, in file order; whether all of them are inferred."""
+        """The distinct user lines of these nodes, in file order, and whether all are inferred."""
         exact: dict[tuple[str, int], Location] = {}
         inferred: dict[tuple[str, int], Location] = {}
         for name in names:
@@ -75,7 +75,7 @@ class Lowerings:
         default_factory=weakref.WeakKeyDictionary
     )
     used: dict[tuple[int, str], int] = field(default_factory=dict)
-    """How often an id came up since ids began to count from 0."""
+    """(`Recorder.starts`, id) -> the number of graphs with that id."""
 
 
 _all: weakref.WeakKeyDictionary[TraceWriter, Lowerings] = weakref.WeakKeyDictionary()
@@ -89,7 +89,7 @@ def _of(recorder: Recorder) -> Lowerings:
 
 
 def forget(recorder: Recorder) -> None:
-    """The hooks are taken away: another run of the same recording counts from the start."""
+    """Drop everything when the hooks are removed: another run of the recording starts afresh."""
     _all.pop(recorder.writer, None)
 
 
@@ -112,7 +112,7 @@ def _new(lowerings: Lowerings, graph: object, recorder: Recorder) -> Lowering:
     inner = str(name) if name else "constants" if getattr(graph, "is_const_graph", False) else ""
     id = f"{base}/{inner}/lowered" if inner else f"{base}/lowered"
     # torch may lower several graphs of one compile (DDPOptimizer splits it): ids stay distinct
-    if not recorder.quiet:  # then it is a graph that was recorded before
+    if not recorder.quiet:  # while quiet, the graph is one that was recorded before
         count = lowerings.used[recorder.starts, id] = (
             lowerings.used.get((recorder.starts, id), 0) + 1
         )

@@ -1,8 +1,8 @@
 """Memory: what is allocated, reused and freed at each step of the generated wrapper.
 
 torch/_inductor/codegen/wrapper.py keeps the wrapper as a list of lines; `memory_plan_reuse` turns
-allocations into reuses where a freed buffer fits. The list as it is afterwards is what is printed:
-it is read here, not planned again.
+allocations into reuses if a freed buffer fits. The resulting list is what torch prints. It is read
+here, not planned again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 @dataclass
 class Life:
-    """One buffer while the lines are read."""
+    """One buffer's lifetime, while the lines are read."""
 
     name: str
     bytes: int | None
@@ -57,12 +57,12 @@ class Reading:
     steps: list[str] = field(default_factory=list)
     lives: dict[str, Life] = field(default_factory=dict)
     owned: dict[str, int] = field(default_factory=dict)
-    """Bytes of each piece of memory that is allocated now, by the buffer that holds it."""
+    """Bytes of each block of memory allocated now, by the buffer that holds it."""
     peak: int = 0
 
     @property
     def step(self) -> int:
-        """The step that comes next."""
+        """The next step."""
         return len(self.steps)
 
     def begin(self, name: str, size: int | None) -> Life:
@@ -130,7 +130,7 @@ def _call(
     line: Any,
     graph: Any,
 ) -> None:
-    """Count a step where the line starts a kernel or a call into a library."""
+    """Count a step if the line starts a kernel or a library call."""
     draft = None
     kind = type(line).__name__
     if generation is not None:
@@ -179,7 +179,7 @@ def _memory(reading: Reading, line: Any, graph: Any, inplace: set[int]) -> None:
 
 
 def _made(reading: Reading, name: str, graph: Any) -> None:
-    """A buffer that a call hands back, in memory that the library allocated."""
+    """A buffer that a call returns, in memory that the library allocated."""
     if name in reading.lives:
         return
     buffer = graph.name_to_buffer.get(name)
@@ -192,7 +192,7 @@ def _made(reading: Reading, name: str, graph: Any) -> None:
 
 
 def finish(reading: Reading, graph: Any) -> None:
-    """Outputs live to the end; so does what is never freed."""
+    """Outputs live to the end, as does everything never freed."""
     last = max(0, reading.step - 1)
     outputs = list(graph.get_output_names())
     user_outputs = _user_outputs(graph, len(outputs))
@@ -209,7 +209,7 @@ def finish(reading: Reading, graph: Any) -> None:
 
 
 def _user_outputs(graph: Any, count: int) -> int:
-    """How many of a forward graph's outputs are the user's; the rest is saved for the backward."""
+    """The number of user outputs of a graph; a forward saves the rest for the backward."""
     if graph.is_inference or graph.is_backward:
         return count
     from torch._guards import TracingContext
@@ -221,7 +221,7 @@ def _user_outputs(graph: Any, count: int) -> int:
 
 
 def _bytes(graph: Any, buffer: Any) -> int | None:
-    """Bytes of a buffer's storage; None where a size is symbolic or there is no tensor."""
+    """Bytes of a buffer's storage; None if a size is symbolic or there is no tensor."""
     try:
         numel = graph.get_allocation_storage_size(buffer)
         itemsize = buffer.get_dtype().itemsize
@@ -239,7 +239,7 @@ def _label(name: str, graph: Any, labels: dict[str, str]) -> str:
 
 
 def _peak_without_reuse(reading: Reading) -> int:
-    """The peak if each buffer had memory of its own from its first step to its last."""
+    """The peak if each buffer had its own memory from its first step to its last."""
     change = [0] * (reading.step + 2)
     for life in reading.lives.values():
         if life.kind != "input" and life.bytes:

@@ -1,4 +1,4 @@
-"""Sizes of Inductor's, as records hold them."""
+"""Inductor's sizes, as stored in records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compiler.trace.records import Size
 
 
 def expression_size(value: Any) -> Size:
-    """A sympy size as a number, or as text where it is symbolic."""
+    """A sympy size as a number, or as text if it is symbolic."""
     if isinstance(value, int):
         return value
     if getattr(value, "is_Integer", False):

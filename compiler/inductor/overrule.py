@@ -1,11 +1,12 @@
-"""Inductor's fusion asks the gate: a person, or a file of overrides, decides a pair otherwise.
+"""Inductor's fusion asks the gate: a person, or an override file, decides a pair otherwise.
 
-A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that carry it (fusion_names.py). A veto holds for
-the operations that A and B name, wherever they are computed and by any road: all groups that hold
-them stay apart, in all rounds. It is asked where Inductor would test the pair anyway. What lowering
-put into one scheduler node is no pair, and an override that names it is refused.
+A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that stand for it (fusion_names.py). A veto
+applies to the operations that A and B name, wherever they are computed: all groups that contain
+them stay apart in all rounds, on every path. The gate is asked when Inductor tests the pair.
+Operations that lowering put into one scheduler node are not a pair, and an override that names them
+is refused.
 
-A force repeats Inductor's own test with its judgement switched off (overrule_force.py).
+Forcing a pair repeats Inductor's own test with its heuristics switched off (overrule_force.py).
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from compiler.inductor.lowerings import Lowering
 from compiler.inductor.overrule_detail import detail_of
 
 Retest = Callable[[], Attempt]
-"""Inductor's test once more, with its judgement switched off."""
+"""Repeats Inductor's test with its heuristics switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One override of this graph: its two sides as sets of initial scheduler nodes."""
+    """One override of this graph, its two sides as sets of initial scheduler nodes."""
 
     id: str
     choice: str
@@ -45,13 +46,13 @@ class Override:
     second: frozenset[str]
 
     def between(self, one: set[str], two: set[str]) -> bool:
-        """Whether it is about two groups."""
+        """Whether it concerns these two groups."""
         return not (self.first.isdisjoint(one) or self.second.isdisjoint(two)) or not (
             self.first.isdisjoint(two) or self.second.isdisjoint(one)
         )
 
     def pairs(self, nodes: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """The groups among `nodes` that hold the two sides, in the order of the schedule."""
+        """The pairs of groups among `nodes` that contain the two sides, in schedule order."""
         mine = self.first | self.second
         holding = [(node, its) for node in nodes if (its := _operations(node)) & mine]
         for at, (one, its) in enumerate(holding):
@@ -60,7 +61,7 @@ class Override:
                     yield one, two
 
     def within(self, nest: set[str]) -> bool:
-        """Whether a nest holds some of both sides."""
+        """Whether a nest contains nodes of both sides."""
         return not (self.first.isdisjoint(nest) or self.second.isdisjoint(nest))
 
 
@@ -74,19 +75,20 @@ class Overruling:
         self._read: dict[str, str] = {}
         self._asked: set[tuple[str, bool, str]] = set()
         self._ended: dict[str, Decided] = {}
-        """How each override's decision went last; a veto's, where it was against Inductor's yes."""
+        """The latest outcome of each override's decision; for a veto, the one that overruled a
+        fusion."""
         self._attempts: dict[str, Attempt] = {}
         self._kept: dict[str, tuple[str, str]] = {}
 
     @property
     def idle(self) -> bool:
-        """There is nobody to ask and nothing to overrule."""
+        """Whether there is nobody to ask and nothing to overrule."""
         return not self.gate.asks and not self.gate.overrides
 
     def consider(
         self, names: tuple[str, str], first: Any, second: Any, attempt: Attempt, retest: Retest
     ) -> bool:
-        """The answer to a test of Inductor, which the attempt holds, after the gate's."""
+        """The verdict on a pair after the gate's decision; the attempt holds Inductor's own."""
         self.gate.known(attempt.id)
         one, two = _operations(first), _operations(second)
         about = [override for override in self._current() if override.between(one, two)]
@@ -120,7 +122,7 @@ class Overruling:
         return attempt.fused
 
     def _beside(self, leading: Override, other: Override, attempt: Attempt) -> None:
-        """A second override about the same two groups; the first one keeps them apart."""
+        """A second override about the same two groups; the leading one keeps them apart."""
         decision = self._named(other, attempt.fused)
         if leading.choice != APART:
             return
@@ -139,7 +141,7 @@ class Overruling:
         against: tuple[str, str],
         retest: Retest,
     ) -> tuple[Decision, list[bool]]:
-        """The decision on a pair; and a list that is not empty once a person was shown it."""
+        """The decision on a pair, and a list that is non-empty once a person was shown it."""
         rule, words = against
         forbidden = {}
         if not attempt.fused:
@@ -187,11 +189,11 @@ class Overruling:
         self._attempts[id] = attempt
 
     def forced(self) -> list[Override]:
-        """Pairs that have to be tested though Inductor may not think of them."""
+        """Overrides whose pairs must be tested even if Inductor would not consider them."""
         return [override for override in self._current() if override.choice == FUSE]
 
     def finish(self, nests: list[set[str]]) -> None:
-        """The loop nests are made: how each override of this graph ended."""
+        """Record the outcome of each of this graph's overrides; the loop nests are final."""
         for id, choice in self.gate.chosen(self.lowering.base, FUSE, INDUCTOR).items():
             id = f"{INDUCTOR}/{self.lowering.base}/{FUSE}/{id}"
             found = next((o for o in self._current() if o.id == id), None)
@@ -207,7 +209,7 @@ class Overruling:
             decision = self._named(override, together)
             wrong = refusal(decision, override.choice)
             if not wrong and override.choice != carried_out:
-                wrong = "Inductor never came to consider the two"
+                wrong = "Inductor never considered the pair"
         elif found.choice == carried_out:
             return found
         else:
@@ -235,7 +237,7 @@ class Overruling:
         )
 
     def _inlined(self, id: str, choice: str) -> None:
-        """An override that names two operations of one scheduler node is refused."""
+        """Refuse an override that names two operations of one scheduler node."""
         names = split_id(id)[2]
         for operation, origins in self.lowering.operations.items():
             if len(names) == 2 and set(names) <= set(origins):
@@ -286,7 +288,7 @@ class Overruling:
                 yield Override(id, choice, (left, right), frozenset(first), frozenset(second))
 
     def _holders(self, name: str, exact: dict[str, str]) -> set[str]:
-        """The scheduler nodes that compute what this name stands for."""
+        """The scheduler nodes that compute the node with this name."""
         found = {
             operation for operation, origins in self.lowering.operations.items() if name in origins
         }

@@ -1,8 +1,8 @@
-"""torch's compile caches stand aside where decisions are overruled.
+"""torch's compile caches are off if decisions are overruled.
 
-Their keys know nothing of overrides: code that was compiled under others would be served, and ours
-would be stored for everybody. So a recording with overrides of Inductor's decisions, or one that a
-person drives, neither reads nor writes them.
+Their keys do not include overrides: code compiled under other overrides would be served, and ours
+would be stored for everybody. So a recording with overrides of Inductor's decisions, or one driven
+by a person, neither reads nor writes them.
 """
 
 from __future__ import annotations

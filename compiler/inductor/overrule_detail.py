@@ -1,7 +1,7 @@
-"""What a person is shown before a decision on a pair: both sides, and the nest that could become.
+"""What a person is shown before a decision on a pair: both sides, and the possible fused nest.
 
-Inductor makes the body of a fused nest only when it generates code. The sketch puts both bodies
-under the loops that they have in common; nothing of it is simplified.
+Inductor creates the body of a fused nest only during code generation. The sketch puts both bodies
+under their common loops, without simplifying anything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Loop = tuple[str, str, str]
 
 
 def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
-    """Of two groups that Inductor weighs."""
+    """Details of two groups that Inductor weighs."""
     members = [*first.get_nodes(), *second.get_nodes()]
     origins = {
         origin for node in members for origin in lowering.operations.get(node.get_name(), ())
@@ -43,10 +43,10 @@ def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
 
 
 def sketch(texts: Iterable[str]) -> str:
-    """Several nests as one: the loops that all of them begin with, then each one's own.
+    """Several nests as one: their common leading loops, then each nest's own.
 
-    A nest that runs over the same elements in one flat loop is written with the loops of the
-    others; its index becomes the sum that it stands for.
+    A nest that covers the same elements in one flat loop is written with the others' loops; its
+    index becomes the corresponding sum.
     """
     nests = [_parse(text) for text in texts]
     if not nests:
@@ -86,7 +86,7 @@ def _parse(text: str) -> tuple[list[Loop], list[str]]:
 def _unflattened(
     loops: list[Loop], body: list[str], like: list[Loop]
 ) -> tuple[list[Loop], list[str]]:
-    """One flat loop, as the loops of another nest over as many elements; else as it is."""
+    """One flat loop rewritten as the loops of another nest of equal size; else unchanged."""
     if len(loops) != 1 or loops[0][0] != "for" or len(like) < 2:
         return loops, body
     sizes = [extent for _, _, extent in (*loops, *like)]

@@ -1,7 +1,7 @@
-"""Testing a pair with Inductor's judgement of what pays switched off: is it legal at all?
+"""Testing a pair with Inductor's profitability heuristics switched off: is it legal at all?
 
-What is left is what correctness needs: the dependencies (`Scheduler._can_fuse`), cycles, and the
-backend's own test. The judgement sits in `InductorChoices.can_fuse*` ("heuristics here should not
+What remains is needed for correctness: the dependencies (`Scheduler._can_fuse`), cycles, and the
+backend's own test. The heuristics are in `InductorChoices.can_fuse*` ("heuristics here should not
 be needed for correctness", torch/_inductor/choices.py) and in a few settings.
 """
 
@@ -21,7 +21,7 @@ _SETTINGS = {
 
 
 class _Lenient:
-    """torch's choices (or the user's), with yes to every question whether a fusion pays."""
+    """torch's choices (or the user's), except that every fusion counts as profitable."""
 
     def __init__(self, choices: Any) -> None:
         self._choices = choices
@@ -37,7 +37,7 @@ class _Lenient:
 
 @contextmanager
 def judgement_off(scheduler: Any) -> Iterator[None]:
-    """Inside the block `scheduler.can_fuse` says whether a fusion is legal, not whether it pays."""
+    """Inside the block, `scheduler.can_fuse` tests legality, not profitability."""
     from torch._inductor import config
     from torch._inductor.virtualized import V
 
@@ -51,10 +51,10 @@ def judgement_off(scheduler: Any) -> Iterator[None]:
 
 
 class LoopStates:
-    """The loops of two nodes as they are now: a test of Inductor may reorder them.
+    """The current loops of two nodes, which Inductor's test may reorder.
 
-    torch takes its changes back where the answer is no (`_LoopMutationTracker`, since 2.13); where
-    the answer is overruled, that is ours to do. Before 2.13 torch leaves them changed either way.
+    torch rolls its changes back if the test fails (`_LoopMutationTracker`, since 2.13). If the
+    result is overruled, that is up to us. Before 2.13 torch leaves the loops changed either way.
     """
 
     def __init__(self, *nodes: Any) -> None:
@@ -69,12 +69,12 @@ class LoopStates:
         return lambda: tracker.create(self._nodes)
 
     def again(self) -> None:
-        """Put them back, and watch on."""
+        """Restore the loops, and start tracking again."""
         self.end(keep=False)
         self._tracker = self._new() if self._new is not None else None
 
     def end(self, *, keep: bool) -> None:
-        """Leave them as they are now, or put them back."""
+        """Keep the loops as they are now, or restore them."""
         tracker, self._tracker = self._tracker, None
         if tracker is not None:
             tracker.finish(rollback=not keep)

@@ -1,9 +1,9 @@
 """FX passes: each one that changed a graph, with the graph before and after.
 
-Inductor names its passes through `GraphTransformObserver` (torch/fx/passes), which nest; the stages
-of passes (`joint_graph_passes`, `post_grad_passes`, …) are around them all. A change belongs to the
-innermost pass in which it happened, and is recorded once: what a stage changed outside of every
-named pass is recorded under the stage's own name.
+Inductor names its passes through `GraphTransformObserver` (torch/fx/passes), which nest. The stages
+of passes (`joint_graph_passes`, `post_grad_passes`, …) enclose them all. A change belongs to the
+innermost pass in which it happened, and is recorded once. Changes that a stage makes outside every
+named pass are recorded under the stage's own name.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ PATTERNS = ("LoweringPatternEntry", "GraphPatternEntry", "ReplacementPatternEntr
 
 @dataclass(eq=False)
 class _Pass:
-    """A pass that is running."""
+    """A running pass."""
 
     module: fx.GraphModule
     graph: str
     name: str
     subsystem: str
     known: Snapshot
-    """The graph as of the last change that was recorded, or as the pass found it."""
+    """The graph as of the last recorded change, or as the pass found it."""
     since: float
     patterns: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class _Stage(_Pass):
-    """A stage of passes: sees each node that is made or replaced in its graph."""
+    """A stage of passes, which sees each node created or replaced in its graph."""
 
     created: list[str] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
-    """`created`, to look a name up."""
+    """`created` as a set, for lookup."""
     stop: Callable[[], None] = lambda: None
 
 
@@ -70,7 +70,7 @@ class _Running(threading.local):
 
 
 class Passes:
-    """Watches the passes of one recording, a stack for each thread."""
+    """Watches the passes of one recording, with one stack per thread."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -78,7 +78,7 @@ class Passes:
         self._printed: tuple[Snapshot, str] = ([], "")
 
     def stage_starts(self, module: fx.GraphModule, name: str) -> _Stage:
-        """One of torch's stages starts on a graph, or on a sub-graph of the one in hand."""
+        """One of torch's stages starts on a graph, or on a sub-graph of the current one."""
         outer = self._running.passes[-1] if self._running.passes else None
         graph = current_graph_id()
         if outer is not None and outer.module is not module:
@@ -111,7 +111,7 @@ class Passes:
         stage.stop = partial(leave, stage.module)
 
     def pass_starts(self, module: Any, name: str, subsystem: str) -> _Pass | None:
-        """A named pass starts; None for one on a graph that is not in hand: torch also runs
+        """A named pass starts. Returns None if its graph is not the current one: torch also runs
         passes on the patterns that it registers."""
         if not self._running.passes or self._running.passes[-1].module is not module:
             return None
@@ -123,11 +123,11 @@ class Passes:
         return started
 
     def _now(self) -> float:
-        """A clock that stands still while a person is waited for."""
+        """A clock in seconds that stops while the recording waits for a person."""
         return time.perf_counter() - self.recorder.aside_seconds
 
     def _begin(self, module: fx.GraphModule) -> tuple[Snapshot, float]:
-        """What a pass finds; what the pass around it has changed so far is recorded first."""
+        """The graph as a pass finds it; first records changes of the enclosing pass so far."""
         now = self._now()
         found = snapshot(module.graph)
         if self._running.passes and self._running.passes[-1].module is module:
@@ -135,7 +135,7 @@ class Passes:
         return found, now
 
     def ends(self, ended: _Pass) -> None:
-        """A pass ends, with those inside it that an exception left open."""
+        """A pass ends, along with those inside it that an exception left open."""
         running = self._running.passes
         if isinstance(ended, _Stage):
             ended.stop()
@@ -169,7 +169,7 @@ class Passes:
         if before_text == after_text:
             return
         added = tuple(name for key, name in new.items() if key not in old)
-        # what a node replaced is known by now; of the others only the pass is
+        # what a node replaced is known by now; for the others, only the pass is
         noted = made_in(running.graph)
         note_made(running.graph, [n for n in added if n not in noted], Made(running.name, ()))
         index = self._running.passes.index(running)
@@ -189,7 +189,7 @@ class Passes:
         )
 
     def replaces(self, match: Any, graph: fx.Graph, pattern: str) -> Callable[[], None] | None:
-        """A pattern is about to be replaced in the graph in hand; call the result when it was."""
+        """A pattern is about to be replaced in the current graph. Call the result afterwards."""
         running = self._running.passes[-1] if self._running.passes else None
         if running is None or running.module.graph is not graph:
             return None
@@ -212,7 +212,7 @@ def _name_in(parent: fx.GraphModule, child: fx.GraphModule) -> str:
 
 
 def pattern_name(entry: Any) -> str:
-    """What torch calls a pattern: its own name, its handler's, or the operator it starts at."""
+    """torch's name for a pattern: its own, its handler's, or the operator that it starts at."""
     name = getattr(entry, "pattern_name", None)
     if isinstance(name, str) and name:
         return name

@@ -1,7 +1,7 @@
-"""Phases: everything that torch itself times with `dynamo_timed`, truly nested.
+"""Phases: everything that torch itself times with `dynamo_timed`, properly nested.
 
-torch's `ChromiumEventLogger` (torch/_dynamo/utils.py) is told of each start and end, with torch's
-own clock readings. The durations here are those, so they equal `compilation_time_metrics`.
+torch's `ChromiumEventLogger` (torch/_dynamo/utils.py) receives each start and end with torch's own
+clock readings. The durations use these, so they equal `compilation_time_metrics`.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ class _Stack(threading.local):
 
 
 class Phases:
-    """Turns starts and ends into `Phase` records, a stack for each thread."""
+    """Turns starts and ends into `Phase` records, with one stack per thread."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._ids = itertools.count()
         self._stack = _Stack()
-        # torch reads the wall clock; the recording counts on the monotonic one
+        # torch reads the wall clock; the recording uses the monotonic clock
         self._wall_at_start = time.time_ns() - int(recorder.writer.now() * 1e9)
 
     def _seconds(self, wall_ns: int) -> float:
         return (wall_ns - self._wall_at_start) / 1e9
 
     def starts(self, name: str, wall_ns: int, compile_id: str, depth: int) -> None:
-        """A phase starts. `depth`: how many phases torch holds open around it on this thread."""
+        """A phase starts. `depth`: the number of enclosing phases open in torch on this thread."""
         stack = self._stack.open
-        # torch forgets phases when a compile starts over; phases from before our hook are unknown
+        # torch drops phases when a compile restarts; phases from before our hook are unknown
         del stack[depth:]
         parent = stack[-1] if stack else None
         aside = self.recorder.aside_seconds
@@ -82,7 +82,7 @@ class Phases:
         )
 
     def ends(self, name: str, wall_ns: int, start_ns: int) -> None:
-        """A phase ends; one that is not known to have started leaves no record."""
+        """A phase ends; without a known start, nothing is recorded."""
         stack = self._stack.open
         for index in range(len(stack) - 1, -1, -1):
             if stack[index].name == name and stack[index].torch_start_ns == start_ns:
@@ -111,7 +111,7 @@ class Phases:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds so far of this process, and of the children that it has waited for."""
+    """CPU seconds used so far by this process and the children that it has waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

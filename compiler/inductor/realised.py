@@ -1,8 +1,8 @@
-"""Where the values of a graph that Inductor lowered lie in memory.
+"""The buffers that hold the values of a graph that Inductor lowered.
 
-The lowering of a node answers a `TensorBox` (torch/_inductor/ir.py). When the whole graph has run,
-one that holds a buffer directly is that buffer; one through views of it is not told apart here, and
-what was never realised has no place.
+Lowering a node returns a `TensorBox` (torch/_inductor/ir.py). Once the whole graph has run, a box
+that holds a buffer directly stands for that buffer. A box that holds a view of a buffer is not
+resolved here, and a value that was never realised has no place.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from compiler.graphs.realised import RealisedGraph
 def realised_graph(
     id: str, graph: Any, results: Mapping[fx.Node, tuple[Any, Sequence[Any]]]
 ) -> RealisedGraph:
-    """`graph`: the `GraphLowering` after its `run`. `results`: what each node's lowering answered,
-    and the operations that were realised meanwhile."""
+    """`graph`: the `GraphLowering` after its `run`. `results`: the result of each node's lowering,
+    and the operations realised during it."""
     found = RealisedGraph(id, graph.module)
     makers: dict[str, str] = {}
     for operation in graph.operations:
@@ -47,8 +47,8 @@ def realised_graph(
 
 
 def _written_by(node: fx.Node, place: str, operations: Sequence[Any]) -> str:
-    """The buffer that stands for what a node writes in place; also where it is the node's lowering
-    that makes memory and then writes it, as scatters do. `place` where it writes nothing."""
+    """The buffer that stands for what a node writes in place, including memory that the node's own
+    lowering allocates and then writes, as scatters do. `place` if it writes nothing."""
     schema = getattr(node.target, "_schema", None)
     in_place = schema is not None and schema.is_mutable
     writing = [

@@ -1,6 +1,6 @@
-"""The nodes that the scheduler starts with, and the groups that it ends with.
+"""The scheduler's initial nodes and its final groups.
 
-torch/_inductor/scheduler.py: `Scheduler.fuse_nodes` is given the initial nodes, in order.
+torch/_inductor/scheduler.py: `Scheduler.fuse_nodes` receives the initial nodes, in order.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def kind_of(node: Any) -> str:
-    """`pointwise`, `reduction`, `scan`, `extern`, `template`, `nop`, `foreach`, `grouped`; for a
-    fused node that of its strongest member."""
+    """`pointwise`, `reduction`, `scan`, `extern`, `template`, `nop`, `foreach` or `grouped`; for a
+    fused node, that of its strongest member."""
     name = type(node).__name__
     if name == "NopKernelSchedulerNode":
         return "nop"
@@ -66,10 +66,10 @@ def kind_of(node: Any) -> str:
 
 
 def computed_by(node: Any) -> list[Any]:
-    """FX nodes that a scheduler node computes, from the IR that it holds, each once.
+    """The distinct FX nodes that a scheduler node computes, from its IR.
 
-    torch gives a call into a library the origins of its inputs as well, though others compute
-    them: such a call computes its own node only.
+    torch also gives a library call the origins of its inputs, which other nodes compute. Such a
+    call computes only its own node.
     """
     found: dict[Any, None] = {}
     for member in node.get_nodes():
@@ -99,7 +99,7 @@ def domain_of(node: Any) -> tuple[Size, ...]:
 
 
 def note(node: Any, lowering: Lowering) -> None:
-    """Keep what an initial scheduler node computes, for the hooks after this one."""
+    """Note what an initial scheduler node computes, for later hooks."""
     name = node.get_name()
     nodes = sorted_nodes(computed_by(node), lowering)
     body = getattr(node, "_body", None)
@@ -114,7 +114,7 @@ def note(node: Any, lowering: Lowering) -> None:
 
 
 def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode:
-    """One initial scheduler node as a record, once it is noted."""
+    """One initial scheduler node as a record; call `note` first."""
     name = node.get_name()
     body = getattr(node, "_body", None)
     reads_writes = node.read_writes
@@ -147,25 +147,25 @@ def is_copy(body: Any) -> bool:
 
 
 def sorted_nodes(nodes: list[Any], lowering: Lowering) -> list[Any]:
-    """Those of `nodes` that lie in the lowered graph, in its order."""
+    """Those of `nodes` that are in the lowered graph, in its order."""
     positions = lowering.positions
     return sorted((node for node in nodes if node in positions), key=positions.__getitem__)
 
 
 def _touched(node: Any, *, reads: bool) -> dict[str, int] | None:
-    """Inductor's own count of the bytes moved of each buffer; None where it counts by a size hint
-    only."""
+    """Inductor's own count of the bytes that a node touches in each buffer; None if its sizes are
+    symbolic or Inductor cannot count."""
     if any(isinstance(size, str) for size in domain_of(node)):
         return None
     try:
         found = node.get_read_write_buffer_accesses(include_reads=reads, include_writes=not reads)
         return {str(name): int(count) for name, count in found.items()}
-    except Exception:  # torch refuses for some calls into libraries; then it is unknown
+    except Exception:  # torch refuses for some library calls
         return None
 
 
 def _parts(reads: Any, lowering: Lowering) -> dict[str, int]:
-    """A number for what is read of each buffer: of the expressions that it is read at."""
+    """For each buffer, a number that identifies the set of index expressions it is read at."""
     places: dict[str, set[Any]] = {}
     for dependency in reads:
         if type(dependency).__name__ == "MemoryDep":

@@ -1,4 +1,4 @@
-"""When a graph enters each of Inductor's stages, in the order in which it does.
+"""When a graph enters each of Inductor's stages, in actual order.
 
 Inductor plans memory while it writes the wrapper, so `memory` comes after `codegen`.
 """
@@ -27,7 +27,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     def enters(stage: Stage, graph: Any) -> None:
         compile_id = current_compile_id()
-        if not compile_id or predicting.get():  # a prediction beside the compile is no stage of it
+        if not compile_id or predicting.get():  # a prediction alongside the compile is not a stage
             return
         flags = (getattr(graph, name, None) for name in ("is_backward", "is_inference"))
         backward, inference = flags
@@ -63,7 +63,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _graph() -> Any:
-    """The graph that Inductor works on; one without flags where it serves a cached one."""
+    """Inductor's current graph; it has no flags if Inductor serves a cached graph."""
     from torch._inductor.virtualized import V
 
     return V.graph

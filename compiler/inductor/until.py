@@ -1,10 +1,10 @@
 """Stopping before the build: the graph then runs in FX's interpreter, and nothing is built.
 
 `compile_fx` (torch/_inductor/compile_fx.py) lowers a graph and asks
-`GraphLowering.compile_to_module` for a module to call. When the recording ends earlier, that goes
-as far as the last stage asked for and answers with an interpreter of AOTAutograd's graph as it was
-before Inductor's last passes, which put functions into it that only lower. Caches are off
-meanwhile: an entry without code must not be kept, and with a hit there is nothing to record.
+`GraphLowering.compile_to_module` for a module to call. If the recording ends earlier, that function
+goes as far as the last requested stage and returns an interpreter of AOTAutograd's graph as it was
+before Inductor's last passes, which insert functions that can only be lowered. Caches are off
+meanwhile: an entry without code must not be stored, and a hit would leave nothing to record.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _settings() -> list[Uninstall]:
-    """Caches off, and the vector instructions as the CPU reports them, with no trial build."""
+    """Caches off, and the vector ISA as the CPU reports it, without a trial build."""
     import importlib
 
     from torch._inductor import config, cpu_vec_isa

@@ -1,1 +1,1 @@
-"""Time and numerics of the whole model, both sides in the same run."""
+"""Time and numerics of the whole model, both sides measured in the same run."""

@@ -1,8 +1,8 @@
-"""Where the time of a call goes: lines that were measured apart from the whole, and the rest.
+"""Where the time of a call goes: separately measured lines, and the remainder.
 
-All values are seconds of one round each, in the order of the rounds. A line is summed up round by
-round before its median is taken: medians of single steps add up to less than the median of a call,
-since each is rarely disturbed, and a call often.
+All values are seconds, one per round, in the order of the rounds. A line is summed round by round
+before its median is taken. The medians of single steps would add up to less than the median of a
+call, because each step is rarely disturbed and a call often.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from compiler.trace.records.profile import Account, AccountLine
 
 Rounds = Sequence[float]
 ROUNDS = 9
-"""So many rounds have 3 MAD as their noise."""
+"""The number of rounds whose noise is 3 MAD."""
 SURELY = 0.4
-"""The lower half of rounds counts where it deviates less than this share of what all do …"""
+"""The lower half of the rounds is used if its deviation is below this share of the whole's."""
 LEAST = 8
-"""… of at least so many."""
+"""The minimum number of rounds for using the lower half."""
 
 
 def timed(rounds: Rounds) -> Timed:
-    """Median and max(3 MAD, 1%)."""
+    """Median, with a spread of max(3 MAD, 1%)."""
     middle = median(rounds)
     return Timed(
         median=middle, spread=max(3 * spread(rounds), 0.01 * abs(middle)), runs=len(rounds)
@@ -33,7 +33,7 @@ def timed(rounds: Rounds) -> Timed:
 
 
 def summed(parts: Iterable[Rounds], rounds: int) -> list[float]:
-    """Round by round; zeros where there are no parts."""
+    """The round-by-round sum of the parts; zeros if there are none."""
     found = [0.0] * rounds
     for part in parts:
         for number, seconds in enumerate(part):
@@ -42,22 +42,21 @@ def summed(parts: Iterable[Rounds], rounds: int) -> list[float]:
 
 
 def less(whole: Rounds, *parts: Rounds) -> list[float]:
-    """What the parts leave of the whole, round by round; nothing below 0."""
+    """The whole minus the parts, round by round, clamped at 0."""
     return [max(0.0, one - sum(part[number] for part in parts)) for number, one in enumerate(whole)]
 
 
 def difference(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
-    """(compiled - eager, what is noise).
+    """(compiled - eager, noise), both in seconds.
 
-    Taken in the way that is the surer one here. Round by round, it is the median of the
-    differences with their MAD: a drift of the machine meets both sides of a round. By what either
-    side usually takes, it is the difference of those with the MADs of both: of rounds in which
-    something disturbs one side or the other there may be more than half, while each side alone is
-    mostly undisturbed.
+    Two estimates are made, and the less noisy one is used. The first is the median of the
+    round-by-round differences, with their MAD: a drift of the machine affects both sides of a round
+    alike. The second is the difference of each side's usual time, with the MADs of both: more than
+    half of the rounds may have a disturbance on either side, while each side alone is mostly
+    undisturbed.
 
-    Noise is 3 MAD of `ROUNDS` rounds; of more it is less, of fewer more, by the root of their
-    number, as the error of a median is. It is 1% at least: of eager, or of compiled where eager
-    does nothing.
+    The noise is 3 MAD for `ROUNDS` rounds, and scales with the inverse square root of their number,
+    as the error of a median does. It is at least 1% of eager, or of compiled if eager does nothing.
     """
     differences = [b - a for a, b in zip(eager, compiled, strict=True)]
     (before, below), (after, above) = _usual(eager), _usual(compiled)
@@ -82,19 +81,19 @@ def _lowest(rounds: Rounds) -> float:
 
 
 def usual(rounds: Rounds, contended: bool = False) -> Timed:
-    """As `timed`; where most rounds were disturbed, their lower quartile. `contended`: they were,
-    as others used the processors."""
+    """As `timed`, but the lower quartile if most rounds were disturbed. `contended` states that
+    they were, because other programs used the processors."""
     middle, deviation = _usual(rounds, contended)
     return Timed(median=middle, spread=max(3 * deviation, 0.01 * abs(middle)), runs=len(rounds))
 
 
 def _usual(rounds: Rounds, contended: bool = False) -> tuple[float, float]:
-    """(median, MAD), or the same of the rounds that are not above the median.
+    """(median, MAD) of all rounds, or of the lower half.
 
-    What others do to a run only makes it longer. Where that happens to one run in two, the median
-    is anywhere between those and the undisturbed ones, and the lower half says far more: then it
-    deviates far less from its own median, the lower quartile. (Of a normal distribution that
-    deviation is the MAD of all, divided by 1.7.)
+    Interference only makes a run longer. If it affects every second run, the median may be anywhere
+    between the disturbed and undisturbed runs, and the lower half is far more informative: its
+    deviation from its own median, the lower quartile, is then far smaller. (For a normal
+    distribution, that deviation is the MAD of all divided by 1.7.)
     """
     middle, deviation = median(rounds), spread(rounds)
     if len(rounds) < LEAST:
@@ -107,7 +106,7 @@ def _usual(rounds: Rounds, contended: bool = False) -> tuple[float, float]:
 
 
 def ratio(eager: Rounds, compiled: Rounds, contended: bool = False) -> tuple[float, float]:
-    """(eager/compiled, what is noise as a share of it), as `difference` takes them."""
+    """(eager/compiled, noise as a share of it), estimated as in `difference`."""
     ratios = [a / b for a, b in zip(eager, compiled, strict=True)]
     (before, below), (after, above) = _usual(eager, contended), _usual(compiled, contended)
     found, noise = min(
@@ -130,7 +129,7 @@ def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
 
 
 def line_of_parts(name: str, parts: Sequence[Rounds], what: str = "") -> AccountLine:
-    """A line that sums up what each part usually takes by itself, on a contended machine."""
+    """A line that sums the usual time of each part, for a contended machine."""
     times = [usual(part, contended=True) for part in parts]
     time = Timed(
         median=sum(one.median for one in times),
@@ -141,11 +140,12 @@ def line_of_parts(name: str, parts: Sequence[Rounds], what: str = "") -> Account
 
 
 def noise_of_medians(first: Rounds, second: Rounds, independent: int) -> float:
-    """What the difference of two medians may be off by chance: three standard errors, and more of
-    few values, by which the error itself is hardly known.
+    """By how much the difference of two medians may be off by chance: three standard errors, and
+    more for few values, which determine the error itself poorly.
 
-    A median of n values has 1.2533 times the error of a mean, and a normal spread is 1.4826 MAD.
-    `independent`: so many of the values are, where those of one moment are alike.
+    The standard error of a median of n values is 1.2533 times that of a mean, and a normal standard
+    deviation is 1.4826 MAD. `independent`: the number of independent values, as simultaneous ones
+    are correlated.
     """
     count = max(2, min(independent, len(first), len(second)))
     errors = 1.2533 * 1.4826 * hypot(spread(first), spread(second)) / sqrt(count)
@@ -153,8 +153,8 @@ def noise_of_medians(first: Rounds, second: Rounds, independent: int) -> float:
 
 
 def three_errors(freedom: int) -> float:
-    """So many standard errors, where they are told by a sample, are as rare as three that are
-    known: Student's t, as a series around the normal (Abramowitz and Stegun, 26.7.5).
+    """The number of sample-estimated standard errors that is as rare as three known ones: Student's
+    t, as a series around the normal (Abramowitz and Stegun, 26.7.5).
 
     >>> round(three_errors(4), 1), round(three_errors(100), 2)
     (6.4, 3.08)
@@ -175,8 +175,8 @@ def account(
     noise: float = 0.0,
     contended: bool = False,
 ) -> Account:
-    """The account of one side; lines that are 0 throughout are left out. `noise`: of what is left,
-    in seconds."""
+    """The account of one side, without lines that are always 0. `noise`: of the remainder, in
+    seconds."""
     kept = tuple(one for one in lines if one.time.median or one.time.spread)
     whole = usual(measured, contended)
     return Account(

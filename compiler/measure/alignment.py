@@ -1,7 +1,7 @@
-"""Operations that eager runs for one line, lined up with the nodes that Dynamo captured for it.
+"""Eager's operations on one line, aligned with the nodes that Dynamo captured for it.
 
-A line often holds several calls (`x + down(gelu(up(x)))`); where both sides are the same calls in
-the same order, each is told apart. Where that is not certain the line is one.
+A line often has several calls (`x + down(gelu(up(x)))`). If both sides run the same calls in the
+same order, each call is told apart; if that is uncertain, the line is treated as one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ SAME = {
 """Word of a captured target -> words of the ATen operations that it may run as."""
 
 MAY_COPY = words("reshape contiguous flatten to float half bfloat16 type_as clone")
-"""Captured calls of which eager may run nothing that touches memory."""
+"""Captured calls that may run nothing in eager that touches memory."""
 
 COPIES = frozenset(("clone", "to_copy", "copy"))
 
@@ -87,12 +87,12 @@ KINDS = {
 
 
 def kind(name: str) -> str:
-    """One name for all that do the same work, of a `plain_word`."""
+    """The common name of operations that do the same work, given a `plain_word`."""
     return KINDS.get(name, name)
 
 
 def may_run(captured: str, operation: str) -> bool:
-    """Whether a captured call may run this ATen operation; both as `plain_word` gives them."""
+    """Whether a captured call may run this ATen operation; both as `plain_word` returns them."""
     if captured == operation:
         return True
     if captured in MAY_COPY and operation in COPIES:
@@ -101,8 +101,8 @@ def may_run(captured: str, operation: str) -> bool:
 
 
 def aligned(captured: Sequence[str], operations: Sequence[str]) -> list[int] | None:
-    """For each operation the index of the captured call that runs it; None where the two are not
-    surely the same calls in the same order. Both without views, as `plain_word` gives them.
+    """For each operation, the index of the captured call that runs it; None unless both are
+    certainly the same calls in the same order. Both without views, as `plain_word` returns them.
 
     >>> aligned(["gelu", "linear", "add"], ["gelu", "addmm", "add"])
     [0, 1, 2]
@@ -128,8 +128,8 @@ def aligned(captured: Sequence[str], operations: Sequence[str]) -> list[int] | N
 
 
 def _goes_on(captured: Sequence[str], place: int, operation: str, left: Sequence[str]) -> bool:
-    """Whether the call at `place`, which has run something, runs this operation too: only where it
-    is one that takes several, and those that are left are not needed for the calls after it."""
+    """Whether the call at `place`, which has already run an operation, runs this one too: only if
+    it may run several, and the calls after it do not need the remaining operations."""
     several = SAME.get(captured[place], "").split()
     if len(several) < 2 or operation not in several:
         return False

@@ -1,10 +1,10 @@
-"""The C library's allocator while something is timed.
+"""The C library's allocator during a timing.
 
-glibc gives large blocks back to the system when they are freed, or keeps them, by what else lies
-on its heap (mallopt(3)): then the same call takes page faults in one round and none in the next,
-and a kernel that writes 4 MB takes three times as long. While both sides are timed, what is freed
-is kept, and some of it is touched before: blocks that are aligned seldom fit where one of their
-size was freed, so that the heap grows for a while.
+When large blocks are freed, glibc may return them to the system or keep them, depending on the rest
+of its heap (mallopt(3)). The same call then takes page faults in one round and none in the next,
+and a kernel that writes 4 MB takes three times as long. While both sides are timed, freed memory is
+kept. Some memory is touched beforehand: aligned blocks seldom fit where a block of the same size
+was freed, so the heap grows for a while.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _WHILE = {"trim threshold": (-1, 1 << 30), "top pad": (-2, 64 << 20), "most mmaps": (-4, 0)}
-"""Parameter and value of each option: nothing is mapped by itself, and the heap only grows."""
+"""Parameter and value of each option: nothing is mapped separately, and the heap only grows."""
 _TOUCHED = 512 << 20
 """Bytes."""
 _AFTER = {"trim threshold": 128 << 10, "top pad": 0, "most mmaps": 1 << 16}
-"""glibc's own, but that its thresholds no longer move with what is freed."""
+"""glibc's defaults, except that its thresholds no longer adapt to what is freed."""
 
 
 @contextmanager
 def freed_memory_is_kept() -> Iterator[None]:
-    """Inside of it nothing that is freed goes back to the system; where the C library is another,
-    nothing happens."""
+    """Inside, freed memory is not returned to the system; does nothing with another C library."""
     library = ctypes.CDLL(None)
     set_ = getattr(library, "mallopt", None)
     if set_ is None:

@@ -1,4 +1,4 @@
-"""Arguments of a compiled graph, kept and given again."""
+"""Arguments of a compiled graph, stored for repeated calls."""
 
 from __future__ import annotations
 

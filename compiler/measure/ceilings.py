@@ -1,9 +1,9 @@
-"""What this machine can do at most: bandwidth of copies, rates of matrix products.
+"""The limits of this machine: copy bandwidth and matrix product rates.
 
-Measured once, in about two seconds, with the threads and settings of this process, and kept in our
-cache folder by processor (or card), threads, torch's version and its precision of products. All
-figures are the best of many tries; what a busy machine disturbs all the time is left out, and
-the rest is not kept.
+Measured once, in about two seconds, with the threads and settings of this process, and stored in
+our cache folder by processor (or GPU), threads, torch version and matmul precision. All figures are
+the best of many tries. Figures that a busy machine keeps disturbing are left out, and then none are
+stored.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from compiler.trace.records import Bandwidth, Ceilings
 Kind = Literal["cpu", "cuda"]
 
 _VERSION = 1
-"""Raised when figures of an earlier way to measure are not to be taken."""
+"""Raised to invalidate figures that were measured in an earlier way."""
 _SMALLEST = 1 << 15
 _LARGEST_CPU = 1 << 30
 _LARGEST_CUDA = 1 << 32
 _COPY_SECONDS = 0.04
-"""For each working set."""
+"""Seconds per working set."""
 _PRODUCT_SECONDS = 0.15
-"""For each dtype."""
+"""Seconds per dtype."""
 _AGREEING = 3
 _AGREEMENT = 1.2
-"""The best calls agree where the slowest of them takes no longer than this times the fastest."""
+"""The best calls agree if the slowest of them takes at most this many times the fastest."""
 _WAITING = 0.05
-"""Share of the time; above it, threads waited for a processor."""
+"""Share of the time. Above it, threads had to wait for a processor."""
 _SLICE = 5e-4
-"""Seconds; a scheduler gives a processor to others for longer."""
+"""Seconds; a scheduler gives a processor to others for longer than this."""
 _PATIENCE = 3.0
-"""Seconds to go on for on a busy machine."""
+"""Seconds to keep trying on a busy machine."""
 BUSY = "a busy machine disturbed the rest; not kept"
 _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
@@ -53,10 +53,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def ceilings(kind: Kind = "cpu") -> Ceilings:
-    """Of the CPU, or of the current GPU: kept ones, or measured now.
+    """The limits of the CPU or the current GPU, from the cache or measured now.
 
-    Where the cache folder cannot be used they are measured, and not kept. Processes that ask at
-    the same time measure one after the other, so that they do not disturb one another.
+    If the cache folder cannot be used, the figures are measured and not stored. Concurrent
+    processes measure one after the other, so that they do not disturb each other.
     """
     try:
         store = Store(private_folder(cache_folder() / "ceilings"))
@@ -88,7 +88,7 @@ def _kept(store: Store, name: str) -> Ceilings | None:
 
 
 def _key(kind: Kind) -> list[object]:
-    """All that the figures depend on."""
+    """Everything that the figures depend on."""
     return [
         _VERSION,
         kind,
@@ -106,7 +106,7 @@ def device_name(kind: Kind) -> str:
 
 
 def cpu_name() -> str:
-    """As the kernel says; "" where it does not."""
+    """The name that the kernel reports; "" if it does not."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
             for line in stream:
@@ -126,7 +126,7 @@ def measured(kind: Kind = "cpu") -> Ceilings:
         products.measure()
         ends = time.perf_counter() + _PATIENCE
         while not (copies.settled and products.settled) and time.perf_counter() < ends:
-            time.sleep(0.01)  # the scheduler may arrange its threads anew
+            time.sleep(0.01)  # the scheduler may rearrange its threads
             copies.measure()
             products.measure()
     settled = copies.settled and products.settled
@@ -147,29 +147,30 @@ def measured(kind: Kind = "cpu") -> Ceilings:
 
 @dataclass
 class Best:
-    """The least time of something."""
+    """The shortest time of an action."""
 
     seconds: float = float("inf")
     settled: bool = False
-    """False where it may be the scheduler's time more than that of the thing itself."""
+    """False if the time may be the scheduler's rather than the action's."""
 
     def take(self, other: Best) -> None:
-        """A further measurement of the same."""
+        """Merge a further measurement of the same action."""
         self.seconds = min(self.seconds, other.seconds)
         self.settled |= other.settled
 
 
 class _CPU:
-    """Times things by the host's clock."""
+    """Times actions by the host's clock."""
 
     device = "cpu"
 
     def best(self, action: Callable[[], object], seconds: float) -> Best:
-        """About the least of many calls without a pause, each timed.
+        """About the shortest of many back-to-back calls, each timed.
 
-        On a busy machine a parallel call takes the scheduler's time until its threads run together;
-        the next ones may not. So it is only settled where the best few calls agree, and no thread
-        had to wait for a processor while they took as long as a scheduler's slice.
+        On a busy machine a parallel call includes the time until the scheduler runs its threads
+        together; later calls may not. So the result counts as settled only if the best few calls
+        agree, and if no thread had to wait for a processor or the calls are shorter than a
+        scheduler's slice.
         """
         read = time.perf_counter_ns
         best: list[int] = []
@@ -192,13 +193,13 @@ class _CPU:
         return Best(middle, agree and (alone or middle < _SLICE))
 
     def empty(self, action: Callable[[], object]) -> float:
-        """What a call costs that does next to nothing."""
+        """The overhead of a call that does next to nothing, in seconds."""
         return self.best(action, _COPY_SECONDS).seconds
 
 
 def waited_seconds() -> float:
-    """How long the threads of this process have been ready to run while no processor was free
-    (/proc/self/task/<thread>/schedstat); 0 where the kernel does not say."""
+    """Seconds that the threads of this process were ready to run without a free processor
+    (/proc/self/task/<thread>/schedstat); 0 if the kernel does not report it."""
     total = 0
     try:
         for thread in os.scandir("/proc/self/task"):
@@ -210,7 +211,7 @@ def waited_seconds() -> float:
 
 
 class _GPU:
-    """Times things by the card's clock, many in one CUDA graph, so that no launch is waited for."""
+    """Times actions by the GPU's clock, many in one CUDA graph, to exclude launch latency."""
 
     device = "cuda"
 
@@ -238,11 +239,11 @@ class _GPU:
         return float(first.elapsed_time(last)) / 1e3
 
     def empty(self, action: Callable[[], object]) -> float:
-        return 0.0  # a kernel's own start is part of what the card can do
+        return 0.0  # a kernel's own start is part of what the GPU can do
 
 
 class _Copies:
-    """Of working sets of each power of two: bytes read and written together."""
+    """Copies with working sets of each power of two, in bytes read and written together."""
 
     def __init__(self, timer: _CPU | _GPU, largest: int) -> None:
         self.timer = timer
@@ -260,7 +261,7 @@ class _Copies:
         return lambda: copy(target, source)
 
     def measure(self) -> None:
-        """Those that are not settled."""
+        """Measure the sizes that are not settled."""
         for size, best in self.best.items():
             if not best.settled:
                 best.take(self.timer.best(self._copy(size), _COPY_SECONDS))
@@ -275,8 +276,8 @@ class _Copies:
         return all(best.settled for best in self.best.values())
 
     def bandwidth(self) -> tuple[Bandwidth, ...]:
-        """Of those that are settled. Of the smallest sets the call is most: no more than half of it
-        is taken off."""
+        """The bandwidth of settled sizes. For the smallest sets the call overhead dominates; at
+        most half of the time is subtracted."""
         return tuple(
             Bandwidth(
                 bytes=size,
@@ -288,7 +289,7 @@ class _Copies:
 
 
 class _Products:
-    """Of square matrices of each dtype, large enough to fill the machine."""
+    """Products of square matrices of each dtype, large enough to fill the machine."""
 
     def __init__(self, timer: _CPU | _GPU) -> None:
         self.timer = timer
@@ -296,7 +297,7 @@ class _Products:
         """(FLOP/s, settled)."""
 
     def measure(self) -> None:
-        """Those that are not settled."""
+        """Measure the dtypes that are not settled."""
         for name in _DTYPES:
             if not self.best.get(name, (0.0, False))[1]:
                 self._measure(name)
@@ -304,13 +305,13 @@ class _Products:
     def _measure(self, name: str) -> None:
         rate, settled = self.best.get(name, (0.0, False))
         dtype, done = getattr(torch, name), 0
-        # as large as a fifth of the budget allows, which only trying tells
+        # as large as a fifth of the budget allows, which only trying reveals
         while (size := _size_for(rate)) > done:
             try:
                 one, other = (_matrix(size, dtype, self.timer.device) for _ in range(2))
                 out = torch.mm(one, other)
                 best = self.timer.best(_product(one, other, out), _PRODUCT_SECONDS / 3)
-            except RuntimeError:  # this build or card has no such product, or no memory for it
+            except RuntimeError:  # this build or GPU has no such product, or no memory for it
                 settled = True
                 break
             done = size
@@ -323,7 +324,7 @@ class _Products:
         return all(settled for _, settled in self.best.values())
 
     def rates(self) -> dict[str, float]:
-        """FLOP/s by dtype, of those that are settled."""
+        """FLOP/s by dtype, for settled dtypes."""
         return {name: rate for name, (rate, settled) in self.best.items() if rate and settled}
 
 
@@ -337,13 +338,13 @@ def _product(one: Any, other: Any, out: Any) -> Callable[[], object]:
 
 
 def _matrix(size: int, dtype: torch.dtype, device: str) -> Any:
-    """Values that differ, small enough that sums stay exact in half precision's range."""
+    """Distinct values, small enough that sums stay exact in half precision's range."""
     row = (torch.arange(size * size, device=device) % 7 - 3).reshape(size, size)
     return (row / 4).to(dtype)
 
 
 def _largest(kind: Kind) -> int:
-    """Bytes of the largest working set: well beyond the last cache, within what is free."""
+    """Bytes of the largest working set: well beyond the last-level cache, within free memory."""
     if kind == "cuda":
         cache = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
         free = int(torch.cuda.mem_get_info()[0])
@@ -372,7 +373,7 @@ def _last_cache() -> int:
 
 
 def _free_memory() -> int:
-    """What may be taken; a small amount where the system does not say."""
+    """Available memory in bytes; a small amount if the system does not report it."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

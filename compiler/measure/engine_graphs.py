@@ -1,8 +1,8 @@
 """Graphs that our own engine compiled, with kernels that can be called one by one.
 
-A unit's kernels are private to it, so that they cost nothing to call. For a measurement the unit
-is built once more, with the same flags: each call of a kernel goes through a function that Python
-gives, which sees the pointers, and `measured_again` runs some of those calls once more.
+A unit's kernels are private to it, so that calling them has no overhead. For a measurement the unit
+is built again with the same flags. Each kernel call then goes through a Python callback, which sees
+the pointers, and `measured_again` repeats some of those calls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 _FUNCTION = re.compile(
     r"^static void (\w+)\(void\* const\* pointers.*?^}$", re.MULTILINE | re.DOTALL
 )
-"""As compiler.codegen.cpp.nests writes it."""
+"""As written by compiler.codegen.cpp.nests."""
 _HEAD = """
 typedef void MeasuredKernel(void* const*, const long*, char*, int*);
 typedef void MeasuredCall(
@@ -75,7 +75,7 @@ _Again_p = ctypes.POINTER(_Again)
 
 
 class _Segment(PythonSegment):
-    """Remembers on which memory it runs."""
+    """Records the memory on which it runs."""
 
     memory: list[Any]
 
@@ -88,7 +88,7 @@ class _Segment(PythonSegment):
 
 
 class _Call:
-    """One call of a kernel, on copies: a step."""
+    """A step: one call of a kernel, on copies."""
 
     def __init__(self, row: _Again, again: Any, alive: tuple[Any, ...]) -> None:
         self.row = row
@@ -108,14 +108,14 @@ class EngineGraph(Redirected):
         self.graph = graph
         self.compiled = compiled
         self.module = module
-        """The graph as it was lowered; its nodes are those of the `/lowered` graph's record."""
+        """The lowered graph; its nodes are those of the `/lowered` graph's record."""
         self.arguments: list[Any] | None = None
         super().__init__(self._first_call if keep_arguments else compiled.call)
         self._texts: dict[str, str] | None = None
         self._names = {found[1]: None for found in KERNEL_CALL.finditer(compiled.artifact.unit)}
 
     def _first_call(self, arguments: list[Any]) -> Any:
-        """Keeps the first arguments."""
+        """Stores the first arguments."""
         self.arguments = copied(arguments)
         self.call = self.compiled.call
         return self.compiled.call(arguments)
@@ -158,7 +158,7 @@ class EngineGraph(Redirected):
                     step = _step(handle, kernel, copies, given, *where.workspace(workspace))
                     step()
                     steps.append(step)
-            except BaseException as problem:  # it must not pass through C
+            except BaseException as problem:  # it must not propagate through C
                 failed.append(problem)
             _KERNEL(kernel)(pointers, sizes, workspace, error)
 
@@ -179,7 +179,7 @@ class EngineGraph(Redirected):
         return partial(_discard, again, rows, len(calls), calls)
 
     def _call(self, handle: ctypes.CDLL, memory: list[Any]) -> Callable[[list[Any]], Any]:
-        """The graph's callable, on the unit that can be observed."""
+        """The graph's callable, on the observable unit."""
         artifact = self.compiled.artifact
         functions: dict[str, Any] = {}
         for entry in artifact.segments:
@@ -193,7 +193,7 @@ class EngineGraph(Redirected):
         return run_wrapper(artifact, names)
 
     def _handle(self) -> ctypes.CDLL:
-        """The library of the unit that can be observed, built where the cache has none."""
+        """The library of the observable unit, built unless it is in the cache."""
         artifact = self.compiled.artifact
         compiler = find_compiler()
         if isinstance(compiler, NoCompiler):
@@ -218,8 +218,8 @@ _KERNEL = ctypes.CFUNCTYPE(
 
 
 def _texts(unit: str, kernels: Collection[str]) -> dict[str, str]:
-    """Each kernel's functions in a unit, as they were recorded: those before it that are no other
-    kernel's are its own, with the comment above them."""
+    """The text of each kernel in a unit, as recorded: its function, the preceding functions that
+    belong to no other kernel, and the comment above them."""
     found: dict[str, str] = {}
     start = -1
     for function in _FUNCTION.finditer(unit):
@@ -263,11 +263,11 @@ def _discard(again: Any, rows: Any, count: int, alive: list[_Call]) -> None:
 
 
 _LINE = 64
-"""Bytes that a workspace is aligned to."""
+"""Alignment of a workspace in bytes."""
 
 
 class _Places:
-    """Addresses of a real call in the copies of one moment."""
+    """Maps addresses of a real call to the current copies."""
 
     def __init__(self, memory: list[Any], shadows: Shadows) -> None:
         self.memory = memory
@@ -275,17 +275,18 @@ class _Places:
         self._known: dict[int, Shadow] = {}
 
     def of(self, address: int | None) -> int:
-        """Where the copy of this address is; 0 for none."""
+        """The address in the copy; 0 for a null address."""
         if not address:
             return 0
         found = self._copy_of(address)
         if found is None:
-            raise NotAlone("it works on memory that is none of its graph's buffers")
+            raise NotAlone("it works on memory that is not one of its graph's buffers")
         return found
 
     def workspace(self, address: int | None) -> tuple[int, Any]:
-        """Where a kernel's partial sums may lie, and what has to live as long. On the stack of who
-        calls the kernel they are nobody's once the call is over: then in memory of their own."""
+        """Where a kernel's partial sums may go, and an object that must live as long. If the
+        workspace is on the stack of the kernel's caller, it is invalid after the call, so memory is
+        allocated."""
         found = self._copy_of(address) if address else 0
         if found is not None:
             return found, None
@@ -309,8 +310,8 @@ def engine_graphs(
 ) -> Iterator[list[EngineGraph]]:
     """The graphs that our engine compiles inside the block.
 
-    `keep_arguments`: the arguments of each one's first call are copied, so that its kernels can be
-    run alone. `left_to_aten` takes those that it could not compile.
+    `keep_arguments`: copy the arguments of each graph's first call, so that its kernels can run
+    alone. `left_to_aten` collects the graphs that the engine could not compile.
     """
     found: list[EngineGraph] = []
 

@@ -13,9 +13,9 @@ from compiler.measure.shadows import Shadows
 
 
 def whole(graph: CompiledGraph) -> Replay:
-    """A graph, ready to be called again and again; arguments that it changes are put back.
+    """A graph that can be called repeatedly; arguments that it changes are restored.
 
-    Raises `NotAlone`, and `compiler.measure.shadows.TooLarge`.
+    Raises `NotAlone` and `compiler.measure.shadows.TooLarge`.
     """
     shadows, arguments = _arguments(graph)
 
@@ -31,12 +31,12 @@ def whole(graph: CompiledGraph) -> Replay:
 def equal_outputs(
     first: CompiledGraph, second: CompiledGraph, in_place: bool = True
 ) -> tuple[bool | None, float | None]:
-    """Whether both graphs answer the same, each for its own arguments, with the same random
-    numbers; and where they do not, the largest difference. (None, None) where they answer other
-    tensors: another number of them, or of other shapes.
+    """Whether both graphs return the same, each for its own arguments and with the same random
+    numbers; and if not, the largest difference. (None, None) if they return tensors that differ in
+    number or shape.
 
-    `in_place`: what is left in the arguments is an answer as well. It is none of a backward graph,
-    which may use the memory of what was saved for it.
+    `in_place`: also compare the arguments after the call. Pass False for a backward graph, which
+    may reuse the memory of what was saved for it.
     """
     answers = []
     state = torch.get_rng_state()
@@ -61,7 +61,7 @@ def _arguments(graph: CompiledGraph) -> tuple[Shadows, list[Any]]:
 
 
 def compared(one: list[Any], other: list[Any]) -> tuple[bool | None, float | None]:
-    """(equal bit for bit, the largest difference) of two lists of values; see `equal_outputs`."""
+    """(bitwise equal, largest difference) of two lists of values; see `equal_outputs`."""
     if len(one) != len(other):
         return None, None
     worst = 0.0

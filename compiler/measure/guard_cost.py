@@ -1,10 +1,10 @@
-"""What one check of a compiled frame's guards takes, by torch's own measurement.
+"""The time of one check of a compiled frame's guards, by torch's own measurement.
 
-`CheckFunctionManager` (torch/_dynamo/guards.py) measures its guards once when it has built them,
-with `profile_guard_manager` on the locals that the call gave, and empties the caches before each
-check, as a call does that works on much memory. Here the same is asked for again and again, at
-that moment, and the checks are made once more with warm caches, as those of a short call that is
-repeated: later nothing holds those locals.
+`CheckFunctionManager` (torch/_dynamo/guards.py) measures its guards once after building them, with
+`profile_guard_manager` on the locals of the call. It empties the caches before each check, as a
+call that works on much memory does. Here that measurement is repeated, and the checks are also made
+with warm caches, as in short repeated calls. All this happens at that moment, because later nothing
+holds those locals.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ NEEDS = (
 TRIED_ON = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
 
 _SECONDS = 0.02
-"""For all measurements of one frame's guards."""
+"""Time for all measurements of one frame's guards."""
 _WARM = 10
 """Checks that torch makes before it measures."""
 _CHECKS = 3
-"""Checks of one measurement: so few that most end before another program gets the processor."""
+"""Checks per measurement: few enough that most end before another program gets the processor."""
 _LEAST, _MOST = 5, 60
-"""Measurements."""
+"""Minimum and maximum number of measurements."""
 
 
 @dataclass
 class GuardCosts:
-    """Compile id -> what a check of its guards takes."""
+    """Compile id -> time of a check of its guards."""
 
     found: dict[str, Timed] = field(default_factory=dict)
     """With cold caches."""
     warm: dict[str, Timed] = field(default_factory=dict)
     missing: str = ""
-    """Why nothing is measured; "" where it is."""
+    """Why nothing is measured; "" if it is."""
 
 
 @contextmanager
 def guard_costs() -> Iterator[GuardCosts]:
-    """The guards of all frames that are compiled inside the block."""
+    """The guard costs of all frames compiled inside the block."""
     costs = GuardCosts()
     try:
         for need in NEEDS:
@@ -69,7 +69,7 @@ def guard_costs() -> Iterator[GuardCosts]:
             name = str(CompileContext.current_compile_id() or "")
             costs.found[name] = _measured(original, root, scope, float(latency))
             costs.warm[name] = _warm(root, scope, costs.found[name].median)
-        except Exception as error:  # a measurement of ours never breaks the user's compile
+        except Exception as error:  # our measurement must never break the user's compile
             costs.missing = f"{type(error).__name__}: {str(error)[:200]}"
         return latency
 
@@ -88,7 +88,7 @@ def _measured(profile: Any, root: Any, scope: Any, first_us: float) -> Timed:
 
 
 def _warm(root: Any, scope: Any, cold: float) -> Timed:
-    """The same of checks one after the other."""
+    """Seconds of one check with warm caches: checks in sequence."""
     count = max(_LEAST, min(_MOST, int(_SECONDS / max(cold * _CHECKS, 1e-7))))
     found = []
     for _ in range(count):

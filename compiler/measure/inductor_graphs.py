@@ -1,7 +1,7 @@
 """Graphs that Inductor compiled, by the modules that it generates for them.
 
 A module of generated code (`PyCodeCache.load_by_key_path`, torch/_inductor/codecache.py) has a
-function `call` and a global for each kernel, which `call` looks up each time that it runs.
+function `call` and a global per kernel, which `call` looks up on each run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
 _TEXT = re.compile(
     r"^(\w+) = async_compile\.\w+\(.*?(?:r'''\n?|''')(.*?)'''", re.MULTILINE | re.DOTALL
 )
-"""C++ stands in raw quotes on lines of its own; Triton's text begins with its own empty line."""
+"""C++ is in raw quotes, starting on a new line; Triton's text starts with an empty line."""
 HOOK = Hook(
     name="generated modules",
     offers="what-if, profile: Inductor's kernels and graphs, each called and timed by itself",
@@ -38,8 +38,8 @@ HOOK = Hook(
 
 
 class _Watched:
-    """A Triton kernel in its module's place: the wrapper calls its `run`
-    (`CachingAutotuner`, torch/_inductor/runtime/triton_heuristics.py)."""
+    """Replaces a Triton kernel in its module: the wrapper calls its `run` (`CachingAutotuner`,
+    torch/_inductor/runtime/triton_heuristics.py)."""
 
     def __init__(self, kernel: Any, observed: Callable[..., Any]) -> None:
         self._kernel = kernel
@@ -65,13 +65,13 @@ class InductorGraph(Redirected):
         module.call = self.boxed()
 
     def _first_call(self, arguments: list[Any]) -> Any:
-        """Keeps the first arguments."""
+        """Stores the first arguments."""
         self.arguments = copied(arguments)
         self.call = self.generated
         return self.generated(arguments)
 
     def probe(self, graph: str) -> InductorProbe:
-        """What looks into it, under the id that a recording has for it."""
+        """A probe of this graph, under its id in the recording."""
         return InductorProbe(graph, self)
 
     @property
@@ -90,7 +90,9 @@ class InductorGraph(Redirected):
             raise NotAlone("its graph was not called")
         for name in wanted:
             if not self._languages[name].startswith(("cpp", "triton")):
-                raise NotAlone(f"{name} is a kernel of {self._languages[name]}, which is not alone")
+                raise NotAlone(
+                    f"{name} is a {self._languages[name]} kernel, which cannot run alone"
+                )
         steps: list[Step] = []
         originals = {name: getattr(self.module, name) for name in wanted}
 
@@ -133,8 +135,8 @@ class InductorGraph(Redirected):
 def inductor_graphs(keep_arguments: bool = True) -> Iterator[list[InductorGraph]]:
     """The graphs that Inductor compiles, or loads from its cache, inside the block.
 
-    `keep_arguments`: each keeps a copy of its first arguments, so that it can be called alone; that
-    takes the memory of all parameters once more.
+    `keep_arguments`: each graph stores a copy of its first arguments, so that it can be called
+    alone; that takes the memory of all parameters again.
     """
     from torch._inductor.codecache import PyCodeCache
 

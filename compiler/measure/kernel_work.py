@@ -1,10 +1,10 @@
-"""What one recorded kernel has to do, of either engine: bytes it reads and writes, and FLOPs.
+"""The work of one recorded kernel of either engine: bytes read, bytes written and FLOPs.
 
-Bytes are those of its buffers, each once: what comes from outside of it, as much as its operations
-touch of it, and what leaves it. What stays inside a kernel is in no memory. FLOPs are those of the
-nodes of the lowered graph that it computes, by the rules of `compiler.measure.work`; of a node that
-several kernels compute a part of, each counts the whole. A kernel that is called several times has
-the operations of all its calls in its record.
+Bytes count each of the kernel's buffers once: inputs, to the extent that its operations touch them,
+and outputs. Values that stay inside a kernel are not in memory. FLOPs are those of the lowered
+graph's nodes that the kernel computes, by the rules of `compiler.measure.work`. If several kernels
+each compute a part of a node, each counts the whole node. The record of a kernel that is called
+several times has the operations of all its calls.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from compiler.trace.records import (
 )
 
 Home = tuple[str, int]
-"""A kernel, and which of its calls."""
+"""A kernel id, and the index of the call."""
 
 
 class GraphWork:
-    """Of the kernels of one lowered graph, from its records."""
+    """The work of the kernels of one lowered graph, from its records."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class GraphWork:
         if plan is not None:
             self._lives = {buffer.name: buffer for buffer in plan.buffers}
         self._homes: dict[str, set[Home]] = defaultdict(set)
-        """Operation -> who carries it out."""
+        """Operation -> the kernel calls that carry it out."""
         for kernel in kernels:
             for place, names in enumerate(_calls(kernel)):
                 for name in names:
@@ -60,7 +60,7 @@ class GraphWork:
                 self._whole[name] = life.bytes
 
     def of(self, kernel: Kernel) -> tuple[Work, ...]:
-        """Of each call of a kernel, in order; None of what is not known."""
+        """The work of each call of a kernel, in order; None for unknown quantities."""
         calls = _calls(kernel)
         if kernel.language == "aten":
             work = self._of_library(kernel)
@@ -94,7 +94,7 @@ class GraphWork:
         return Work(self._sum(parts), self._sum(written), flops)
 
     def _sum(self, touched: dict[str, list[int | None]]) -> int | None:
-        """Of each buffer the parts, but no more than it has."""
+        """The sum over all buffers of their parts, at most each buffer's size."""
         total = 0
         for name, counts in touched.items():
             known = [count for count in counts if count is not None]
@@ -104,11 +104,11 @@ class GraphWork:
         return total
 
     def _leaves(self, name: str, operation: SchedulerNode, step: int | None) -> bool:
-        """Whether what an operation writes is put into memory by the kernel of this step."""
+        """Whether the kernel of this step stores an operation's output in memory."""
         life = self._lives.get(name)
         homes = self._homes[operation.name]
         if life is not None and len(homes) > 1 and step is not None and life.first != step:
-            return False  # computed anew: another kernel has put it there
+            return False  # recomputed: another kernel has stored it
         if life is not None and life.kind != "temporary":
             return True
         readers = self._readers.get(name, [])
@@ -128,7 +128,7 @@ class GraphWork:
         return Work(_total(read), _total(written), flops)
 
     def _called(self, kernel: Kernel) -> Node | None:
-        """The node that a call carries out; None where that is not clear."""
+        """The node that a library call carries out; None if unclear."""
         nodes = [self._nodes[name] for name in kernel.origins if name in self._nodes]
         wanted = operation_named(kernel.name)
         same = [one for one in nodes if wanted and operation_named(one.target) is wanted]
@@ -143,8 +143,8 @@ class GraphWork:
 
 
 def _calls(kernel: Kernel) -> list[tuple[str, ...]]:
-    """The operations of each call of a kernel. Calls share a kernel because they do the same, so
-    that each has as many."""
+    """The operations of each call of a kernel. Calls share a kernel because they do the same work,
+    so each has equally many."""
     count = max(1, len(kernel.steps))
     if kernel.language == "aten" or len(kernel.nodes) % count:
         return [kernel.nodes] * count
@@ -158,6 +158,6 @@ def _largest(counts: Sequence[int | None]) -> int | None:
 
 
 def _total(values: Sequence[int | None]) -> int | None:
-    """None where one is not known, or there is none."""
+    """The sum; None if any value is unknown or there are none."""
     known = [one for one in values if one is not None]
     return sum(known) if known and len(known) == len(values) else None

@@ -1,8 +1,8 @@
-"""Kernels of either engine, each ready to be run alone on what one real call gave it.
+"""Kernels of either engine, each ready to be run alone on the data of one real call.
 
-`captured` runs a compiled graph once with real arguments; before each kernel that is wanted, the
-memory that it works on is copied. What comes out can be called as often as one likes: one kernel,
-or several that do one piece of work, one after the other.
+`captured` runs a compiled graph once with real arguments. Before each wanted kernel, the memory
+that it works on is copied. The result can be called repeatedly: one kernel, or several in sequence
+that do one piece of work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compiler.measure.shadows import Shadow, Shadows
 from compiler.measure.speed import Prepared
 
 Step = Callable[[], object]
-"""One call of one kernel, on the copies; a `DeviceRun` where a GPU runs it."""
+"""One call of one kernel, on the copies; a `DeviceRun` if a GPU runs it."""
 
 
 class NotAlone(Exception):
@@ -28,19 +28,19 @@ class CompiledGraph(Protocol):
     """A graph that an engine compiled, with the arguments of its first call."""
 
     arguments: list[Any] | None
-    """Copies; None where it was not called."""
+    """Copies; None if it was not called."""
 
     @property
     def kernels(self) -> Collection[str]:
-        """Names of the functions that it calls, library calls left out."""
+        """Names of the functions that it calls, without library calls."""
         ...
 
     def text(self, kernel: str) -> str:
-        """A kernel's text, as `Kernel.text` is of a recording; "" where that is not known."""
+        """A kernel's text, as in a recording's `Kernel.text`; "" if unknown."""
         ...
 
     def run(self, arguments: list[Any]) -> Any:
-        """One call, as the engine's own caller makes it. Takes over the list."""
+        """One call, as the engine's own caller makes it. Consumes the list."""
         ...
 
     def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
@@ -48,22 +48,22 @@ class CompiledGraph(Protocol):
         ...
 
     def together(self, steps: Sequence[Step]) -> Step:
-        """Steps as one, with as little as possible between them."""
+        """Several steps as one, with as little overhead between them as possible."""
         ...
 
 
 @dataclass
 class Replay:
-    """Kernels that do one piece of work, as often as one likes."""
+    """Kernels that do one piece of work, repeatable."""
 
     run: Step
     restored: list[Shadow]
-    """What a second run would find otherwise than the first."""
+    """Memory that a second run would find changed by the first."""
     shadows: Shadows
-    """All memory that it works on: steps may know no more than addresses in it."""
+    """All memory that it works on: steps may hold nothing but addresses in it."""
 
     def prepare(self) -> Prepared:
-        """Put back what the last run changed, if that matters: not part of the time."""
+        """Restore what the last run changed, if that matters. Not part of the time."""
         for shadow in self.restored:
             shadow.restore()
         return self.run
@@ -72,7 +72,7 @@ class Replay:
 def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     """The wanted kernels of a graph, in the order of their calls.
 
-    Raises `NotAlone`, and `compiler.measure.shadows.TooLarge`.
+    Raises `NotAlone` and `compiler.measure.shadows.TooLarge`.
     """
     missing = [name for name in wanted if name not in graph.kernels]
     if missing:
@@ -86,7 +86,7 @@ def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
 
 
 def _not_repeatable(run: Step, shadows: Shadows) -> list[Shadow]:
-    """Copies that differ after a second run: a kernel that reads what it overwrites."""
+    """Copies that differ after a second run: a kernel reads what it overwrites."""
     once = [shadow.data.clone() for shadow in shadows.all]
     run()
     return [

@@ -1,4 +1,4 @@
-"""Tensors and other values in what a model returned, by path."""
+"""Tensors and other values in a model's output, by path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def leaves(value: Any, path: str = "out", depth: int = 0) -> Iterator[tuple[str,
     if isinstance(value, torch.Tensor) or depth > _DEPTH:
         yield path, value
     elif isinstance(value, Mapping):
-        # transformers' ModelOutput reads as attributes, a dict as keys
+        # transformers' ModelOutput is shown by attribute, a dict by key
         attributes = type(value) is not dict
         for key, item in value.items():
             named = attributes and isinstance(key, str) and key.isidentifier()
@@ -34,7 +34,7 @@ def leaves(value: Any, path: str = "out", depth: int = 0) -> Iterator[tuple[str,
     elif isinstance(value, bool | int | float | complex | str | bytes | None):
         yield path, value
     elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
-        # e.g. a key-value cache: its tensors count, the rest of it is its own affair
+        # e.g. a key-value cache: only its tensors count
         for name, item in vars(value).items():
             if isinstance(item, torch.Tensor | list | tuple | dict):
                 yield from leaves(item, f"{path}.{name}", depth + 1)

@@ -1,4 +1,4 @@
-"""Which compiled graph of this process a recording means by `0/0/forward`."""
+"""Which compiled graph of this process a recording's `0/0/forward` refers to."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ G = TypeVar("G", bound=CompiledGraph)
 
 @dataclass
 class Named(Generic[G]):
-    """What `named_graphs` found."""
+    """The result of `named_graphs`."""
 
     graphs: dict[str, G] = field(default_factory=dict)
     """By id, in the order of the records: `0/0/forward`."""
     lost: list[str] = field(default_factory=list)
-    """Ids of recorded graphs of whose kernels no live graph has the texts."""
+    """Ids of recorded graphs whose kernel texts no live graph has."""
 
 
 def named_graphs(found: Sequence[G], records: Iterable[Record]) -> Named[G]:
-    """Each graph's id, by what `Kernel` and `Wrapper` records say of it, in order: ids are counted
-    anew in each compile.
+    """The graphs with their ids, matched by the texts of `Kernel` and `Wrapper` records, in order.
+    Ids alone do not suffice, because each compile counts them anew.
 
-    The text of the whole wrapper decides where it is the same, else those of the functions that it
-    calls (torch numbers its compiles in the wrapper's comments). Subgraphs are part of the graph
-    that calls them. Graphs whose code nobody recorded are left out.
+    A graph whose whole wrapper has the same text matches first, else one whose functions do (torch
+    numbers its compiles in the wrapper's comments). Subgraphs are part of the graph that calls
+    them. Graphs whose code was not recorded are left out.
     """
     texts: dict[str, dict[str, str]] = {}
     wrappers: dict[str, str] = {}
@@ -58,7 +58,7 @@ def named_graphs(found: Sequence[G], records: Iterable[Record]) -> Named[G]:
 
 
 def _by_wrapper(free: list[G], wrappers: Mapping[str, str]) -> Iterator[tuple[str, G]]:
-    """Graphs that are taken out of `free`, with their ids."""
+    """Graphs matched by wrapper text, with their ids; removes them from `free`."""
     hashes = {id(graph): text_hash(getattr(graph, "source", "")) for graph in free}
     for name, wanted in wrappers.items():
         graph = next((one for one in free if hashes[id(one)] == wanted), None)
@@ -68,7 +68,7 @@ def _by_wrapper(free: list[G], wrappers: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _by_kernels(free: Sequence[G], wanted: Mapping[str, str]) -> G | None:
-    """The first that has these functions with these texts; best with no others."""
+    """The first graph that has these functions with these texts, preferably with no others."""
     alike = [graph for graph in free if set(graph.kernels) == set(wanted)]
     alike = alike or [graph for graph in free if wanted and wanted.keys() <= set(graph.kernels)]
     for graph in alike:

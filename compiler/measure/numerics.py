@@ -11,14 +11,14 @@ import torch
 from compiler.trace.records import Numerics, OutputError
 
 Leaves = list[tuple[str, Any]]
-"""(path, value), as `compiler.measure.leaves` lists them."""
+"""(path, value), as listed by `compiler.measure.leaves`."""
 
 _WORST = 16
 
 
 @dataclass
 class Comparison:
-    """Gathers the differences of all calls."""
+    """Collects the differences of all calls."""
 
     compared: int = 0
     equal: bool = True
@@ -27,7 +27,8 @@ class Comparison:
     _errors: list[OutputError] = field(default_factory=list)
 
     def add(self, call: int, compiled: Leaves, eager: Leaves) -> bool:
-        """Compare one call's outputs (or gradients); whether `assert_close` accepts them all."""
+        """Compare one call's outputs (or gradients); returns whether `assert_close` accepts them
+        all."""
         within_before, self.within = self.within, True
         theirs = dict(eager)
         for path, value in compiled:
@@ -97,8 +98,8 @@ class Comparison:
 def tensor_error(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float, str]:
     """(max |a-b|, max |a-b| / max(|b|, smallest normal), note) over elements finite on both sides.
 
-    NaN beside NaN and infinity beside the same infinity are equal; elsewhere a note says which
-    side has them.
+    NaN matches NaN, and infinity matches the same infinity. Otherwise a note says which side has
+    them.
     """
     ours, theirs = _dense(ours), _dense(theirs)
     if ours.numel() == 0:
@@ -157,5 +158,5 @@ def _same(ours: Any, theirs: Any) -> bool:
         if ours != ours and theirs != theirs:
             return True  # nan
         return type(ours) is type(theirs) and bool(ours == theirs)
-    except Exception:  # an __eq__ that raises proves nothing different
+    except Exception:  # an __eq__ that raises does not prove a difference
         return True

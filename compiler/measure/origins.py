@@ -1,9 +1,9 @@
-"""Which captured nodes each step of a compiled call computes, by what a recording says.
+"""Which captured nodes each step of a compiled call computes, according to a recording.
 
-A step is a call of a kernel; a kernel has nodes of the lowered graph, those have origins in
-AOTAutograd's graph and those in Dynamo's. Two links lead nowhere: views, which compute nothing,
-and a node that an earlier step has computed already (an inlined residual, a mask): what is merely
-computed again belongs to the step that came first.
+A step is a call of a kernel. A kernel has nodes of the lowered graph, which have origins in
+AOTAutograd's graph, which in turn have origins in Dynamo's. Two kinds of links are not followed:
+views, which compute nothing, and nodes that an earlier step has already computed (an inlined
+residual, a mask). A recomputed node belongs to the step that computed it first.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ VIEWS = words(
     size slice split split_with_sizes squeeze swapaxes swapdims t transpose unbind unflatten unfold
     unsafe_chunk unsafe_split unsqueeze view view_as view_as_complex view_as_real"""
 )
-"""Operations that touch no memory, or whose copy is an operation of its own once lowered."""
+"""Operations that touch no memory, or whose copy is a separate operation once lowered."""
 
 CREATIONS = words(
     """arange empty empty_like empty_strided full full_like iota lift_fresh_copy linspace
     new_empty new_full new_ones new_zeros ones ones_like scalar_tensor zeros zeros_like"""
 )
-"""Operations that read no tensor's data: a constant that two steps share joins nothing."""
+"""Operations that read no tensor data: a constant shared by two steps does not join them."""
 
 _NAMESPACES = words("aten prims mkldnn mkl quantized inductor _c10d_functional")
 
@@ -66,8 +66,8 @@ def word(target: str) -> str:
 
 
 def site_of(module: str, location: Location | None) -> Site | None:
-    """Where something is written; of what torch's own modules do, as all of an `nn.Sequential`,
-    the module alone; None where neither is known."""
+    """The site of an operation; only the module for operations of torch's own modules, such as an
+    `nn.Sequential`; None if neither module nor line is known."""
     if location is None:
         return (module, "", 0) if module else None
     return (module, location.file, location.line)
@@ -79,25 +79,25 @@ class Call:
 
     kernel: Kernel
     number: int = 0
-    """Which of its calls, from 0 …"""
+    """The index of this call among the kernel's calls, from 0."""
     count: int = 1
-    """… of how many."""
+    """The number of the kernel's calls."""
 
 
 @dataclass
 class Computes:
-    """What one step computes, views left out."""
+    """What one step computes, without views."""
 
     kernel: Kernel | None = None
     lowered: tuple[NodeRef, ...] = ()
-    """Nodes of the lowered graph that no earlier step computes; all where it computes nothing
+    """Nodes of the lowered graph that no earlier step computes; all of them if it computes nothing
     else."""
     captured: frozenset[NodeRef] = frozenset()
     """Nodes of Dynamo's graphs."""
     sites: frozenset[Site] = frozenset()
-    """Of lowered nodes that are known to come from no captured node, but from a line."""
+    """Sites of lowered nodes that have a line but come from no captured node."""
     locations: tuple[Location, ...] = ()
-    """Lines of the kernel, or of what uses its results, where no node of it is known."""
+    """Lines of the kernel, or of the users of its results if none of its nodes is known."""
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Origins:
 
     @cached_property
     def _operations(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Origins of a scheduler node: (graph without its last stage, name) -> lowered nodes."""
+        """Origins of scheduler nodes: (graph without its last stage, name) -> lowered nodes."""
         return {
             (base_graph(one.graph), one.name): one.origins
             for one in self.records
@@ -126,7 +126,7 @@ class Origins:
         }
 
     def calls(self, graph: str, steps: Sequence[GraphStep]) -> dict[int, Call]:
-        """Index of each step of a graph -> what it calls, where that was recorded."""
+        """Index of each step of a graph -> its kernel call, if recorded."""
         kernels = [
             one
             for one in self.records
@@ -168,7 +168,7 @@ class Origins:
         return GraphWork(graph, kernels, of_graph(SchedulerNode), plans[-1] if plans else None)
 
     def computed(self, calls: Iterable[Call | None]) -> list[Computes]:
-        """What each step computes; the steps in the order in which they run."""
+        """What each step computes; pass the steps in execution order."""
         taken: set[NodeRef] = set()
         return [Computes() if call is None else self._computes(call, taken) for call in calls]
 
@@ -178,7 +178,7 @@ class Origins:
         refs = [(kernel.graph, name) for name in names]
         known = [ref for ref in refs if ref in self.nodes]
         working = [ref for ref in known if word(self.nodes[ref].target) not in VIEWS]
-        # what was computed before, and constants, only where there is nothing else
+        # earlier computed nodes and constants count only if there is nothing else
         own = [ref for ref in working if ref not in taken]
         own = own or working or known
         reading = [ref for ref in own if word(self.nodes[ref].target) not in CREATIONS]
@@ -195,8 +195,8 @@ class Origins:
         return Computes(kernel, tuple(chosen), captured, frozenset(sites), lines)
 
     def _users_lines(self, refs: Iterable[NodeRef]) -> tuple[Location, ...]:
-        """The lines that what has none itself is made for: a copy in another layout is written by
-        nobody, and belongs to the library call that asks for it."""
+        """The lines of the users of nodes that have none themselves: no user writes a copy into
+        another layout, which belongs to the library call that needs it."""
         users = [user for ref in refs for user in self._users.get(ref, ())]
         asking = [user for user in users if user in self._library_calls] or users
         found = (self.nodes[user].location for user in asking)
@@ -204,7 +204,7 @@ class Origins:
 
     @cached_property
     def _library_calls(self) -> set[NodeRef]:
-        """Lowered nodes that a call of a library computes."""
+        """Lowered nodes that a library call computes."""
         return {
             (one.graph, origin)
             for one in self.records
@@ -221,8 +221,8 @@ class Origins:
         return found
 
     def _lowered_names(self, kernel: Kernel, number: int, count: int) -> tuple[str, ...]:
-        """Lowered nodes of one call of a kernel. A function that is called several times does
-        equal work each time, and its scheduler nodes are recorded call by call."""
+        """Lowered nodes of one call of a kernel. A function called several times does equal work
+        each time, and its scheduler nodes are recorded call by call."""
         nodes = kernel.nodes
         if count > 1 and nodes and len(nodes) % count == 0:
             size = len(nodes) // count
@@ -239,7 +239,7 @@ class Origins:
         """The nodes of Dynamo's graph that a node was made from."""
         known = self._captured.get(ref)
         if known is None:
-            self._captured[ref] = frozenset()  # a cycle would be torch's mistake
+            self._captured[ref] = frozenset()  # guards against a cycle, a torch error
             known = self._captured[ref] = self._find_captured(ref)
         return known
 
@@ -266,5 +266,5 @@ class Origins:
 
 
 def computes(node: Node) -> bool:
-    """Whether a node is a call: no input, no output."""
+    """Whether a node is a call, not an input or output."""
     return node.op in ("call_function", "call_method", "call_module")

@@ -1,4 +1,4 @@
-"""Two versions of one thing, timed in turn: both medians, the difference, and what is noise."""
+"""Two versions of one thing, timed in turn: both medians, the difference, and the noise."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from compiler.measure.speed import Side, in_rounds, spread
 from compiler.trace.records import Timed
 
 SECONDS = 2.0
-"""Of one pair."""
+"""Time budget of one pair."""
 PAIRS = 600
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Seconds."""
+    """A paired timing, in seconds."""
 
     before: Timed
     after: Timed
     difference: float
     """Median of after - before, round by round."""
     noise: float
-    """max(3 MAD of the differences, 1% of the base): a difference inside it is none."""
+    """max(3 MAD of the differences, 1% of the base): a smaller difference is not significant."""
     pairs: int
 
 
@@ -36,7 +36,7 @@ def in_turn(before: Side, after: Side, seconds: float = SECONDS, pairs: int = PA
 def all_in_turn(
     contenders: Sequence[tuple[Side, Side]], seconds: float = SECONDS, pairs: int = PAIRS
 ) -> Paired:
-    """The same for several pairs together: a round's time is the mean over them."""
+    """As `in_turn`, for several pairs together: a round's time is the mean over them."""
     times = in_rounds(contenders, seconds, pairs)
     one, other = (
         [sum(round_) / len(times) for round_ in zip(*sides, strict=True)]

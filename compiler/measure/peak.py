@@ -1,4 +1,4 @@
-"""The most memory that one call takes beyond what was in use before it."""
+"""The peak memory of one call beyond what was in use before it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SELF = Path("/proc/self")
 def peak_bytes(
     call: Callable[[], object], device: str = "cpu", *, graphs: bool = False
 ) -> int | None:
-    """Bytes; None where this machine does not tell. What `call` answers counts as taken.
+    """Peak memory in bytes; None if this machine does not report it. Includes the call's result.
 
-    `device` is where the call runs: `cpu` or `cuda`. On a GPU it is what torch's allocator hands
-    out; with `graphs`, of a call that replays CUDA graphs, also what those keep in pools of their
-    own between calls. On a CPU the kernel's own count of this process (VmHWM in
-    /proc/self/status), which sees what torch does not: arenas of generated code, and buffers into
-    which libraries pack matrices; the kernel counts in portions of a few hundred KB. Our engine's
-    pool of outputs is emptied before.
+    `device` is where the call runs: `cpu` or `cuda`. On a GPU, this is what torch's allocator hands
+    out; with `graphs`, for a call that replays CUDA graphs, also what their private pools hold
+    between calls. On a CPU, it is the kernel's own count for this process (VmHWM in
+    /proc/self/status), which includes memory that torch does not see: arenas of generated code, and
+    buffers into which libraries pack matrices. The kernel counts in steps of a few hundred KB. Our
+    engine's pool of outputs is emptied first.
     """
     gc.collect()
     if not device.startswith("cuda"):
@@ -46,7 +46,7 @@ def _of_gpu(call: Callable[[], object]) -> int:
 
 
 def graph_pool_bytes() -> int:
-    """What CUDA graphs hold whether they run or not, and nobody else gets."""
+    """Bytes that CUDA graphs hold whether they run or not, unavailable to anyone else."""
     return sum(
         int(segment["total_size"] - segment["allocated_size"])
         for segment in torch.cuda.memory_snapshot()
@@ -57,9 +57,9 @@ def graph_pool_bytes() -> int:
 def _of_process(call: Callable[[], object]) -> int | None:
     release_pooled()
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # pages of free blocks, which would serve the call unseen
+        ctypes.CDLL(None).malloc_trim(0)  # free blocks would otherwise serve the call unseen
     try:
-        (_SELF / "clear_refs").write_text("5")  # the high-water mark is now what is in use
+        (_SELF / "clear_refs").write_text("5")  # resets the high-water mark to current use
         before = _in_memory("VmRSS")
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""The call of a compiled graph, which a measurement can take over for a while."""
+"""The call of a compiled graph, which a measurement can temporarily take over."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Boxed = Callable[[list[Any]], Any]
 
 
 class Redirected:
-    """Stands in AOTAutograd's place: one look-up of an attribute a call."""
+    """Receives AOTAutograd's calls; the overhead is one attribute lookup per call."""
 
     def __init__(self, call: Boxed) -> None:
         self.call = call
-        """What a call of the graph ends in now."""
+        """The current target of a call of the graph."""
 
     def boxed(self) -> Boxed:
-        """What AOTAutograd gets."""
+        """The callable for AOTAutograd."""
 
         def call(arguments: list[Any]) -> Any:
             return self.call(arguments)

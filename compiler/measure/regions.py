@@ -1,10 +1,10 @@
 """Regions: the smallest sets of compiled steps and eager operations that share no work.
 
-What the two sides share is a *unit*: the work of one captured call in one phase. An eager
-operation has the unit of the call that ran it, found by its line and module; a step has those of
-the captured nodes that it computes. Where both sides run the same ATen operations for one call
-(the two products of a linear layer's backward), each is a unit of its own. A region is a connected
-component; what joins two units is always a step or an operation that does work of both.
+What the two sides share is a *unit*: the work of one captured call in one phase. An eager operation
+has the unit of the call that ran it, found by its line and module. A step has the units of the
+captured nodes that it computes. If both sides run the same ATen operations for one call (the two
+products of a linear layer's backward), each operation is a separate unit. A region is a connected
+component: two units are joined by a step or an operation that does work of both.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ PRODUCTS = words(
     scaled_dot_product_efficient_attention_backward scaled_dot_product_cudnn_attention
     scaled_dot_product_cudnn_attention_backward"""
 )
-"""Operations that neither engine takes apart: of these, equal numbers on both sides are pairs."""
+"""Operations that neither engine decomposes: equally many of them on both sides form pairs."""
 
 _UNWRITTEN: Site = ("", "", 0)
-"""Of what the model itself does without a line of the user's, as an `nn.LSTM` by itself."""
+"""The site of what the model itself does without a line of the user's, such as a lone `nn.LSTM`."""
 
 _LABEL_WORDS = 3
 
@@ -50,7 +50,7 @@ class Placed:
     step: CompiledStep
     computes: Computes
     counted: list[NodeRef] = field(default_factory=list)
-    """The captured nodes whose work it does: set by `regions`."""
+    """The captured nodes whose work the step does: set by `regions`."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ def regions(
         roots.join(found)
         for unit in found:
             first.setdefault(unit[:2], unit)
-    # a view belongs where its call's work is; where that does none, it is by itself
+    # a view belongs with its call's work, or by itself if the call does none
     of_operation = [
         {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(one) else found
         for one, found in zip(operations, of_operation, strict=True)
@@ -135,7 +135,7 @@ def is_view(operation: EagerOperation) -> bool:
 
 
 class _Units:
-    """What is one call of the user's program, on either side."""
+    """Maps both sides to the calls of the user's program."""
 
     def __init__(
         self,
@@ -153,24 +153,23 @@ class _Units:
         self._at: dict[Site, list[Hashable]] = defaultdict(list)
         """All calls of a line."""
         self._paired: dict[tuple[str, Hashable, Hashable], Unit] = {}
-        """(phase, call, lowered node or eager operation) -> its own unit; None for one that joins
-        nothing."""
+        """(phase, call, lowered node or eager operation) -> its own unit."""
         self._settled: set[tuple[str, Hashable]] = set()
-        """Calls all of whose eager operations are paired: further lowered nodes that torch counts
-        to them (gradients that are added up) are no work of theirs."""
+        """Calls whose eager operations are all paired: further lowered nodes that torch attributes
+        to them (accumulated gradients) are not their work."""
         self._held: set[Site] = set()
         """Sites of captured nodes."""
         self._uncaptured: dict[tuple[str, str], list[EagerOperation]] = defaultdict(list)
-        """(phase, kind) -> operations that no graph holds, in order: those of lines of which none
-        holds anything, then those that are no call of what they hold."""
+        """(phase, kind) -> operations in no graph, in order: first those of lines without any
+        captured call, then those that no captured call of their line runs."""
         self._as_captured: dict[Site, Site] = {}
-        """Sites of eager operations that captured graphs name otherwise."""
+        """Sites of eager operations that captured graphs name differently."""
         self._written_backward: dict[Site, list[EagerOperation]] = defaultdict(list)
         """Operations of lines that only a backward runs: those of a custom autograd function."""
         self._line_up(list(compile_ids), canonical)
 
     def _site(self, one: EagerOperation) -> Site | None:
-        """Where it is written, as captured graphs name it."""
+        """The site of an operation, as captured graphs name it."""
         site = site_of(one.module, one.location)
         if site is None:
             forward = one.part == "model" and one.phase in ("", "forward")
@@ -219,8 +218,8 @@ class _Units:
         self._uncaptured[one.phase, like].append(one)
 
     def _may_be_captured(self, one: EagerOperation, refs: Sequence[NodeRef]) -> bool:
-        """Whether a call that graphs hold of a line may run an operation of that line. They need
-        not hold all of it: of `print(float(x.norm()))` they have the norm, and Python the rest."""
+        """Whether a captured call of a line may run an operation of that line. Graphs may hold only
+        part of a line: for `print(float(x.norm()))` they have the norm, and Python the rest."""
         name = plain_word(word(one.operation))
         return any(may_run(plain_word(word(self.origins.nodes[ref].target)), name) for ref in refs)
 
@@ -245,7 +244,7 @@ class _Units:
             self._calls[refs[i]] = ("call", refs[i])
         units = list(dict.fromkeys(self._calls[refs[i]] for i in calls))
         self._at[site] = units
-        # views go with the call before them: they do no work, and join nothing
+        # a view goes with the call before it: it does no work and joins nothing
         for place, ref in enumerate(refs):
             before = [i for i in calls if i <= place] or calls
             self._calls.setdefault(ref, self._calls[refs[before[-1]]])
@@ -254,11 +253,11 @@ class _Units:
             last = self._runs.setdefault(one.id, last)
 
     def pair(self, steps: Sequence[Placed]) -> None:
-        """Tell apart what both sides run as the same ATen operations."""
+        """Give each ATen operation that both sides run a separate unit."""
         lowered: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         places = {ref: place for place, ref in enumerate(self.origins.nodes)}
         run = [(placed.step.phase, ref) for placed in steps for ref in placed.computes.lowered]
-        # in the order of the graph: which step runs first is the scheduler's choice
+        # in graph order: which step runs first is the scheduler's choice
         for phase, ref in sorted(run, key=lambda one: places[one[1]]):
             name = kind(plain_word(word(self.origins.nodes[ref].target)))
             for call in self._calls_of(ref):
@@ -286,8 +285,8 @@ class _Units:
                     self._paired[*where, key] = (*where, name, place)
 
     def _alike(self, nodes: Sequence[Hashable], operations: list[Hashable]) -> list[Hashable]:
-        """Equal operations in the order of the lowered nodes whose results have their sizes; as
-        they are where that leaves one over."""
+        """Equal operations, ordered by the lowered nodes whose results have their sizes; unchanged
+        if they cannot all be matched."""
         left, found = list(operations), []
         for ref in nodes:
             sizes = self._sizes[ref]
@@ -310,21 +309,21 @@ class _Units:
         return found
 
     def _calls_of(self, ref: NodeRef) -> list[Hashable]:
-        """The calls that a lowered node is work of."""
+        """The calls that a lowered node does work of."""
         found = self._captured(ref)
         return list(dict.fromkeys(self._calls[one] for one in found if one in self._calls))
 
     def _captured(self, ref: NodeRef) -> list[NodeRef]:
-        """The captured nodes that a lowered one was made from; none of what is written for a
-        backward alone: torch tells the origin of that by autograd's number, which it shares with
-        whatever was captured last."""
+        """The captured nodes that a lowered node was made from; none for code written for a
+        backward alone: torch derives the origin of that from autograd's sequence number, which it
+        shares with whatever was captured last."""
         node = self.origins.nodes[ref]
         site = site_of(node.module, node.location)
         return [] if site in self._written_backward else sorted(self.origins.captured(ref))
 
     def _calls_run_by(self, one: EagerOperation) -> list[Hashable]:
-        """The call that an eager operation is work of; all of its line where it is not known
-        which; in a backward, that of the forward operation."""
+        """The call that an eager operation is work of; all calls of its line if that is unknown; in
+        a backward, the call of the forward operation."""
         known = self._runs.get(one.of or one.id)
         if known is not None:
             return [known]
@@ -332,7 +331,7 @@ class _Units:
         return self._at.get(site, []) if site is not None else []
 
     def of_operation(self, one: EagerOperation) -> set[Unit]:
-        """Its units; never empty."""
+        """The operation's units; never empty."""
         found = {
             self._paired.get((one.phase, call, one.id), (one.phase, call))
             for call in self._calls_run_by(one)
@@ -341,7 +340,7 @@ class _Units:
         return found or {(one.phase, ("nowhere", one.part, name))}
 
     def of_step(self, placed: Placed) -> set[Unit]:
-        """Its units; never empty."""
+        """The step's units; never empty."""
         phase, step = placed.step.phase, placed.step
         found: set[Unit] = set()
         for ref in placed.computes.lowered:
@@ -365,7 +364,7 @@ class _Units:
         return found or {(phase, ("step", step.id))}
 
     def call_of_view(self, placed: Placed) -> tuple[Hashable, ...] | None:
-        """(phase, call) that a step which only computes views belongs to; None of any other."""
+        """The (phase, call) of a step that only computes views; None for any other step."""
         refs = placed.computes.lowered
         if not refs or any(word(self.origins.nodes[ref].target) not in VIEWS for ref in refs):
             return None
@@ -373,9 +372,9 @@ class _Units:
         return (placed.step.phase, calls[0]) if calls else None
 
     def _inside(self, ref: NodeRef) -> list[Hashable]:
-        """The calls on the line of a lowered node that no captured node stands for: what a custom
-        autograd function or the body of a scan computes is one node of the captured graph, and
-        lines of its own."""
+        """The calls on the line of a lowered node that no captured node stands for: a custom
+        autograd function or the body of a scan is one node of the captured graph, but has lines of
+        its own."""
         node = self.origins.nodes[ref]
         site = site_of(node.module, node.location)
         if site is None or site in self._held:
@@ -385,8 +384,8 @@ class _Units:
         return self._at.get(site) or list(written)
 
     def _of_eager(self, step: CompiledStep) -> set[Unit]:
-        """Of a step outside of graphs: those of the operation that it is. Both sides run the same
-        Python there, in the same order; the profiler that saw it knows no lines."""
+        """The units of a step outside graphs: those of the same operation in eager. Both sides run
+        the same Python there, in the same order; the profiler that recorded it reports no lines."""
         like = kind(plain_word(word(step.name)))
         if step.part == "model":
             for one in self._uncaptured.get((step.phase, like), []):
@@ -403,7 +402,7 @@ def _by_name(found: dict[Hashable, str]) -> dict[str, list[Hashable]]:
 
 
 def label(origins: Origins, group: Grouped) -> str:
-    """A region in words: the calls of the user's program that are in it."""
+    """A region as text: the calls of the user's program in it."""
     order = {ref: place for place, ref in enumerate(origins.nodes)}
     refs = {ref for placed in group.steps for ref in placed.counted}
     names = [

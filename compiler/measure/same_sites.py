@@ -1,8 +1,8 @@
-"""Which sites of an eager call those of a captured graph stand for.
+"""Which sites of an eager call correspond to those of a captured graph.
 
-Both name a line of the user's file in one module instance, and mostly the same way. They differ
-where a module is reached by several paths, and where Dynamo compiled a frame by itself (below a
-graph break), which knows its modules by their paths from there.
+Both name a line of the user's file in one module instance, mostly in the same way. They differ if a
+module is reachable by several paths, and if Dynamo compiled a frame by itself (below a graph
+break), which names its modules by their paths from there.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from compiler.measure.origins import Site
 
 Canonical = Callable[[str], str]
-"""Of the eager call's `ModulePaths`: the first path of the module that a path leads to."""
+"""As `ModulePaths.canonical` of the eager call: the first path of the module at a path."""
 
 
 def as_captured(
     graphs: Iterable[Collection[Site]], eager: Collection[Site], canonical: Canonical
 ) -> dict[Site, Site]:
-    """For each site of the eager call that captured graphs have under another name: that name."""
+    """The sites of the eager call that captured graphs have under another name -> that name."""
     found: dict[Site, Site] = {}
     exact: set[Site] = set()
     for captured in graphs:
@@ -37,10 +37,10 @@ def same_sites(
     eager: Iterable[Site],
     canonical: Canonical = lambda path: path,
 ) -> dict[Site, tuple[Site, ...]]:
-    """For each site of one captured graph, the sites of the eager call that it stands for.
+    """For each site of one captured graph, the corresponding sites of the eager call.
 
-    A frame that was compiled by itself may stand for several instances: those that most of the
-    graph's sites are found in. A site that eager does not have stands for none.
+    A frame compiled by itself may stand for several instances: those that match the most of the
+    graph's sites. A site that eager does not have maps to none.
     """
     captured = list(captured)
     by_line: dict[tuple[str, int], dict[str, Site]] = {}
@@ -54,7 +54,7 @@ def same_sites(
             found_in[""] += 1
     most = max(found_in.values(), default=0)
     instances = [start for start, count in found_in.items() if count == most]
-    if "" in instances:  # the model's own frame, or one that cannot be told from it
+    if "" in instances:  # the model's own frame, or one indistinguishable from it
         instances = [""]
     found: dict[Site, tuple[Site, ...]] = {}
     for site in captured:

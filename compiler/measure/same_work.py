@@ -1,13 +1,13 @@
-"""Regions whose two sides do the same work: nothing that is known makes one expect a difference.
+"""Regions whose two sides do the same work, so that no difference is to be expected.
 
-What the same library calls on the same tensors still differ by is their surroundings: what the step
-before left in the caches, the clock rate after it, where their memory lies. Both sides of `linear`
-run `addmm` on tensors of the same sizes, strides and dtypes, and take times that differ by some
-percent in one process, and otherwise in the next; more rounds do not make that less.
+Identical library calls on identical tensors still differ in their surroundings: the cache contents
+left by the previous step, the clock rate after it, the location of their memory. Both sides of
+`linear` run `addmm` on tensors of the same sizes, strides and dtypes, and their times differ by
+some percent in one process and by another amount in the next. More rounds do not reduce that.
 
-A kernel that stands for one operation may well be slower or faster: its code is another. Beside
-other programs its difference says less: of GELU and its kernel, which differ by 0 to 12% on a quiet
-machine, 15 to 30% in eight processes that two others ran beside.
+A kernel that stands for one operation may well be slower or faster, because its code is different.
+Beside other programs its difference says less: GELU and its kernel differ by 0 to 12% on a quiet
+machine, and by 15 to 30% in eight processes running beside two others.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from compiler.trace.records.profile import Sameness
 
 LEAST: dict[Sameness, float] = {"calls": 0.05}
 LEAST_CONTENDED: dict[Sameness, float] = {"calls": 1.0, "library": 1.0, "kernels": 1 / 3}
-"""Share of eager's time that such a region's noise is at least; where others use the processors,
-and the caches: calls of attentions and convolutions took 10 to 70% longer compiled beside two busy
-processes, in each process otherwise, and 10 to 15% by themselves; the first product after a norm
-80%, which in eager another one was."""
+"""The minimum noise of such a region, as a share of eager's time, without and with other programs
+on the processors and in the caches. Compiled calls of attentions and convolutions took 10 to 70%
+longer beside two busy processes, different in each process, and 10 to 15% longer alone; the first
+product after a norm took 80% longer, and in eager another product did."""
 
 _Call = tuple[str, tuple[object, ...]]
 
 
 def least_noise(eager: float, same: Sameness, *, contended: bool) -> float:
-    """Seconds that a region's noise is at least, of one that takes `eager` seconds; `contended`: as
-    the profile of the call says (`CallProfile.contended`)."""
+    """The minimum noise, in seconds, of a region that takes `eager` seconds. `contended`: as in the
+    profile of the call (`CallProfile.contended`)."""
     return (LEAST_CONTENDED if contended else LEAST).get(same, 0.0) * eager
 
 
 def sameness(origins: Origins, group: Grouped) -> Sameness:
-    """How far the two sides of a region do the same work; "" where that is not recorded."""
+    """How far the two sides of a region do the same work; "" if that is not recorded."""
     eager = [one for one in group.operations if not is_view(one)]
     if not eager or len(eager) != len(group.steps):
         return ""
@@ -51,7 +51,7 @@ def sameness(origins: Origins, group: Grouped) -> Sameness:
 
 
 def _moved(side: Sequence[EagerOperation | CompiledStep]) -> int | None:
-    """Bytes; None where they are not known."""
+    """Bytes; None if unknown."""
     found = 0
     for one in side:
         if one.read_bytes is None or one.write_bytes is None:
@@ -61,7 +61,7 @@ def _moved(side: Sequence[EagerOperation | CompiledStep]) -> int | None:
 
 
 def _same_calls(origins: Origins, eager: Sequence[EagerOperation], steps: Sequence[Placed]) -> bool:
-    """Whether they are the same ATen operations, of tensors with the same sizes, strides and
+    """Whether both sides are the same ATen operations on tensors of the same sizes, strides and
     dtypes, in any order."""
     theirs = Counter((word(one.operation), _tensors(one.inputs)) for one in eager)
     ours: Counter[_Call] = Counter()
@@ -74,7 +74,7 @@ def _same_calls(origins: Origins, eager: Sequence[EagerOperation], steps: Sequen
 
 
 def _call(origins: Origins, placed: Placed) -> _Call | None:
-    """What a step calls; None of a generated kernel, and where its node is not known."""
+    """What a step calls; None for a generated kernel, or if its node is unknown."""
     if placed.step.kind != "aten":
         return None
     name = word(placed.step.name.removeprefix("torch.ops.").replace("extern_kernels.", "aten."))

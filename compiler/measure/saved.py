@@ -1,8 +1,8 @@
-"""What autograd keeps from a forward for its backward, read off the graph that it made.
+"""What autograd saves in a forward for its backward, read from the graph that it built.
 
-A node shows each saved tensor as `_raw_saved_…` (tools/autograd/templates/Functions.cpp), which
-unlike `_saved_…` is read without unpacking: what a checkpoint left out is not computed for it. A
-compiled graph keeps further tensors in its node's own attributes
+A node exposes each saved tensor as `_raw_saved_…` (tools/autograd/templates/Functions.cpp). Unlike
+`_saved_…`, reading this does not unpack it, so what a checkpoint left out is not recomputed. A
+compiled graph stores further tensors in its node's own attributes
 (torch/_functorch/_aot_autograd/runtime_wrappers.py).
 """
 
@@ -17,8 +17,8 @@ from compiler.measure.leaves import leaves
 
 
 def saved_bytes(outputs: Any, beyond: Iterable[Any] = ()) -> int:
-    """Bytes of the storages that the backward of `outputs` holds, each once, but for those of the
-    tensors `beyond` (parameters, buffers and inputs, which are there anyway)."""
+    """Bytes of the distinct storages that the backward of `outputs` holds, except those of the
+    tensors `beyond` (parameters, buffers and inputs, which exist anyway)."""
     known = {_place(tensor) for tensor in beyond if isinstance(tensor, torch.Tensor)}
     found: dict[int, int] = {}
     for node in _nodes(outputs):
@@ -62,7 +62,7 @@ def _saved(node: Any) -> Iterator[Any]:
 
 
 def _place(tensor: Any) -> int:
-    """Address of a tensor's memory; 0 where it has none."""
+    """Address of a tensor's memory; 0 if it has none."""
     try:
         return int(tensor.untyped_storage().data_ptr())
     except (RuntimeError, NotImplementedError):

@@ -1,8 +1,8 @@
-"""Copies of the memory that a real call works on, so that parts of it can be run again at will.
+"""Copies of the memory that a real call works on, so that parts of it can be rerun at will.
 
-A shadow is a whole storage: tensors that share memory in the real call share it here. What one
-captured step writes the next one finds, as long as nothing else wrote there in between; where
-something did, the next step gets a shadow of its own with what it really read.
+A shadow is a whole storage: tensors that share memory in the real call share it here. The next
+captured step finds what the previous one wrote, provided that nothing else wrote there in between.
+Otherwise the next step gets a new shadow with what it really read.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 LIMIT = 8 << 30
-"""Bytes of all copies of one capture."""
+"""The maximum size in bytes of all copies of one capture."""
 
 
 class TooLarge(Exception):
-    """A call works on more memory than is copied for a measurement."""
+    """A call works on more memory than a measurement copies."""
 
 
 def bytes_of(storage: Any) -> torch.Tensor:
@@ -30,9 +30,9 @@ class Shadow:
     def __init__(self, storage: Any) -> None:
         real = bytes_of(storage)
         self.data = real.clone()
-        """What the steps work on."""
+        """The memory that the steps work on."""
         self.initial = real.clone()
-        """What the first of them found."""
+        """The content that the first step found."""
 
     @property
     def address(self) -> int:
@@ -51,7 +51,7 @@ class Shadows:
         self._bytes = 0
 
     def of(self, storage: Any) -> Shadow:
-        """The copy that holds what this storage holds now. Raises `TooLarge`."""
+        """The copy with the current content of this storage. Raises `TooLarge`."""
         address = storage.data_ptr()
         known = self._of.get(address)
         if (
@@ -76,7 +76,7 @@ class Shadows:
         )
 
     def value(self, value: Any) -> Any:
-        """The same of any argument: what is no tensor stays what it is."""
+        """As `tensor`, for any argument: non-tensors are returned unchanged."""
         if isinstance(value, torch.Tensor) and value.layout is torch.strided:
             return self.tensor(value.detach())
         return value

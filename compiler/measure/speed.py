@@ -1,8 +1,8 @@
 """Eager against compiled for the whole model, side by side in one process.
 
-After warm-up the sides run in interleaved rounds, the order turned round from round to round, so
-that a drift of the machine meets all; medians and median absolute deviations describe them. The
-sides are eager and compiled, and what another engine compiled where two are compared.
+After warm-up the sides run in interleaved rounds, in alternating order, so that a drift of the
+machine affects all of them. The times are summarised by medians and median absolute deviations. The
+sides are eager and compiled, plus the other engine's result if two engines are compared.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ SECONDS = 3.0
 """Time budget of all pairs together."""
 PAIRS = 60
 LEAST = 10
-"""Pairs that are run even beyond the budget …"""
+"""The minimum number of pairs, even beyond the budget, unless they exceed `PATIENCE`."""
 PATIENCE = 30.0
-"""… unless they take longer than this; then at least three."""
+"""Seconds after which the minimum number of pairs is three."""
 
 Prepared = Callable[[], object]
-"""A run that is ready to be timed: its inputs are copied already."""
+"""A run that is ready to be timed: its inputs are already copied."""
 
 Side = Callable[[], Prepared]
 """Prepares one run, untimed."""
 
 CYCLES = 200_000
-"""Of a GPU for each launch, some 0.1 ms, in which the host gets ahead of it …"""
+"""GPU cycles per launch, about 0.1 ms, in which the host gets ahead of the GPU."""
 MOST_CYCLES = 200_000_000
-"""… or as many as that, where the host is slower."""
+"""The maximum number of cycles, for a slower host."""
 
 
 @dataclass
 class DeviceRun:
-    """A run that the GPU's own clock times: what lies between two events on its stream.
+    """A run timed by the GPU's own clock: the time between two events on its stream.
 
-    The GPU is kept busy until all is launched, so that it goes from the first event to the last
-    without waiting for the host: what launching costs the host is none of the time.
+    The GPU is kept busy until everything is launched, so that it goes from the first event to the
+    last without waiting for the host. The host's launch overhead is not part of the time.
     """
 
     run: Callable[[], object]
@@ -56,7 +56,7 @@ class DeviceRun:
         return self.run()
 
     def seconds(self) -> float:
-        """Run it once. Where the host was too slow, again with more patience."""
+        """Run it once. If the host was too slow, run it again with more patience."""
         while True:
             cycles = self.cycles * max(1, self.launches)
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -74,7 +74,7 @@ class DeviceRun:
 
 @dataclass
 class Contender:
-    """One input set: `eager()`, `compiled()` and `rival()` each prepare a run, untimed, and answer
+    """One input set: `eager()`, `compiled()` and `rival()` each prepare a run, untimed, and return
     it."""
 
     call: int
@@ -89,7 +89,7 @@ class Contender:
 
 @dataclass
 class Times:
-    """Seconds, one entry a round."""
+    """Seconds, one entry per round."""
 
     eager: list[float] = field(default_factory=list)
     compiled: list[float] = field(default_factory=list)
@@ -120,10 +120,10 @@ def in_rounds(
 ) -> list[list[list[float]]]:
     """Seconds of every run: contender, side, round.
 
-    Each side of each contender runs twice to warm up, then once in each round, the order turned
-    round from round to round. It ends after `rounds`, or when `seconds` are over and `least` are
-    done. Garbage collection is off while the clock runs. What the calling thread waits for a
-    processor is none of a run's time, where no GPU goes on meanwhile.
+    Each side of each contender runs twice to warm up, then once per round, in alternating order.
+    Ends after `rounds`, or when `seconds` have passed and `least` rounds are done. Garbage
+    collection is off while the clock runs. Time that the calling thread waits for a processor is
+    excluded, unless a GPU keeps running meanwhile.
     """
     times: list[list[list[float]]] = [[[] for _ in sides] for sides in contenders]
     with Team(torch.get_num_threads()) as team:
@@ -147,7 +147,7 @@ def in_rounds(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Garbage is collected before, and none inside."""
+    """Collect garbage first, and not inside the block."""
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -209,9 +209,9 @@ def summarise(
 ) -> Speed:
     """The record. A round's time is the mean over its input sets, so times are per call.
 
-    `first_calls` holds, for each recorded call, its wall seconds and the index of the contender
-    that stands for it; `cpu_seconds` are the CPU seconds that these calls took beyond running.
-    `peaks`: bytes of eager and compiled. `compiled_again`: graphs compiled during the rounds.
+    `first_calls` has, for each recorded call, its wall seconds and the index of the contender that
+    stands for it. `cpu_seconds`: the CPU seconds that these calls took beyond running. `peaks`:
+    bytes of eager and compiled. `compiled_again`: graphs compiled during the rounds.
     """
     count = len(contenders)
     eager = [sum(round_) / count for round_ in zip(*(found.eager for found in times), strict=True)]
@@ -253,7 +253,7 @@ def summarise(
 
 
 def compare(times: Sequence[Times], first: str, second: str) -> EngineSpeed:
-    """The record of two engines: `first` made what is `compiled`, `second` the rival."""
+    """The record of two engines: `first` produced `compiled`, `second` the rival."""
     one, other = (
         [sum(round_) / len(times) for round_ in zip(*sides, strict=True)]
         for sides in ([found.compiled for found in times], [found.rival for found in times])
@@ -274,9 +274,9 @@ def compare(times: Sequence[Times], first: str, second: str) -> EngineSpeed:
 
 
 def children_cpu_seconds() -> float:
-    """CPU seconds of living descendants, and of the children that they and this process waited for.
+    """CPU seconds of living descendants, and of children that they and this process waited for.
 
-    Inductor builds in processes that outlive a compile, so those have to be asked one by one.
+    Inductor builds in processes that outlive a compile, so these have to be queried one by one.
     """
     spent = os.times()
     total = spent.children_user + spent.children_system

@@ -1,11 +1,11 @@
-"""The threads of a parallel region: each on a processor of its own, and how long they had none.
+"""The threads of a parallel region: each pinned to a processor, and how long they had none.
 
-Where other programs run, the system moves threads about. OpenMP's spin for milliseconds where they
-wait for one another, and once two of a team are on one processor, the one that waits keeps the
-other from running: a call of 10 ms takes half a second, and stays that way for seconds. Each on a
-processor of its own, they only share it with the others: most kernels then run from begin to end
-undisturbed, in the time that they take on a quiet machine, and some wait for a slice of the
-system's (milliseconds).
+If other programs run, the system migrates threads. OpenMP threads spin for milliseconds while
+waiting for each other. Once two of a team are on one processor, the waiting thread keeps the other
+from running: a call of 10 ms takes half a second, and that lasts for seconds. Pinned to separate
+processors, the threads share them only with other programs. Most kernels then run undisturbed from
+begin to end, in the time that they take on a quiet machine, and some wait for one of the system's
+time slices (milliseconds).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import Self
 import torch
 
 Thread = int
-"""As the system knows it (`gettid`)."""
+"""As the system numbers it (`gettid`)."""
 
 _WAITING = 0.1
-"""Share of the runs' time in which a thread has no processor, on a machine that others use …"""
+"""A machine is contended if a thread has no processor for more than this share of the runs …"""
 _TOLD_BY = 0.2
-"""… over so many seconds of runs."""
+"""… over at least this many seconds of runs."""
 
 
 def team_of(threads: int) -> list[Thread]:
-    """The threads that run a parallel region of the calling thread, that one first; alone where the
-    OpenMP library cannot be found.
+    """The threads that run a parallel region of the calling thread, that thread first; only that
+    thread if the OpenMP library cannot be found.
 
-    All of GNU's, LLVM's and Intel's library start a region by `GOMP_parallel`.
+    GNU's, LLVM's and Intel's libraries all start a region by `GOMP_parallel`.
     """
     caller = threading.get_native_id()
     library = _openmp()
@@ -65,16 +65,17 @@ def _openmp() -> ctypes.CDLL | None:
 
 
 class Team:
-    """The threads that calls of the thread which made it run on; let go at the end of the block."""
+    """The threads that run the creating thread's calls; unpinned at the end of the block."""
 
     def __init__(self, threads: int) -> None:
         self._size = threads
         self.contended = False
-        """Others use the processors as well: threads wait for them more than a little."""
+        """Whether other programs use the processors too: threads wait more than a little."""
         self._ran = self._waited = 0.0
-        """Seconds of all runs, and those that a thread waited in them, by which it is told."""
+        """Seconds of all runs, and the seconds in them that a thread waited; these decide
+        `contended`."""
         self._before: dict[Thread, set[int]] = {}
-        """Where each might run before they were kept apart."""
+        """The processors that each thread was allowed before it was pinned."""
 
     @cached_property
     def threads(self) -> list[Thread]:
@@ -94,8 +95,8 @@ class Team:
         self._before = {}
 
     def tell(self, ran: float, waited: float) -> None:
-        """Some runs took so many seconds, in which a thread waited so long for a processor. From
-        when others are seen to use the processors the threads are kept apart."""
+        """Report that runs took `ran` seconds, in which a thread waited `waited` seconds for a
+        processor. Once this shows other programs on the processors, the threads are pinned."""
         self._ran += ran
         self._waited += waited
         if self._ran > _TOLD_BY and self._waited > _WAITING * self._ran and not self.contended:
@@ -103,9 +104,8 @@ class Team:
             self.keep_apart()
 
     def keep_apart(self) -> None:
-        """From here on each thread stays on one processor, where there are enough for all: on that
-        where it ran last, if no other one did. Where the system does not allow it nothing changes.
-        """
+        """Pin each thread to a separate processor if there are enough: to the one where it ran
+        last, unless that is taken. If the system does not allow pinning, nothing changes."""
         before = _allowed(self.threads)
         if self._before or len(before) < 2:
             return
@@ -120,12 +120,12 @@ class Team:
             _keep_on(thread, {chosen})
 
     def watch(self) -> Watch:
-        """Of one run, which begins now."""
+        """Watch one run, which begins now."""
         return Watch(self.threads)
 
 
 class Watch:
-    """How long threads that were ready to run had no processor, since it was made; seconds."""
+    """Seconds that threads were ready to run without a processor, since its creation."""
 
     def __init__(self, threads: Sequence[Thread]) -> None:
         self._threads = threads
@@ -133,18 +133,18 @@ class Watch:
         self._caller = _waited(threads[0])
 
     def caller(self) -> float:
-        """The calling thread, since it was asked for the last time."""
+        """Seconds of the calling thread since the last call of this method."""
         before, self._caller = self._caller, _waited(self._threads[0])
         return self._caller - before
 
     def longest(self) -> float:
-        """The thread that waited most of all, in the whole run."""
+        """Seconds of the thread that waited longest in the whole run."""
         now = (_waited(thread) for thread in self._threads)
         return max(after - before for before, after in zip(self._began, now, strict=True))
 
 
 def _waited(thread: Thread) -> float:
-    """Linux, Documentation/scheduler/sched-stats.rst; 0 where the system does not tell."""
+    """Linux, Documentation/scheduler/sched-stats.rst; 0 if the system does not report it."""
     try:
         with open(f"/proc/self/task/{thread}/schedstat", "rb") as stream:
             return int(stream.read().split()[1]) / 1e9
@@ -153,7 +153,7 @@ def _waited(thread: Thread) -> float:
 
 
 def _allowed(team: list[Thread]) -> dict[Thread, set[int]]:
-    """Where each may run; empty on a system that does not tell."""
+    """The processors that each thread may use; empty if the system does not report it."""
     if not hasattr(os, "sched_getaffinity"):
         return {}
     try:
@@ -165,12 +165,12 @@ def _allowed(team: list[Thread]) -> dict[Thread, set[int]]:
 def _keep_on(thread: Thread, processors: set[int]) -> None:
     try:
         os.sched_setaffinity(thread, processors)
-    except OSError:  # it has ended, or may not be told
+    except OSError:  # it has ended, or may not be pinned
         return
 
 
 def _processor(thread: Thread) -> int | None:
-    """Where a thread ran last (`proc_pid_stat(5)`, field 39)."""
+    """The processor where a thread ran last (`proc_pid_stat(5)`, field 39)."""
     try:
         with open(f"/proc/self/task/{thread}/stat") as stream:
             return int(stream.read().rpartition(")")[2].split()[36])

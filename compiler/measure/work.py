@@ -1,17 +1,17 @@
-"""What one call of ATen has to do: bytes that it reads and writes, and FLOPs.
+"""The work of one call of ATen: bytes read, bytes written, and FLOPs.
 
-Known from its tensors' shapes, strides and dtypes, so that it can be told of a recorded node as
-well as of a call. Bytes are those of its tensors, each once, whatever a kernel really moves:
+Derived from the shapes, strides and dtypes of its tensors, so it applies to a recorded node as well
+as to a call. Bytes count each tensor once, whatever a kernel really moves:
 
-- of an expanded tensor, what is stored; of a slice, what it shows;
-- a view: none, and none where memory is only allocated;
-- in place: read and written, but for what is overwritten whole (`copy_`, `out=`);
+- an expanded tensor: what is stored; a slice: what it shows;
+- a view: none; an allocation: none;
+- in place: read and written, except what is overwritten entirely (`copy_`, `out=`);
 - rows gathered from a table (`embedding`, `index_select`), or put into one in place: those rows.
 
-FLOPs of products, convolutions and attention are those of `torch.utils.flop_counter`; else one for
-each element of the result of a pointwise operation or a random one, and of the input of a
-reduction, a normalisation or a softmax; none where data only moves, or nothing is a float. What no
-rule knows is None.
+FLOPs of products, convolutions and attention are those of `torch.utils.flop_counter`. Otherwise
+they are one per element of the result of a pointwise or random operation, and one per element of
+the input of a reduction, normalisation or softmax. They are 0 if data only moves or nothing is a
+float. A quantity that no rule covers is None.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from compiler.trace.records import Node, TensorMeta
 
 
 class Work(NamedTuple):
-    """Of one call; None where it is not known."""
+    """The work of one call; None for unknown quantities."""
 
     read_bytes: int | None = None
     write_bytes: int | None = None
@@ -37,7 +37,7 @@ class Work(NamedTuple):
 
     @property
     def touches_memory(self) -> bool:
-        """False where it is known that no byte is moved: a view, an allocation."""
+        """False if certainly no byte is moved: a view, an allocation."""
         return (self.read_bytes, self.write_bytes) != (0, 0)
 
 
@@ -97,7 +97,7 @@ _ATTENTION = {
         "_scaled_dot_product_flash_attention_backward"
     ),
 }
-"""Attention that torch's registry does not know in all versions -> whose formula it has."""
+"""Attention that torch's registry lacks in some versions -> the operation whose formula applies."""
 _LINEAR = _names("linear _linear_pointwise mv")
 _CONVOLUTION = _names("_convolution_pointwise mkldnn_convolution thnn_conv2d")
 _PRODUCTS = {"_addmm_activation": "addmm", "_int_mm": "mm", "addbmm": "baddbmm"}
@@ -109,8 +109,8 @@ def work_of(
     kwargs: Mapping[str, Any],
     outputs: Sequence[TensorMeta | None],
 ) -> Work:
-    """Of a call of an `OpOverload`, each tensor among its arguments given as a `TensorMeta`: one
-    and the same object where it is one and the same tensor."""
+    """The work of a call of an `OpOverload`, with each tensor argument given as a `TensorMeta`: the
+    same object for the same tensor."""
     schema = getattr(function, "_schema", None)
     if schema is None:  # a higher-order operator
         return Work()
@@ -146,7 +146,7 @@ def _written(argument: Any) -> bool:
 
 
 def _results(schema: Any, count: int) -> Sequence[Any]:
-    """What the schema says of each output; a list of tensors is one result there."""
+    """The schema's entry for each output; a list of tensors is one entry there."""
     results = list(schema.returns)
     if len(results) == 1 and count > 1:
         results = results * count
@@ -155,7 +155,7 @@ def _results(schema: Any, count: int) -> Sequence[Any]:
 
 @cache
 def _base_name(function: Any) -> tuple[str, bool]:
-    """(`add`, True) of `aten.add_.Tensor`: the name, and whether it changes its first argument."""
+    """(`add`, True) for `aten.add_.Tensor`: the name, and whether it changes its first argument."""
     name = function._schema.name.partition("::")[2]
     in_place = name.endswith("_") and not name.endswith("__")
     return (name[:-1] if in_place else name), in_place
@@ -172,14 +172,14 @@ def _is_view(function: Any, name: str) -> bool:
 
 
 def _by_name(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """(what the schema says of it, its value) of each argument that was given."""
+    """(the schema's entry, the value) of each argument that was passed."""
     found = list(zip(schema.arguments, args, strict=False))
     named = {argument.name: argument for argument in schema.arguments}
     return found + [(named[name], value) for name, value in kwargs.items() if name in named]
 
 
 def _tensors(value: Any) -> Iterator[TensorMeta]:
-    """All in an argument, each once."""
+    """All distinct tensors in an argument."""
     seen: set[int] = set()
     waiting = [value]
     while waiting:
@@ -198,13 +198,13 @@ def _itemsize(meta: TensorMeta) -> int:
 
 
 def _elements(meta: TensorMeta) -> int | None:
-    """Its elements, repeated ones counted; None where a size is symbolic."""
+    """The number of elements, including repeated ones; None if a size is symbolic."""
     sizes = [size for size in meta.shape if isinstance(size, int)]
     return prod(sizes) if len(sizes) == len(meta.shape) else None
 
 
 def stored_bytes(meta: TensorMeta) -> int | None:
-    """Bytes of the distinct elements in memory; None where they are not known.
+    """Bytes of the distinct elements in memory; None if unknown.
 
     A dimension with stride 0 repeats one element; overlapping windows cannot hold more than their
     extent.
@@ -234,7 +234,7 @@ def _span(values: Iterable[Any]) -> int | None:
 
 
 def _gathered(name: str, inputs: list[Any], outputs: Sequence[TensorMeta | None]) -> int | None:
-    """The rows that were read, each once, and the indices."""
+    """Bytes of the rows read, each once, and of the indices."""
     table = next(_tensors(inputs), None)
     if table is None or not outputs or outputs[0] is None:
         return None
@@ -252,7 +252,7 @@ def _gathered(name: str, inputs: list[Any], outputs: Sequence[TensorMeta | None]
 
 
 def _put(name: str, arguments: list[tuple[Any, Any]], inputs: list[Any], flops: int | None) -> Work:
-    """Rows of the first argument are written; read, too, where something is added to them."""
+    """Rows of the first argument are written, and also read if something is added to them."""
     given = {argument.name: value for argument, value in arguments}
     table = next(_tensors(inputs), None)
     others = _span(inputs[1:])
@@ -270,12 +270,12 @@ def _adds(name: str, given: Mapping[str, Any]) -> bool:
 
 
 def _rows(name: str, table: TensorMeta, given: Mapping[str, Any]) -> int | None:
-    """Elements of the table that an operation with indices writes to."""
+    """The number of table elements that an operation with indices writes."""
     if name in ("index_put", "_index_put_impl"):
         indices: Sequence[Any] = given.get("indices") or ()
         found = [one for one in indices if isinstance(one, TensorMeta)]
         if any(one.dtype in ("bool", "uint8") for one in found):
-            return _elements(table)  # a mask: how much it lets through is in the data
+            return _elements(table)  # a mask: how much it lets through depends on the data
         kept: list[Any] = [
             size
             for place, size in enumerate(table.shape)
@@ -347,7 +347,7 @@ def _product(
     kwargs: Mapping[str, Any],
     outputs: Sequence[TensorMeta | None],
 ) -> int | None:
-    """By torch's formula, where it has one."""
+    """FLOPs by torch's formula, if it has one."""
     output = next((one for one in outputs if one is not None), None)
     shapes = [one.shape for one in _tensors(list(args))]
     if name in _LINEAR and output is not None and shapes:
@@ -374,12 +374,12 @@ def _product(
             given = _all_heads(given, "backward" in name)
         results = [_stand_in(one) for one in outputs]
         return int(formula(*given, **named, out_val=results[0] if len(results) == 1 else results))
-    except Exception:  # a call that torch's formula does not foresee
+    except Exception:  # a call that torch's formula does not expect
         return None
 
 
 def _all_heads(args: list[Any], backward: bool) -> list[Any]:
-    """Attention in which heads share keys: torch's formula wants as many of those as of queries."""
+    """Expand shared keys and values to all heads: torch's formula expects as many as of queries."""
     first = 1 if backward else 0
     query, *shared = args[first : first + 3]
     if len(shared) != 2 or any(not isinstance(one, torch.Tensor) for one in (query, *shared)):
@@ -391,7 +391,7 @@ def _all_heads(args: list[Any], backward: bool) -> list[Any]:
 
 
 def _stand_in(value: Any) -> Any:
-    """A tensor without data, for formulas that ask for shapes, strides or dtypes."""
+    """A tensor without data, for formulas that need shapes, strides or dtypes."""
     if isinstance(value, TensorMeta):
         sizes = [int(size) for size in value.shape]
         strides = None if value.stride is None else [int(stride) for stride in value.stride]
@@ -407,7 +407,7 @@ def _stand_in(value: Any) -> Any:
 @cache
 def operation_named(text: str) -> Any | None:
     """The `OpOverload` of `aten.addmm.default`, `extern_kernels.addmm`,
-    `torch.ops.mkldnn._linear_pointwise.default`; None where this process knows none."""
+    `torch.ops.mkldnn._linear_pointwise.default`; None if this process has none."""
     parts = text.removeprefix("torch.ops.").split(".")
     if parts[0] == "extern_kernels":
         parts[0] = "aten"
@@ -425,16 +425,16 @@ def operation_named(text: str) -> Any | None:
 
 
 Values = Mapping[str, TensorMeta | tuple[TensorMeta | None, ...] | None]
-"""By name of node: what it is, or what its several results are."""
+"""Node name -> its value, or the values of a multi-output node."""
 
 
 def values_of(nodes: Iterable[Node]) -> Values:
-    """What `work_of_node` has to know of a graph."""
+    """What `work_of_node` needs of a graph."""
     return {node.name: node.values or node.value for node in nodes}
 
 
 def work_of_node(node: Node, values: Values) -> Work:
-    """Of a recorded node, from the trace alone."""
+    """The work of a recorded node, from the trace alone."""
     if node.target == "operator.getitem" or node.op in ("placeholder", "get_attr", "output"):
         return NOTHING
     function = operation_named(node.target)
@@ -444,7 +444,7 @@ def work_of_node(node: Node, values: Values) -> Work:
     try:
         args, kwargs = _parsed(node.args, values)
     except (SyntaxError, ValueError, RecursionError):
-        # cut, or not to be read back: its inputs are known by name
+        # truncated, or not parseable: its inputs are known by name
         inputs = [values.get(name) for name in node.inputs]
         return work_of(function, [inputs], {}, outputs)._replace(flops=None)
     return work_of(function, args, kwargs, outputs)

@@ -1,4 +1,4 @@
-"""What to do about a graph break. No torch here: the table needs only torch's words and a line."""
+"""What to do about a graph break. Without torch: it needs only torch's message and the source."""
 
 from compiler.capture.advice.broken import Broken
 from compiler.capture.advice.table import advise

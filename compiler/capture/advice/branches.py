@@ -9,7 +9,7 @@ from compiler.trace.records import Advice
 
 TYPE = "Data-dependent branching"
 GUARDED = "Could not guard on data-dependent expression"
-"""torch's words where the condition is a number that it captured as a symbol."""
+"""torch's message if the condition is a number that it captured as a symbol."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
@@ -19,8 +19,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if isinstance(statement, ast.While):
         return (
             Advice(
-                text="Run a fixed number of rounds and select with torch.where, or leave the loop"
-                " outside the compiled function: its end depends on data"
+                text="Run a fixed number of iterations and select with torch.where, or move the"
+                " loop out of the compiled function: its end depends on data"
             ),
         )
     if isinstance(statement, ast.If):
@@ -36,7 +36,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 
 def _one_question(test: ast.expr) -> bool:
-    """Whether Python asks one tensor for its truth, so that the test itself can be a tensor."""
+    """Whether Python evaluates the truth of a single tensor, so that the test can stay a tensor."""
     several = (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.In, ast.NotIn, ast.Is, ast.IsNot)
     inner = test.operand if isinstance(test, ast.UnaryOp) else test
     for node in ast.walk(inner):
@@ -68,8 +68,8 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     if raised:
         return (
             Advice(
-                text="Assert instead: it stays in the graph and is checked when the graph runs"
-                " (there it raises a RuntimeError)",
+                text="Use an assert: it stays in the graph and is checked when the graph runs"
+                " (where it raises a RuntimeError)",
                 code=raised,
             ),
         )
@@ -94,7 +94,8 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
 
 def _where(code: str) -> Advice:
     return Advice(
-        text="If both sides have one shape and dtype and no side effect, compute both and select",
+        text="If both sides have the same shape and dtype and no side effects, compute both and"
+        " select",
         code=code,
     )
 
@@ -109,12 +110,12 @@ def _general() -> tuple[Advice, ...]:
 
 
 def _cond(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
-    """`torch.cond` with the tensors that both sides read, where they are known to be tensors."""
+    """`torch.cond` over the names that both sides read and that are known to be tensors."""
     then, otherwise = _assignment(statement.body), _assignment(statement.orelse)
     target, sides = "", []
     if then is not None:
         target = f"{then[0]} = "
-        # torch.cond refuses a branch that returns its operand itself
+        # torch.cond rejects a branch that returns its operand itself
         unchanged = ast.parse(f"{then[0]}.clone()", mode="eval").body
         sides = [then[1], otherwise[1] if otherwise is not None else unchanged]
     else:
@@ -140,8 +141,8 @@ def _cond(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
 def _clamp_without_if(statement: ast.If, dtypes: dict[str, str]) -> str:
     """`if x.abs().max() > c: x = x.clamp(-c, c)` with a constant c >= 0: the clamp alone.
 
-    Where no |x| exceeds c the clamp changes nothing, so the condition decides nothing. Not so for
-    integers, whose smallest value has a negative absolute value.
+    If no |x| exceeds c, the clamp changes nothing, so the condition is redundant. This does not
+    hold for integers, whose smallest value has a negative absolute value.
     """
     test, assigned = statement.test, _assignment(statement.body)
     if statement.orelse or assigned is None or not isinstance(test, ast.Compare):
@@ -184,7 +185,7 @@ def _select(test: ast.expr, then: ast.expr, otherwise: ast.expr) -> str:
 
 
 def _truth(test: ast.expr) -> str:
-    """The condition as a bool tensor: Python's truth of a number is that it is not zero."""
+    """The condition as a bool tensor: a number is true in Python if it is not zero."""
     negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     if negated and isinstance(test, ast.UnaryOp):
         return f"torch.logical_not({ast.unparse(test.operand)})"
@@ -203,14 +204,14 @@ def _logical(test: ast.expr) -> tuple[Advice, ...]:
     word = "and" if isinstance(test.op, ast.And) else "or"
     return (
         Advice(
-            text=f"If every part is a tensor, use torch.logical_{word}: Python's `{word}` asks each"
-            " tensor for its truth"
+            text=f"If every operand is a tensor, use torch.logical_{word}: Python's `{word}` needs"
+            " each one's truth value on the host"
         ),
     )
 
 
 def _assignment(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
-    """(name, value) of a body that is one assignment to one name and can be selected."""
+    """(name, value) of a body that is a single assignment of a selectable value to one name."""
     if len(body) != 1:
         return None
     only = body[0]
@@ -244,14 +245,14 @@ SIZES = (
 REDUCTIONS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "norm")
 CASTS = ("to", "type", "float", "half", "bfloat16", "double", "long", "int", "bool")
 RESHAPING = frozenset((*VIEWS, *SIZES, *REDUCTIONS, *CASTS))
-"""Functions whose result has, or may well have, another shape or dtype than their tensor."""
+"""Functions whose result has, or may have, another shape or dtype than their tensor."""
 
 
 def _selectable(expression: ast.expr) -> bool:
-    """False where `torch.where` surely does not do the same.
+    """False if `torch.where` would certainly behave differently.
 
-    A method whose name ends in `_` changes its tensor; a slice and the functions of `RESHAPING`
-    change the shape or the dtype.
+    A method whose name ends in `_` mutates its tensor; slices and the functions of `RESHAPING`
+    change the shape or dtype.
     """
     for node in ast.walk(expression):
         if isinstance(node, (ast.Slice, ast.Starred, ast.Await, ast.Yield, ast.NamedExpr)):

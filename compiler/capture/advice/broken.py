@@ -1,4 +1,4 @@
-"""What advice is given on, and how the user's statement is read from the source."""
+"""The input of the advice: a graph break, with the user's statement parsed from the source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Broken:
-    """One graph break: torch's words and the user's source."""
+    """One graph break: torch's message and the user's source."""
 
     gb: str
     type: str
@@ -20,9 +20,9 @@ class Broken:
     """Source from the first line of the broken instruction on, as far as its block may reach."""
     column: int | None = None
     end_column: int | None = None
-    """The instruction's range in the first line, in bytes; the end only where it ends there."""
+    """The instruction's byte range in the first line. The end is None if it is on a later line."""
     then: tuple[str, ...] = ()
-    """Types of the breaks that followed from this one."""
+    """Types of the breaks that this one led to."""
     tensors: tuple[tuple[str, str], ...] = ()
     """(name, dtype) of each local variable that holds a tensor."""
 
@@ -33,7 +33,7 @@ class Broken:
 
     @property
     def expression(self) -> str:
-        """The source of the instruction itself; "" where it is not in one line."""
+        """The source of the instruction itself; "" if it spans several lines."""
         if not self.lines or self.column is None or self.end_column is None:
             return ""
         part = self.lines[0].encode()[self.column : self.end_column]
@@ -41,13 +41,13 @@ class Broken:
 
     @property
     def statement(self) -> ast.stmt | None:
-        """The statement that starts on the first line, with its block; None where it has none."""
+        """The statement that starts on the first line, with its block; None if there is none."""
         return parse(self.lines)
 
 
 @functools.lru_cache(maxsize=256)
 def parse(lines: tuple[str, ...]) -> ast.stmt | None:
-    """The first statement of these lines, whatever their indent; None where none starts there."""
+    """The first statement of these lines, at any indent; None if none starts there."""
     if not lines or not lines[0].strip():
         return None
     indent = len(lines[0]) - len(lines[0].lstrip())
@@ -75,7 +75,7 @@ def _parse(block: list[str]) -> ast.stmt | None:
 
 
 def calls(expression: str, *names: str) -> bool:
-    """Whether an expression is a call of one of these names: `print`, `torch.save`."""
+    """Whether an expression is a call to one of these names: `print`, `torch.save`."""
     try:
         node = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -33,12 +33,12 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if "torch.compiler.disable()" in broken.type:
         return (_disabled(broken),)
     if "`torch._dynamo.graph_break()`" in broken.type:
-        return (Advice(text="Remove the call: the code asks for this break"),)
+        return (Advice(text="Remove the call: it requests this graph break"),)
     if broken.type == "Attempt to trace generator":
         return (
             Advice(
-                text="Compile a plain function that runs the generator to its end: by itself it is"
-                " not compiled"
+                text="Compile a plain function that exhausts the generator: torch does not compile"
+                " a generator by itself"
             ),
         )
     if broken.type == "Unsupported context manager":
@@ -58,8 +58,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if _RANDOM.match(broken.context):
         return (
             Advice(
-                text="Draw with torch inside the graph (with torch's seed, so the values differ),"
-                " or pass the numbers in: Python's come from the host"
+                text="Draw with torch inside the graph (from torch's seed, so the values differ),"
+                " or pass the numbers in: Python draws them on the host"
             ),
         )
     return _extension(broken)
@@ -69,14 +69,14 @@ def _builtin_on_tensor(name: str) -> tuple[Advice, ...]:
     if name == "range":
         return (
             Advice(
-                text="Pass the number in as a Python int, or run a fixed number of rounds: range"
-                " needs it on the host"
+                text="Pass the number in as a Python int, or run a fixed number of iterations:"
+                " range needs it on the host"
             ),
         )
     if name in ("str", "repr", "format", "ascii"):
         return (
             Advice(
-                text=f"Make the text outside the compiled function: {name}() needs the tensor's"
+                text=f"Build the string outside the compiled function: {name}() needs the tensor's"
                 " values on the host"
             ),
         )
@@ -92,7 +92,7 @@ def _disabled(broken: Broken) -> Advice:
 
 
 def _extension(broken: Broken) -> tuple[Advice, ...]:
-    """A C or C++ function, of Python's own or of an installed package: there is no Python in it."""
+    """A C or C++ function of Python's own or of an installed package: no Python to trace."""
     match = _SKIPPED.match(broken.context)
     compiled = "C extension" in broken.context or "C/C++ Python extension" in broken.explanation
     if match is None or not compiled:
@@ -110,8 +110,9 @@ def _extension(broken: Broken) -> tuple[Advice, ...]:
     name = match["name"].rpartition(".")[2]
     return (
         Advice(
-            text="If it only takes and returns tensors and changes none, make it a custom operator"
-            f" with its types: Dynamo cannot see into {match['module']}.{match['name']}",
+            text="If it only takes and returns tensors and changes none, wrap it in a custom"
+            " operator with annotated types: Dynamo cannot trace"
+            f" {match['module']}.{match['name']}",
             code=f'@torch.library.custom_op("mine::{name}", mutates_args=())',
         ),
     )

@@ -35,15 +35,15 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 
 def _stay_tensor(broken: Broken) -> Advice:
-    """`y.sum().item()` -> `y.sum()`: right wherever the result only meets tensors."""
+    """`y.sum().item()` -> `y.sum()`: correct if the result is only combined with tensors."""
     expression, code = broken.expression, ""
     if expression.endswith(".item()") and broken.end_column is not None:
         line = broken.lines[0].encode()
         end = broken.end_column
         code = (line[: end - len(b".item()")] + line[end:]).decode(errors="replace").strip()
     return Advice(
-        text="If it only meets tensors, keep it one: a tensor without dimensions calculates like"
-        " a number",
+        text="If it is only combined with tensors, keep it a tensor: one without dimensions works"
+        " like a number",
         code=code,
     )
 
@@ -56,8 +56,8 @@ def _torch_math(broken: Broken, function: str) -> tuple[Advice, ...]:
     code = start + end.replace(b"math.", b"torch.", 1)
     return (
         Advice(
-            text=f"Use torch.{function.removeprefix('math.')}: it keeps the tensor one, in its own"
-            " dtype",
+            text=f"Use torch.{function.removeprefix('math.')}: the result stays a tensor of the"
+            " same dtype",
             code=code.decode(errors="replace").strip(),
         ),
         _SCALARS,
@@ -66,14 +66,14 @@ def _torch_math(broken: Broken, function: str) -> tuple[Advice, ...]:
 
 def _dynamic_shape(broken: Broken) -> tuple[Advice, ...]:
     shapes = Advice(
-        text="Let torch capture operators whose result's size depends on data",
+        text="Let torch capture operators whose output size depends on data",
         code="torch._dynamo.config.capture_dynamic_output_shape_ops = True",
     )
     if broken.context.startswith("aten.nonzero") and broken.expression.endswith("]"):
         return (
             Advice(
-                text="If zeros (or another filler) do as well, use torch.where with the mask: a"
-                " mask as an index makes a tensor whose size depends on data"
+                text="If zeros (or another fill value) work as well, use torch.where with the mask:"
+                " indexing with a mask gives a tensor whose size depends on data"
             ),
             shapes,
         )

@@ -1,4 +1,4 @@
-"""NumPy functions that torch has no counterpart for, random numbers above all."""
+"""NumPy functions without a counterpart in torch, random numbers above all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         return (
             Advice(
                 text="Use torch functions on the tensor, or call it outside the compiled function"
-                " and pass the result in: torch has no counterpart of it"
+                " and pass the result in: torch has no counterpart for it"
             ),
         )
     match = _FUNCTION.match(broken.context)
@@ -43,8 +43,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     better = counterpart or "torch's generators"
     return (
         Advice(
-            text=f"Draw with {better} inside the graph (with torch's seed, so the values differ),"
-            " or pass the numbers in: NumPy's come from the host"
+            text=f"Draw with {better} inside the graph (from torch's seed, so the values differ),"
+            " or pass the numbers in: NumPy draws them on the host"
         ),
     )
 

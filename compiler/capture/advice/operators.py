@@ -26,7 +26,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         return ()
     return (
         Advice(
-            text=f"Tell torch the shape and dtype of what {name} returns: it has no fake"
+            text=f"Register the shape and dtype of the result of {name}: it has no fake"
             " implementation",
             code=f'@torch.library.register_fake("{name}")\n'
             "def _(*arguments):\n"
@@ -36,7 +36,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 
 def operator(broken: Broken) -> str:
-    """`mine::op`; "" where torch does not name it."""
+    """`mine::op`; "" if torch does not name it."""
     defined = _DEFINED.search(broken.explanation)
     if defined:
         return defined["name"]

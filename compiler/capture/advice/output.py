@@ -1,4 +1,4 @@
-"""Printing, warnings, logging and files: what talks to the outside world."""
+"""Printing, warnings, logging and files: calls with effects outside the program."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 def _print(broken: Broken) -> Advice:
     """torch can print later, but only tensors, constants and strings, and no keyword arguments.
 
-    See `DebuggingVariable.can_reorder_logs` (torch/_dynamo/variables/misc.py). Sizes become
-    strings in an f-string, with the same output.
+    See `DebuggingVariable.can_reorder_logs` (torch/_dynamo/variables/misc.py). Sizes become strings
+    in an f-string, with the same output.
     """
     kinds = _ARGUMENT.findall(broken.context)
     call = _call(broken, "print")
@@ -86,12 +86,12 @@ def _print(broken: Broken) -> Advice:
             )
     return Advice(
         text="Print outside the compiled function, or print only tensors, numbers and strings,"
-        " without keywords: those torch can print after the graph"
+        " without keyword arguments: torch can print those after the graph"
     )
 
 
 def _call(broken: Broken, name: str) -> ast.Call | None:
-    """The call of `name` that is the whole statement, with plain positional arguments."""
+    """The call of `name` that forms the whole statement, without starred arguments; else None."""
     statement = broken.statement
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
@@ -127,7 +127,10 @@ def _skipped(broken: Broken, module: str, name: str) -> tuple[Advice, ...]:
 def _host_clock(call: str) -> tuple[Advice, ...]:
     name = call.partition("(")[0]
     return (
-        Advice(text=f"Call {name} outside the compiled function, around it: it runs on the host"),
+        Advice(
+            text=f"Call {name} outside the compiled function, before or after it: it runs on the"
+            " host"
+        ),
     )
 
 
@@ -147,15 +150,15 @@ def _outside(function: str) -> Advice:
 
 
 def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
-    """The very call can be ignored; the name of the logger is read from the source."""
+    """This particular call can be ignored; the logger's name is read from the source."""
     call = broken.expression.split("(")[0].strip()
     known = call.endswith(f".{method}") and calls(f"{call}()", call)
     older = any("ignore_logger_methods" in hint for hint in broken.hints)
     setting = "ignore_logger_methods" if older else "ignore_logging_functions"
     return (
         Advice(
-            text="If the log can do without it, leave the call out of compiled code: it then does"
-            " not log there",
+            text="If this message can be left out, ignore the call in compiled code: it does not"
+            " log there then",
             code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
         ),
     )

@@ -1,7 +1,7 @@
-"""Which advice goes with which break: the first family that has an answer gives it.
+"""Which advice goes with which break: the first family that has any gives it.
 
-A text starts with what to do, or with `If` where it holds only then, has a capital letter and no
-full stop; code is what to paste.
+A text starts with what to do, or with `If` if it is conditional. It has a capital letter and no
+full stop. Code is what to paste.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ BOILERPLATE = (
     "Please file an issue",
     "File an issue to PyTorch",
 )
-"""How torch's hints begin that name nothing to do in the user's code."""
+"""Prefixes of torch's hints that suggest nothing to change in the user's code."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
-    """Our advice where we have a better one, else torch's own hints, the useful ones first."""
+    """Our advice if there is any, else torch's own hints, useful ones first."""
     for family in FAMILIES:
         found = family(broken)
         if found:
@@ -49,7 +49,7 @@ def _loop(broken: Broken) -> tuple[Advice, ...]:
         return ()
     return (
         Advice(
-            text="Put the rest of the loop's body in a function of its own, which is compiled: a"
+            text="Move the rest of the loop body into a separate function, which is compiled: a"
             " break inside a loop leaves the whole function to Python"
         ),
     )

@@ -1,4 +1,4 @@
-"""GPU code with no GPU: what stock Inductor would generate for an A100, H100 or B200."""
+"""GPU code without a GPU: what stock Inductor would generate for an A100, H100 or B200."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.trace.records import HookStatus, Settings
 
 
 def install(recorder: Recorder) -> Uninstall:
-    """Predict code where the recording asks for a GPU; else nothing is patched."""
+    """Predict code if the recording asks for a GPU; else patch nothing."""
     settings = recorder.settings
     if settings.device != "cuda":
         return lambda: None
@@ -25,14 +25,14 @@ def install(recorder: Recorder) -> Uninstall:
             asked=True,
         )
         return lambda: None
-    # Imports torch and Triton, which a recording for the CPU can do without.
+    # These import torch and Triton, which a recording for the CPU does not need.
     from compiler.inductor.shadow import compile as shadow
 
     return shadow.install(recorder, architecture)
 
 
 def why_not(settings: Settings, hooks: Sequence[HookStatus]) -> str:
-    """Why a recording that asks for GPU code predicts none, and what to do; "" where it does.
+    """Why a recording that asks for GPU code predicts none, and what to do; "" if it does predict.
 
     `hooks`: those of the recording.
     """

@@ -1,6 +1,6 @@
 """The GPUs that code is predicted for, as their data sheets and CUDA describe them.
 
-Sources: NVIDIA's A100, H100 and Blackwell architecture papers, and table "Technical
+Sources: NVIDIA's A100, H100 and Blackwell architecture papers, and the table "Technical
 Specifications per Compute Capability" of the CUDA C++ Programming Guide.
 """
 
@@ -16,18 +16,18 @@ GIB = 1024 * MIB
 
 @dataclass(frozen=True)
 class Architecture:
-    """One GPU: what Inductor's heuristics and Triton ask a device for."""
+    """One GPU: the properties that Inductor's heuristics and Triton query."""
 
     name: str
     """`sm_90`."""
     capability: tuple[int, int]
     device_name: str
     processors: int
-    """Streaming multiprocessors that are enabled on the product."""
+    """Streaming multiprocessors enabled on the product."""
     shared_per_processor: int
     """Bytes."""
     shared_per_block: int
-    """Bytes that a block may ask for (opt-in)."""
+    """Bytes that a block may request (opt-in)."""
     l2_bytes: int
     memory_bytes: int
     clock_khz: int
@@ -40,11 +40,11 @@ class Architecture:
 
     @property
     def number(self) -> int:
-        """Compute capability as Triton's target has it: 90."""
+        """Compute capability as in Triton's target: 90."""
         return self.capability[0] * 10 + self.capability[1]
 
     def properties(self) -> SimpleNamespace:
-        """What `torch.cuda.get_device_properties` would answer."""
+        """What `torch.cuda.get_device_properties` would return."""
         return SimpleNamespace(
             name=self.device_name,
             major=self.capability[0],
@@ -72,7 +72,7 @@ class Architecture:
         )
 
     def driver_properties(self) -> dict[str, int]:
-        """What the driver that Triton asks would answer."""
+        """What the driver that Triton queries would return."""
         return {
             "max_shared_mem": self.shared_per_block,
             "max_num_regs": self.registers_per_processor,

@@ -1,8 +1,8 @@
-"""A Triton kernel compiled for an architecture: every stage's text, and what the kernel takes.
+"""A Triton kernel compiled for an architecture: every stage's text, and the kernel's resources.
 
 Compiled by `CachingAutotuner._precompile_config`, the function that compiles it in a real run
-(torch/_inductor/runtime/triton_heuristics.py), for the configuration that the stock heuristic lists
-first. Where it lists several, a GPU would time them and may keep another one.
+(torch/_inductor/runtime/triton_heuristics.py), for the first configuration that the stock heuristic
+lists. If it lists several, a GPU would time them and might keep another.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Binary:
 def assemble(
     kernels: Sequence[KernelSource], architecture: Architecture, cache: Path
 ) -> list[Binary]:
-    """Compile kernels, in order. The device must be pretended. Failures are in `Binary.error`.
+    """Compile kernels, in order, inside `pretending`. Failures are in `Binary.error`.
 
-    NVIDIA's tools are processes of their own, and nvdisasm takes about as long as a compile: they
-    read one kernel while the next one is compiled.
+    NVIDIA's tools are separate processes, and nvdisasm takes about as long as a compile, so they
+    process one kernel while the next one is compiled.
     """
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
         reading: list[Future[Binary]] = []
@@ -65,7 +65,7 @@ def assemble(
 
 
 def _compiled(kernel: KernelSource, cache: Path) -> tuple[Any, str, str]:
-    """Triton's compiled kernel, its configuration, and what went wrong."""
+    """Triton's compiled kernel, its configuration, and the error text."""
     configuration = ""
     try:
         with _triton_alone(cache):
@@ -78,21 +78,21 @@ def _compiled(kernel: KernelSource, cache: Path) -> tuple[Any, str, str]:
 
 
 def _read(compiled: Any, begun: Binary, architecture: Architecture, cache: Path) -> Binary:
-    """`begun` with what the compiled kernel holds. Raises nothing."""
+    """`begun` with the contents of the compiled kernel. Never raises."""
     if compiled is None:
         return begun
     start = time.perf_counter()
     try:
         cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
         usage = resource_usage(cubin)
-        # Spilled registers lie on the stack: without a stack there are none.
+        # Spilled registers live on the stack: without a stack there are none.
         spilled = spills(ptx, _target(ptx, architecture)) if usage.stack_bytes else 0
         texts = {name: compiled.asm[name] for name in ("ttir", "ttgir", "llir", "ptx")}
         return replace(
             begun,
             texts={**texts, "sass": disassembly(cubin, cache)},
             registers=usage.registers,
-            # cuobjdump adds what the system reserves for itself in each block.
+            # cuobjdump adds the shared memory that the system reserves in each block.
             shared_bytes=compiled.metadata.shared,
             spill_bytes=spilled if usage.stack_bytes is not None else None,
             stack_bytes=usage.stack_bytes,
@@ -107,14 +107,14 @@ def _words(error: Exception) -> str:
 
 
 def _target(ptx: str, architecture: Architecture) -> str:
-    """The target that the PTX names: `sm_90a`, with the features of just that architecture."""
+    """The target that the PTX names: `sm_90a`, with features specific to that architecture."""
     found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
     return found.group(1) if found else architecture.name
 
 
 @contextlib.contextmanager
 def _triton_alone(cache: Path) -> Iterator[None]:
-    """Triton keeps its results in our cache, and prints and logs nothing into the user's output."""
+    """Triton uses our cache, and writes nothing to the user's output or log."""
     name = "TRITON_CACHE_DIR"
     before = os.environ.get(name)
     launchers = {each: False for each in STATIC_LAUNCHERS if each in config._config}
@@ -123,7 +123,7 @@ def _triton_alone(cache: Path) -> Iterator[None]:
         undo.enter_context(config.patch(launchers))
         undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
         undo.callback(patch(logging.getLogger(HEURISTICS), "disabled", True))
-        # A choice that some GPU made on this machine before is no prediction.
+        # A configuration that a real GPU chose on this machine earlier is not a prediction.
         undo.callback(patch(AutotuneCache, "create", staticmethod(lambda *a, **k: None)))
         os.environ[name] = str(cache)
         try:

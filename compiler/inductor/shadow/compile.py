@@ -1,8 +1,8 @@
-"""The shadow compile: each graph that Inductor compiles for the CPU is compiled for a GPU as well.
+"""The shadow compile: each graph that Inductor compiles for the CPU is also compiled for a GPU.
 
 Capture, AOTAutograd and the run stay on the CPU. At the inner compile the ATen graph is copied,
-retargeted to a fake `cuda:0` and passed to stock Inductor, which is stopped once its code is
-generated. The real compile then goes on as if nothing had happened.
+retargeted to a fake `cuda:0` and passed to stock Inductor, which is stopped once it has generated
+code. The real compile then continues as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ WITHOUT_TIMING: dict[str, object] = {
     "triton.cudagraphs": False,
     "triton.autotune_at_compile_time": False,
 }
-"""Settings under which Inductor would ask a GPU to run something while it generates code."""
+"""Settings that would make Inductor run something on a GPU during code generation."""
 
 TIMED = ("max_autotune", "max_autotune_gemm", "coordinate_descent_tuning", "benchmark_fusion")
-"""Those of them whose outcome is a choice that a user of them wants to see."""
+"""Those of them whose outcome is a choice that their users want to see."""
 
 
 class Generated(BaseException):
-    """Ends a shadow compile once the code is there; no `except Exception` of torch's stops it."""
+    """Ends a shadow compile once the code exists. No `except Exception` of torch's catches it."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -70,7 +70,7 @@ class Shadow:
     def predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
         """Record the GPU code of the graph that `compile_graph(*args, **kwargs)` compiles.
 
-        Never raises what goes wrong inside: it is recorded as `Warned`.
+        Internal errors are not raised but recorded as `Warned`.
         """
         token = predicting.set(self.architecture.name)
         start, cpu = time.perf_counter(), _cpu_seconds()
@@ -98,7 +98,7 @@ class Shadow:
             if _setting(name):
                 self.recorder.warn_once(
                     f"{name} makes Inductor time candidates on the GPU; "
-                    f"the predicted {arch} code is what it generates without"
+                    f"the predicted {arch} code is generated without it"
                 )
         with ExitStack() as around:
             seen = around.enter_context(_kernels_seen(self.recorder))
@@ -158,17 +158,17 @@ class Shadow:
 def _generated(
     compile_graph: Callable[..., Any], module: Any, inputs: Any, rest: Any, kwargs: Any
 ) -> str:
-    """The wrapper code, kernels inside, of the graph on the pretended device; "" for no code."""
+    """The wrapper code, kernels included, of the graph on the pretended device; "" if none."""
     copied, moved = retarget(module, inputs)
     settings = {name: value for name, value in WITHOUT_TIMING.items() if name in config._config}
     options = {**kwargs, "cpp_wrapper": False}
     if options.get("cudagraphs") is not None:
-        # A box that the compile may write into: the real one keeps its own.
+        # The compile may write into this box; the real one keeps its own.
         options["cudagraphs"] = type(options["cudagraphs"])(False)
     with ExitStack() as around:
         around.callback(patch(GraphLowering, "compile_to_module", _stop_after_codegen))
         around.enter_context(config.patch(settings))
-        # What torch warns of here is said of a device that nobody has.
+        # torch's warnings here concern a device that nobody has.
         around.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         try:
@@ -186,7 +186,7 @@ def _stop_after_codegen(graph: Any) -> Any:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of the children that it waited for: ptxas and the disassembler."""
+    """CPU seconds of this process and the children that it waited for: ptxas, the disassembler."""
     return sum(os.times()[:4])
 
 
@@ -196,7 +196,7 @@ def _setting(name: str) -> bool:
 
 @contextmanager
 def _kernels_seen(recorder: Recorder) -> Iterator[dict[str, str]]:
-    """Ids of the kernels that are recorded inside the block, by name of the generated function."""
+    """Ids of the kernels recorded inside the block, by name of the generated function."""
     seen: dict[str, str] = {}
     emit = recorder.emit
 
@@ -213,7 +213,7 @@ def _kernels_seen(recorder: Recorder) -> Iterator[dict[str, str]]:
 
 
 def _operation(error: Exception) -> str:
-    """` (at aten.foo.default)` where torch says at which operation it failed."""
+    """` (at aten.foo.default)` if torch reports at which operation it failed."""
     found = re.search(r"target: (\S+)|While executing (%\S+ : [^\n]*)", str(error))
     return f" (at {(found.group(1) or found.group(2))[:200]})" if found else ""
 
@@ -234,7 +234,7 @@ def install(recorder: Recorder, architecture: Architecture) -> Uninstall:
         return compile_graph(*args, **kwargs)
 
     undo = ExitStack()
-    # A hit in this cache brings back finished code, and there would be no graph to predict from.
+    # A hit in this cache returns finished code, which leaves no graph to predict from.
     undo.enter_context(functorch_config.patch(enable_autograd_cache=False))
     undo.callback(patch(compile_fx, "_compile_fx_inner", compile_both))
     return undo.close

@@ -1,7 +1,7 @@
-"""A GPU that is not there: while it is pretended, Inductor and Triton believe in `cuda:0`.
+"""A GPU that is not present: inside `pretending`, Inductor and Triton believe in `cuda:0`.
 
-Nothing can run on it. Every place of torch and Triton that is asked about the device while code is
-generated answers from an `Architecture`, and is as before afterwards.
+Nothing can run on it. Every place in torch and Triton that is queried about the device during code
+generation answers from an `Architecture`, and is restored afterwards.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ CACHED_ANSWERS = (
     "torch._inductor.runtime.hints:DeviceProperties",
     "torch._inductor.codegen.cuda.cuda_env",
 )
-"""Modules and classes whose functions remember what they were told about the device."""
+"""Modules and classes whose functions cache answers about the device."""
 
 
 @contextmanager
 def pretending(architecture: Architecture) -> Iterator[None]:
-    """Inside, `cuda:0` is a GPU of this architecture. Raises `guard.NoGuard` where it cannot be."""
+    """Inside, `cuda:0` is a GPU of this architecture. Raises `guard.NoGuard` on failure."""
     with ExitStack() as undo:
         undo.callback(predicting.reset, predicting.set(architecture.name))
         undo.enter_context(cuda_device_guard())
@@ -52,7 +52,7 @@ def _constant(value: object) -> Callable[..., Any]:
 
 
 def _here(answer: object, real: Callable[..., Any]) -> Callable[..., Any]:
-    """Answers in the thread that predicts; the user's other threads ask the real function."""
+    """Returns `answer` on the predicting thread; other threads call the real function."""
     return lambda *args, **kwargs: answer if predicting.get() else real(*args, **kwargs)
 
 
@@ -85,10 +85,10 @@ def _replacements(architecture: Architecture) -> Iterator[tuple[object, str, obj
         yield torch.cuda, name, _here(answer, getattr(torch.cuda, name))
     # As without a GPU: constants stay on the CPU until a node of the graph moves them.
     yield fake_tensor.FakeTensorMode, "avoid_device_init", property(lambda self: True)
-    # A fake tensor wakes the GPU that torch says is there, and there is none.
+    # A fake tensor initialises the GPU that torch reports, and there is none.
     wake = fake_tensor.init_gpu_context
     yield fake_tensor, "init_gpu_context", _here(None, wake)
-    # Inductor would send each kernel to its pool of compilers, whose processes see no GPU.
+    # Inductor would send each kernel to its compile workers, which see no GPU.
     yield AsyncCompile, "use_process_pool", classmethod(lambda cls: False)
     yield triton_helpers, "set_driver_to_gpu", _constant(None)
 
@@ -146,7 +146,7 @@ def _triton_driver(architecture: Architecture) -> Iterator[None]:
 
 
 class _Driver:
-    """Answers Triton's questions about the device; it can load and launch nothing."""
+    """Answers Triton's queries about the device; cannot load or launch anything."""
 
     def __init__(self, architecture: Architecture) -> None:
         self.target = GPUTarget("cuda", architecture.number, architecture.warp_size)

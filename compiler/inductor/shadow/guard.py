@@ -1,10 +1,9 @@
-"""A CUDA device guard for a torch that was built without CUDA.
+"""A CUDA device guard for a torch built without CUDA.
 
-Fake CUDA tensors need one: C++ asks the registry in libc10 for the guard of their device. torch
-has a no-op guard for a CUDA build that finds no GPU (`c10::impl::ensureCUDADeviceGuardSet`,
-c10/core/impl/DeviceGuardImplInterface.cpp), but puts it in place only where a guard that counts no
-devices stands already. So one that counts none is put there for a moment: an object whose virtual
-methods all answer 0.
+Fake CUDA tensors need one: C++ looks up their device's guard in the registry of libc10. torch has a
+no-op guard for a CUDA build that finds no GPU (`c10::impl::ensureCUDADeviceGuardSet`,
+c10/core/impl/DeviceGuardImplInterface.cpp), but installs it only in place of a guard that counts no
+devices. So such a guard is installed for a moment: an object whose virtual methods all return 0.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 import torch
 
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
-"""`c10::impl::device_guard_impl_registry`, an array of one pointer a device type."""
+"""`c10::impl::device_guard_impl_registry`, an array with one pointer per device type."""
 CPU, CUDA = 0, 1
 """`c10::DeviceType`."""
 METHODS = 64
@@ -30,11 +29,11 @@ class NoGuard(Exception):
 
 @contextmanager
 def cuda_device_guard() -> Iterator[None]:
-    """Inside, fake CUDA tensors can be made; after it the registry is as before."""
+    """Inside, fake CUDA tensors can be created; afterwards the registry is restored."""
     registry = _registry()
     before = registry[CUDA]
     if before:
-        # A CUDA build: torch's own function replaces the guard where it finds no GPU.
+        # A CUDA build: torch's own function replaces the guard if it finds no GPU.
         torch._C._ensureCUDADeviceGuardSet()
         yield
         return

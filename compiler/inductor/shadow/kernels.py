@@ -13,7 +13,7 @@ from compiler.trace.writer import text_hash
 
 
 class NoKernel(Exception):
-    """Generated code that is no kernel as we know them; the message says what it is."""
+    """Generated code that is not a kernel as expected; the message says what it is."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class KernelSource:
     name: str
     """The generated function's name."""
     text: str
-    """A module of its own: imports, the heuristic's decorator, the function."""
+    """A self-contained module: imports, the heuristic's decorator, the function."""
 
 
 def kernel_sources(wrapper: str) -> list[KernelSource]:
@@ -40,8 +40,8 @@ def kernel_sources(wrapper: str) -> list[KernelSource]:
 def load(kernel: KernelSource) -> Any:
     """Run the kernel's module: its decorator chooses the configurations for the pretended device.
 
-    Answers torch's `CachingAutotuner`. The source is known to `linecache` alone, where Triton's
-    compiler finds it, so nothing is written to the disk.
+    Returns torch's `CachingAutotuner`. The source is only in `linecache`, where Triton's compiler
+    finds it, so nothing is written to disk.
     """
     file = f"{kernel.name}.{text_hash(kernel.text)}.py"
     linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
@@ -51,7 +51,7 @@ def load(kernel: KernelSource) -> Any:
         loaded = module.get(kernel.name) or module.get("triton_")
         if not isinstance(loaded, CachingAutotuner):
             raise NoKernel(f"{kernel.name} is a {type(loaded).__name__}, not a kernel")
-        # Triton reads the source again when it compiles; it keeps what it has read.
+        # Triton reads the source again when it compiles; this makes it keep what it read.
         str(loaded.fn.src)
         return loaded
     finally:
@@ -59,7 +59,7 @@ def load(kernel: KernelSource) -> Any:
 
 
 def describe(configuration: Any, of: int) -> str:
-    """`XBLOCK=1024 num_warps=4 num_stages=1`, and how many more the GPU would have timed."""
+    """`XBLOCK=1024 num_warps=4 num_stages=1`, and how many candidates a GPU would time."""
     parts = [f"{name}={value}" for name, value in configuration.kwargs.items()]
     parts += [f"num_warps={configuration.num_warps}", f"num_stages={configuration.num_stages}"]
     if of > 1:

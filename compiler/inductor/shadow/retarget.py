@@ -1,6 +1,6 @@
-"""An ATen graph for the CPU, copied as it would be for `cuda:0`.
+"""A copy of a CPU's ATen graph, retargeted to `cuda:0`.
 
-The copy shares constants and nothing that a pass may change. Weights are placeholders, so no data
+The copy shares constants, but nothing that a pass may change. Weights are placeholders, so no data
 is copied.
 """
 
@@ -25,7 +25,7 @@ LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.defau
 def retarget(module: Any, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
     """A copy of `module` and of its example inputs on `cuda:0`, the inputs as fake tensors.
 
-    Tensors and devices that are no CPU's (`meta`) stay what they are.
+    Tensors and devices that are not on the CPU (`meta`) are unchanged.
     """
     mode = _fake_mode(inputs)
     moved = [_moved(value, mode) for value in inputs]
@@ -40,7 +40,8 @@ def _fake_mode(inputs: Sequence[Any]) -> Any:
 
 
 def _moved(value: Any, mode: Any) -> Any:
-    """The tensor's like on the GPU: same sizes, strides and offset (alignment is decided by it)."""
+    """A tensor's counterpart on the GPU, with the same sizes, strides and offset: the offset
+    decides the alignment."""
     if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
         return value
     with mode, torch.no_grad():
@@ -79,7 +80,7 @@ def _device(value: Any) -> Any:
 
 
 def _move_factory(node: Any) -> None:
-    """`aten.full` and the like make a CPU tensor where no device is named."""
+    """`aten.full` and similar operations create a CPU tensor if no device is named."""
     schema = getattr(node.target, "_schema", None)
     if schema is None or any(_is_tensor(each) for each in node.all_input_nodes):
         return
@@ -93,7 +94,7 @@ def _is_tensor(node: Any) -> bool:
 
 
 def _move_attribute(module: Any, node: Any, mode: Any) -> None:
-    """A subgraph is copied too; a constant is moved by a node, which Inductor folds away."""
+    """Copy a subgraph too. Move a constant by a node, which Inductor folds away."""
     *path, name = node.target.split(".")
     owner = module
     for part in path:
@@ -108,7 +109,7 @@ def _move_attribute(module: Any, node: Any, mode: Any) -> None:
 
 
 def _lifted(graph: Any, node: Any, user: Any) -> Any:
-    """The constant as `user` reads it, lifted: only so may fake tensors meet a real one."""
+    """The constant as `user` reads it, lifted: only then may fake tensors meet a real one."""
     with graph.inserting_before(user):
         lifted = graph.call_function(torch.ops.aten.lift_fresh_copy.default, (node,), {})
     lifted.meta.update(node.meta)

@@ -1,4 +1,4 @@
-"""NVIDIA's tools that come with Triton: registers and memory of a cubin, its assembly, spills."""
+"""NVIDIA's tools bundled with Triton: a cubin's registers and memory, its assembly, spills."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SECONDS = 60
 
 
 class ToolFailed(Exception):
-    """A tool is missing or gave an error; the message names it."""
+    """A tool is missing or failed; the message names it."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What one kernel takes, per thread."""
+    """One kernel's resource usage per thread."""
 
     registers: int | None
     stack_bytes: int | None
@@ -41,7 +41,7 @@ def tool(name: str) -> Path:
 def assembler(arch: str) -> Path:
     """The `ptxas` that Triton itself runs for `sm_90a`.
 
-    Triton carries two, and which of them an architecture needs changes with its version.
+    Triton bundles two, and which one an architecture needs depends on Triton's version.
     """
     number = re.search(r"\d+", arch)
     try:
@@ -53,7 +53,7 @@ def assembler(arch: str) -> Path:
 
 @functools.cache
 def _allocation() -> tuple[str, ...]:
-    """The option about registers that this Triton passes to ptxas; Triton 3.6 passes none."""
+    """The register allocation option that this Triton passes to ptxas; Triton 3.6 passes none."""
     try:
         from triton.backends.nvidia.compiler import CUDABackend
 
@@ -75,9 +75,9 @@ def resource_usage(cubin: bytes) -> Usage:
 
 
 def disassembly(cubin: bytes, cache: Path) -> str:
-    """The SASS that `nvdisasm` prints, with the lines of the kernel's source, without encodings.
+    """The SASS that `nvdisasm` prints, with source lines of the kernel, without encodings.
 
-    Kept in the folder `cache` by the cubin's content: nvdisasm takes 0.25 s for any kernel.
+    Stored in the folder `cache` by the cubin's content: nvdisasm takes 0.25 s for any kernel.
     """
     key = hashlib.blake2b(cubin + tool_version().encode(), digest_size=16).hexdigest()
     kept = cache / f"{key}.sass"
@@ -87,7 +87,7 @@ def disassembly(cubin: bytes, cache: Path) -> str:
         text = _run_on(cubin, ".cubin", "nvdisasm", "--print-code", "--print-line-info")
     with contextlib.suppress(OSError):
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Under its name only once it is whole: other processes read it.
+        # Rename only once it is complete: other processes read it.
         with tempfile.NamedTemporaryFile(dir=cache, delete=False) as file:
             file.write(text.encode())
         os.replace(file.name, kept)
@@ -95,14 +95,14 @@ def disassembly(cubin: bytes, cache: Path) -> str:
 
 
 def tool_version() -> str:
-    """NVIDIA's tools come with Triton and change with it."""
+    """NVIDIA's tools are bundled with Triton and change with it."""
     return str(triton.__version__)
 
 
 def spills(ptx: str, arch: str) -> int | None:
-    """Bytes per thread that ptxas spills to local memory; None where it does not say.
+    """Bytes per thread that ptxas spills to local memory; None if it does not report them.
 
-    `ptx` is assembled again, with the options that Triton uses, to read what ptxas says.
+    `ptx` is assembled again, with the options that Triton uses, to read the report of ptxas.
     """
     options = ("-v", "-lineinfo", *_allocation(), f"--gpu-name={arch}", "-o", os.devnull)
     text = _run_on(ptx.encode(), ".ptx", "ptxas", *options, program=assembler(arch))

@@ -1,7 +1,7 @@
-"""The real compile sees nothing of the shadow: what torch counts and learns is put back.
+"""Isolates the real compile from the shadow: torch's counters and learned state are restored.
 
-Lowering a graph a second time adds to torch's counters and metrics, teaches the symbolic shapes
-new guards and numbers, and writes to its structured trace.
+Lowering a graph a second time adds to torch's counters and metrics, adds guards and values to the
+symbolic shapes, and writes to torch's structured trace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compiler.control.hooks import patch
 Restore = Callable[[], None]
 PLAIN = (bool, int, float, str, tuple, frozenset, type(None))
 DEPTH = 4
-"""How deep containers are looked into: counters are dicts of counters."""
+"""The depth to which containers are remembered: counters are dicts of counters."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def undisturbed(inputs: Sequence[Any]) -> Iterator[None]:
 
 
 def _shape_environments(inputs: Sequence[Any]) -> list[Any]:
-    """Those of the symbolic sizes among the inputs and of their fake modes, each once."""
+    """The distinct shape environments of the inputs' symbolic sizes and fake modes."""
     found: dict[int, Any] = {}
     for value in inputs:
         mode = getattr(value, "fake_mode", None)
@@ -63,14 +63,14 @@ def _shape_environments(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _renew(shapes: Any) -> None:
-    """Answers that the environment cached during the shadow are no longer to be used."""
+    """Invalidate what the environment cached during the shadow compile."""
     for counter in ("_version_counter", "_replacements_version_counter"):
         if hasattr(shapes, counter):
             setattr(shapes, counter, getattr(shapes, counter) + 1)
 
 
 def _remember_variables(namespace: dict[str, Any]) -> Restore:
-    """Remember the plain values and containers of a module or object; functions stay out of it."""
+    """Remember the plain values and containers of a module or object, but not its functions."""
     kept = {
         name: value
         for name, value in namespace.items()
@@ -89,7 +89,7 @@ def _remember_variables(namespace: dict[str, Any]) -> Restore:
 
 
 def _remember(value: Any, depth: int) -> Restore:
-    """Remember what a container holds; `restore` puts it back into the same object."""
+    """Remember a container's contents; `restore` puts them back into the same object."""
     if depth == 0 or not isinstance(value, (dict, list, MutableSet)):
         return lambda: None
     held: Any = dict(value) if isinstance(value, dict) else list(value)

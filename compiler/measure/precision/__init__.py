@@ -1,1 +1,1 @@
-"""Kernels against the same operations in float64: by how much each result is off, and may be."""
+"""Kernels against the same operations in float64: each result's error, and the error allowed."""

@@ -1,8 +1,8 @@
 """One ATen operation at a time: in its own dtypes, in float64, or in float64 with noise.
 
-The noise stands for what rounding may do in any order of operations. Each result of an operation
-that rounds is changed by up to the unit of its dtype, and what it reads by the unit of the dtype
-that it is computed in (float32 for narrower ones), more where many terms are added up.
+The noise simulates rounding in any order of operations. Each result of a rounding operation is
+perturbed by up to the unit of its dtype, and its inputs by the unit of the dtype of the computation
+(float32 for narrower ones), or more if many terms are summed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NARROW = (torch.float16, torch.bfloat16)
 _LANES = 16
 """Partial sums that even a plain loop keeps."""
 _SIGNS = 65521
-"""Signs that are drawn, and used over and over: a prime, so that no row gets those of another."""
+"""The number of random signs, used cyclically: a prime, so that rows do not share signs."""
 _COMPUTED = 2.0
 """Units of float32 (or float64) that one operation may be off by: functions such as exp and tanh
-are approximations good to a few units."""
+are approximations accurate to a few units."""
 
 
 class NotComparable(Exception):
@@ -34,17 +34,17 @@ class NotComparable(Exception):
 
 
 class Arithmetic(Protocol):
-    """How values are taken in and operations carried out."""
+    """How inputs are converted and operations carried out."""
 
     def taken(self, node: fx.Node, value: Any) -> Any:
-        """A value that the kernel read."""
+        """Convert a value that the kernel read."""
         ...
 
     def run(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any: ...
 
 
 class Own:
-    """As eager does it."""
+    """Eager's own arithmetic."""
 
     def taken(self, node: fx.Node, value: Any) -> Any:
         return value
@@ -54,11 +54,12 @@ class Own:
 
 
 class Double:
-    """Every float as float64. Tensors made of no other tensor keep the value of their dtype."""
+    """Every float as float64. Tensors created without a tensor argument keep the values of their
+    dtype."""
 
     def __init__(self) -> None:
         self.jumping: dict[fx.Node, Any] = {}
-        """What was answered by operations that jump."""
+        """The results of discontinuous operations."""
 
     def taken(self, node: fx.Node, value: Any) -> Any:
         return pytree.tree_map(widened, value)
@@ -71,8 +72,8 @@ class Double:
 
 
 class Noisy:
-    """float64 with noise. `held`: what jumps answers as it did there, so that the result stays
-    smooth; without it a comparison may turn out otherwise."""
+    """float64 with noise. `held`: fixed results for discontinuous operations, so that the result
+    stays smooth; without it, a comparison may turn out differently."""
 
     def __init__(
         self, seed: int, strength: float = 1.0, held: dict[fx.Node, Any] | None = None
@@ -87,7 +88,7 @@ class Noisy:
         return pytree.tree_map(widened, value)
 
     def recomputed(self, node: fx.Node, value: Any) -> Any:
-        """A value that the kernel may have computed itself, and never rounded."""
+        """Convert a value that the kernel may have computed itself, without rounding it."""
         return self._changed(node, self.taken(node, value), own_units(node))
 
     def run(self, node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -146,15 +147,16 @@ class Noisy:
 
 
 def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The node's operation on these values; one in place gets a copy of what it writes."""
+    """Run the node's operation on these values; an in-place operation gets copies of what it
+    writes."""
     target = node.target
     if not callable(target):
-        raise NotComparable(f"{target} is no operation")
+        raise NotComparable(f"{target} is not an operation")
     if operations.is_operation(target):
         if operations.reads_bits(target):
             raise NotComparable(f"{target} reads the bits of a number as another dtype")
         if target is torch.ops.aten.view.default:
-            # A kernel may lay its results out in another order than eager.
+            # A kernel may lay out its results differently from eager.
             return torch.ops.aten.reshape.default(*args, **kwargs)
         args = list(args)
         for place, argument in enumerate(target._schema.arguments):
@@ -165,7 +167,7 @@ def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def double(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The node's operation, its floats as float64."""
+    """The node's operation with its floats as float64."""
     if not _tensors(args) and not _tensors(kwargs):
         return pytree.tree_map(widened, call(node, args, kwargs))
     return _wide_call(node, args, kwargs)
@@ -182,7 +184,7 @@ def _wide_call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> An
 def _linear_pointwise(
     x: Any, weight: Any, bias: Any, attr: str = "none", *rest: Any, **more: Any
 ) -> Any:
-    """oneDNN's product, which has no float64 (torch/_inductor/fx_passes/mkldnn_fusion.py)."""
+    """oneDNN's linear, which has no float64 (torch/_inductor/fx_passes/mkldnn_fusion.py)."""
     if attr != "none":
         raise NotComparable(f"mkldnn._linear_pointwise with {attr}")
     return torch.nn.functional.linear(x, weight, bias)
@@ -209,7 +211,7 @@ def _wide_dtype(value: Any) -> Any:
 
 
 def is_jump(node: fx.Node, result: Any) -> bool:
-    """Whether its result may change by much where an argument changes little."""
+    """Whether a small change of an argument may change a node's result by much."""
     if operations.jumps(node.target):
         return True
     if node.target is operator.getitem:
@@ -220,13 +222,13 @@ def is_jump(node: fx.Node, result: Any) -> bool:
 
 
 def is_conversion(node: fx.Node) -> bool:
-    """Whether it only takes its argument to another dtype."""
+    """Whether a node only converts its argument to another dtype."""
     return operations.base_name(node.target) in ("convert_element_type", "to_copy", "to")
 
 
 def own_units(node: fx.Node) -> list[float]:
-    """The share by which rounding to the node's dtype may change each of its results; 0 where a
-    conversion only widens."""
+    """The relative rounding error of the node's dtype for each of its results; 0 for a conversion
+    that only widens."""
     results = _of(node)
     if is_conversion(node) and results:
         source = [one for given in node.all_input_nodes for one in _of(given)]
@@ -238,7 +240,7 @@ def own_units(node: fx.Node) -> list[float]:
 
 
 def unit_of(dtype: torch.dtype) -> float:
-    """What one operation with a result of this dtype may be off by, relative to the result."""
+    """The relative error of one operation with a result of this dtype."""
     if not _is_real(dtype):
         return 0.0
     eps = float(torch.finfo(dtype).eps)
@@ -246,7 +248,7 @@ def unit_of(dtype: torch.dtype) -> float:
 
 
 def computed_unit(node: fx.Node) -> float:
-    """The unit of the dtype that it is computed in."""
+    """The relative error of the dtype that a node computes in."""
     dtypes = [one.dtype for given in (node, *node.all_input_nodes) for one in _of(given)]
     wide = dtypes and all(dtype is torch.float64 for dtype in dtypes if _is_real(dtype))
     return _COMPUTED * float(torch.finfo(torch.float64 if wide else torch.float32).eps)

@@ -1,8 +1,8 @@
-"""A GPU's fused attentions in float64, which their kernels do not take: as two products and a
+"""A GPU's fused attentions in float64, which their kernels do not support: as two products and a
 softmax, differentiated by autograd (`sdp_utils` in aten/src/ATen/native/transformers).
 
-What they answer beside the results (the sums of the softmax, states of random numbers, sizes) is
-their own: it is None here, and not compared (`keeps_books`).
+Their auxiliary results (the sums of the softmax, random number states, sizes) are specific to the
+kernel: they are None here and are not compared (`keeps_books`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _with_bias(
     *,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """`beside`: how many results it has beside the attention."""
+    """`beside`: the number of auxiliary results after the attention."""
     return (_attention(query, key, value, attn_bias, is_causal, scale), *[None] * beside)
 
 
@@ -116,7 +116,7 @@ _FORWARD = {name for name in IN_FLOAT64 if not name.endswith("backward")}
 
 
 def keeps_books(node: fx.Node, name_of: Callable[[object], str]) -> bool:
-    """Whether it is what a fused attention answers beside its result."""
+    """Whether a node is an auxiliary result of a fused attention."""
     if node.target is not operator.getitem or not isinstance(node.args[0], fx.Node):
         return False
     return node.args[1] != 0 and name_of(node.args[0].target) in _FORWARD

@@ -1,10 +1,10 @@
-"""One result of a kernel against float64: how far off it is, and how far off it may be.
+"""One result of a kernel against float64: its error and its bound.
 
 An error is the largest |result - float64|, divided by the largest |float64| of the whole result.
-What may be: the same of the same operations in float64 with noise where they round
-(`compiler.measure.precision.arithmetic.Noisy`), and of eager's own results, each with a factor.
-Where 16-bit numbers make that wide, a lean is looked for as well: rounding errs to both sides, and
-a wrong constant errs to one.
+The bound is the same error for the same operations in float64 with rounding noise
+(`compiler.measure.precision.arithmetic.Noisy`) and for eager's own results, each with a factor. If
+16-bit numbers make the bound wide, bias is tested as well: rounding errs to both sides, a wrong
+constant to one.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from compiler.trace.records import OutputPrecision
 NOISE_FACTOR = 2.0
 FEW_FACTOR = 4.0
 FEW = 256
-"""Elements of a result: the noise of so few says less of what may be."""
+"""Results with fewer elements use `FEW_FACTOR`, because their noise says less about the bound."""
 JUMPING = 8.0
-"""How much more noise decides what may jump."""
+"""The noise factor for deciding what may jump."""
 EAGER_FACTOR = 2.0
 LEAST_UNITS = 16.0
-"""Of float32 (float64): a result may always be off by so many."""
+"""Units of float32 (or float64) that a result may always be off by."""
 LEAN_FACTOR = 4.0
 LEAN_MATTERS = 1e-4
-"""Below this bound the largest error alone tells."""
+"""Below this bound, only the largest error is tested."""
 LEAN_LEAST = 1 / 16
-"""Of the unit of the narrowest dtype: a lean that rounding itself may have."""
+"""In units of the narrowest dtype: the bias that rounding itself may cause."""
 _SAMPLE = 1 << 16
 _LEFT_OUT = 0.05
-"""Above this share of jumps a result is not compared."""
+"""Above this share of jumps, a result is not compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Everything that one result is judged by."""
+    """Everything by which one result is judged."""
 
     observed: torch.Tensor
     exact: torch.Tensor
-    """By float64."""
+    """In float64."""
     eager: torch.Tensor
     noisy: Sequence[torch.Tensor]
-    """Smooth: nothing jumps otherwise than in `exact`."""
+    """With noise, but without jumps relative to `exact`."""
     jumping: Sequence[torch.Tensor]
     """With `JUMPING` times the noise, and jumps."""
     narrowest: torch.dtype
-    """Of the floats on the way."""
+    """The narrowest float dtype in the computation."""
 
 
 def judge(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, str]:
-    """(the errors, whether the result is within its bound, why that cannot be said)."""
+    """(the errors, whether the result is within its bound, why that is undecided)."""
     observed, exact = given.observed, given.exact
     if tuple(observed.shape) != tuple(exact.shape):
         words = f"shape {tuple(observed.shape)}, eager {tuple(exact.shape)}"
@@ -96,7 +96,7 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
     jumping = [_overflowed(_wide(one), limit) for one in given.jumping]
     finite = torch.isfinite(exact)
     scale = _largest(exact, finite)
-    if not scale:  # nothing but zeros: what rounding makes of them is the measure
+    if not scale:  # all zeros: scale by what rounding makes of them
         scale = max((_largest(one, finite) for one in (eager, *noisy)), default=0.0)
         scale = scale or float(torch.finfo(given.observed.dtype).tiny)
     both = finite & torch.isfinite(observed)
@@ -142,7 +142,7 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
         lean, lean_bound = _leans(given, observed, exact, eager, noisy, decided)
         if lean > lean_bound:
             within = False
-            note = note or f"all of it is off to one side by {lean:.2%}"
+            note = note or f"the whole result is off to one side by {lean:.2%}"
     if count and not note:
         note = f"rounding decides {count} of {undecided.numel()} elements: left out"
     return (
@@ -163,7 +163,7 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
 def _leans(
     given: Compared, observed: Any, exact: Any, eager: Any, noisy: Sequence[Any], decided: Any
 ) -> tuple[float, float]:
-    """(how far the result leans to one side, how far it may)."""
+    """(the result's bias to one side, the allowed bias)."""
     keep = decided & torch.isfinite(eager)
     r = exact[keep]
     if r.numel() < 2:
@@ -177,13 +177,13 @@ def _leans(
     sample = r[::step].abs().to(torch.float32)
     distinct = int(torch.unique(sample).numel())
     narrow = float(torch.finfo(given.narrowest).eps)
-    # numbers that are alike are rounded alike
+    # equal numbers are rounded equally
     alike = narrow / math.sqrt(max(distinct, 1))
     return lean, max(LEAN_LEAST * narrow, LEAN_FACTOR * alike, *others)
 
 
 def _lean(values: Any, exact: Any) -> float:
-    """The part of the error that is a factor on all of it, or an offset of all of it."""
+    """The component of the error that is a common factor or a common offset."""
     square = float((exact.abs() ** 2).sum())
     if not square or not math.isfinite(square):
         return 0.0
@@ -195,7 +195,7 @@ def _lean(values: Any, exact: Any) -> float:
 
 
 def _odd_values(observed: Any, exact: Any, eager: Any) -> tuple[Any, str]:
-    """Elements that are not finite on one side only, where eager's is as float64's."""
+    """Elements that are not finite on one side only, where eager agrees with float64."""
     notes = []
     odd = torch.zeros(exact.shape, dtype=torch.bool, device=exact.device)
     for name, test in (("nan", torch.isnan), ("inf", torch.isinf)):
@@ -208,7 +208,7 @@ def _odd_values(observed: Any, exact: Any, eager: Any) -> tuple[Any, str]:
 
 
 def _allowed(undecided: int) -> int:
-    """Elements that may differ though no noise made them: as many again as noise did."""
+    """Elements that may differ although no noise sample changed them: as many as noise did."""
     return undecided
 
 
@@ -223,7 +223,7 @@ def _wide(tensor: Any) -> Any:
 
 
 def _overflowed(tensor: Any, limit: float) -> Any:
-    """What does not fit the dtype of the result is infinite in it."""
+    """Values that do not fit the result's dtype become infinite."""
     if tensor.is_complex():
         return tensor
     return torch.where(tensor.abs() > limit, tensor.sign() * math.inf, tensor)

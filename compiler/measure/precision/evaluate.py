@@ -1,4 +1,4 @@
-"""Nodes of a lowered graph computed from values that are known, in any arithmetic."""
+"""Nodes of a lowered graph computed from known values, in any arithmetic."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from compiler.measure.precision.arithmetic import Arithmetic, Noisy, NotComparab
 
 
 class Evaluator:
-    """Of one lowered graph. Its nodes may write arguments in place: whoever reads such an argument
-    after that reads what was written."""
+    """Evaluates one lowered graph. Nodes may write arguments in place: later readers of such an
+    argument get what was written."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         self.module = module
@@ -26,10 +26,10 @@ class Evaluator:
     def needed(
         self, targets: Iterable[fx.Node], known: Collection[fx.Node]
     ) -> tuple[list[fx.Node], list[fx.Node]]:
-        """(nodes to compute, in order; nodes among the known that they read). The targets are
-        computed even where they are known.
+        """(nodes to compute, in order; known nodes that they read). The targets are computed even
+        if they are known.
 
-        Raises `NotComparable` where one draws random numbers, or cannot be computed.
+        Raises `NotComparable` if a node draws random numbers or cannot be computed.
         """
         computed: set[fx.Node] = set()
         read: set[fx.Node] = set()
@@ -53,8 +53,8 @@ class Evaluator:
         )
 
     def read_by(self, reader: fx.Node, source: fx.Node) -> fx.Node:
-        """The node that has the value that `reader` finds in `source`: itself, or the last one
-        that wrote it before."""
+        """The node whose value `reader` finds in `source`: `source` itself, or its last writer
+        before `reader`."""
         writers = self._writers.get(source)
         if not writers:
             return source
@@ -79,7 +79,7 @@ class Evaluator:
         if operations.draws(node):
             raise NotComparable("it draws random numbers")
         if operations.is_uninitialised(node.target):
-            raise NotComparable(f"{node.name} is memory without content")
+            raise NotComparable(f"{node.name} is uninitialised memory")
 
     def values(
         self,
@@ -88,10 +88,10 @@ class Evaluator:
         arithmetic: Arithmetic,
         unread: Collection[fx.Node] = (),
     ) -> dict[fx.Node, Any]:
-        """The value of each node in `order`. `unread`: known nodes that the kernel did not read,
-        so that it has computed them itself.
+        """The value of each node in `order`. `unread`: known nodes that the kernel did not read, so
+        that it computed them itself.
 
-        Raises `NotComparable` where ATen refuses.
+        Raises `NotComparable` if ATen refuses.
         """
         found: dict[fx.Node, Any] = {}
         taken: dict[fx.Node, Any] = {}
@@ -134,7 +134,7 @@ def _attribute(module: fx.GraphModule, path: str) -> Any:
 
 
 def _writers(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
-    """Which nodes write each node's memory in place, in order; also what it is a view of."""
+    """For each node, the nodes that write its memory in place, also through views, in order."""
     found: dict[fx.Node, list[fx.Node]] = {}
     for node in nodes:
         if node.op != "call_function":
@@ -163,7 +163,7 @@ def _written(node: fx.Node) -> list[fx.Node]:
 
 
 def _bases(node: fx.Node) -> list[fx.Node]:
-    """The node, and what it is a view of."""
+    """The node, and the nodes that it is a view of."""
     found = [node]
     while operations.is_view(node.target) and node.all_input_nodes:
         node = node.all_input_nodes[0]
@@ -172,7 +172,7 @@ def _bases(node: fx.Node) -> list[fx.Node]:
 
 
 def _answers_what_it_writes(writer: fx.Node, source: fx.Node) -> bool:
-    """Whether the writer's own value is what `source` holds after it: `x.copy_(y)`, `x.add_(y)`."""
+    """Whether the writer's own value is the new content of `source`: `x.copy_(y)`, `x.add_(y)`."""
     schema = getattr(writer.target, "_schema", None)
     return (
         schema is not None

@@ -1,4 +1,4 @@
-"""The buffers of a graph that Inductor compiled, and the nodes whose values lie in them."""
+"""The buffers of a graph that Inductor compiled, and the nodes whose values they hold."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _REUSED = re.compile(r"^\s*(\w+) = (?:reinterpret_tensor\()?(\w+)\b[^;\n]*; del 
 
 
 class InductorMemory:
-    """`Memory` of one run of a graph. A buffer that is written in place holds the value of who
-    wrote it last, among the steps so far."""
+    """`Memory` of one run of a graph. A buffer written in place holds the value of its last writer
+    among the steps so far."""
 
     def __init__(
         self,
@@ -29,25 +29,25 @@ class InductorMemory:
         operations: Mapping[int, Sequence[str]],
         code: str = "",
     ) -> None:
-        """`operations`: what the kernel of each step carries out, by its index: `op3`, …
+        """`operations`: the operations of each step's kernel, by step index: `op3`, …
 
         `code`: the wrapper's text.
         """
         self._former = dict(_REUSED.findall(code))
-        """Name -> the name that its memory had before."""
+        """Name -> the previous name of its memory."""
         self.graph = graph
         self._steps = steps
         self._operations = {index: tuple(names) for index, names in operations.items()}
         self._times = Counter(self._operations.values())
         self._holds: dict[str, str] = {}
-        """Name of a tensor -> the buffer whose value it holds now, where that is another one."""
+        """Name of a tensor -> the buffer whose value it holds now, if that is a different one."""
         self._at: dict[str, list[fx.Node]] = {}
         self._written: set[str] = set()
-        """Buffers that hold something."""
+        """Buffers that hold a value."""
         for node in graph.module.graph.nodes:
             places = {graph.places[node]} if node in graph.places else set()
             if node.op == "placeholder":
-                # it may have a second place: laid out as its reader wants it
+                # it may have a second place, in the layout that its reader wants
                 places |= {node.name, str(node.target)}
                 self._written |= {node.name, str(node.target)}
             for place in places:
@@ -64,9 +64,9 @@ class InductorMemory:
 
     def complete(self, step: int) -> Collection[str]:
         operations = self._operations.get(step, ())
-        # in their order: the last one that writes a memory is what it holds
+        # in order: a memory location holds what its last writer stored
         buffers = [one for name in operations for one in self.graph.operations.get(name, ())]
-        if self._times[operations] > 1:  # a kernel that several steps call, each with its own
+        if self._times[operations] > 1:  # several steps call this kernel, each with its own buffers
             given = set(_NAME.findall(self._steps[step].text))
             buffers = [one for one in buffers if self._name(one) in given]
         buffers = [one for one in buffers if one not in self.graph.unstored]
@@ -80,20 +80,20 @@ class InductorMemory:
         return names | {name for name in self._former if self._held(name) in buffers}
 
     def _name(self, buffer: str) -> str:
-        """What the code calls it."""
+        """The buffer's name in the code."""
         while buffer in self.graph.memory:
             buffer = self.graph.memory[buffer]
         return buffer
 
     def _held(self, name: str) -> str:
-        """The buffer whose value lies in a tensor of the code now."""
+        """The buffer whose value a tensor of the code holds now."""
         while name in self._former and name not in self._holds:
             name = self._former[name]
         return self._holds.get(name, name)
 
 
 def _fits(value: torch.Tensor, expected: Any) -> bool:
-    """Whether it may be the value of a node: torch pads and permutes some buffers."""
+    """Whether a tensor may be the value of a node: torch pads and permutes some buffers."""
     if not isinstance(expected, torch.Tensor) or value.dtype is not expected.dtype:
         return False
     return len(value.shape) == len(expected.shape) and all(

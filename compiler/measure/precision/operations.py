@@ -1,7 +1,7 @@
-"""What is known of ATen operations when they are carried out in another precision.
+"""Properties of ATen operations for running them in another precision.
 
-An operation may round (most do), only move or select what is there (exact), answer something that
-jumps (comparisons, indices, rounding to integers), or draw random numbers.
+An operation may round (most do), only move or select existing values (exact), jump (comparisons,
+indices, rounding to integers), or draw random numbers.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ _EXACT = frozenset(
         "view_copy",
     ]
 )
-"""By name, without leading underscores: each element of the result is one of an argument's (or its
-negative, or a choice among such), whatever the precision."""
+"""By name, without leading underscores. Each element of the result is an element of an argument (or
+its negative, or a selection of these), whatever the precision."""
 _JUMPS = frozenset(
     [
         "ceil",
@@ -162,7 +162,7 @@ _JUMPS = frozenset(
         "remainder",
     ]
 )
-"""Answer floats and jump where their argument does not."""
+"""Return floats and are discontinuous in their argument."""
 _ALONG_A_DIMENSION = frozenset(
     [
         "batch_norm_with_update",
@@ -191,11 +191,11 @@ _ALONG_A_DIMENSION = frozenset(
         "fused_rms_norm",
     ]
 )
-"""Sum over a part of the tensor, though the result is as large."""
+"""Sum over part of the tensor, although the result is as large as the argument."""
 
 
 def base_name(target: object) -> str:
-    """`softmax` of `aten._softmax.default`."""
+    """`softmax` for `aten._softmax.default`."""
     if target is operator.getitem:
         return "getitem"
     packet = getattr(target, "_opname", None) or getattr(target, "__name__", "")
@@ -207,17 +207,17 @@ def is_operation(target: object) -> bool:
 
 
 def is_exact(target: object) -> bool:
-    """Whether it rounds nothing."""
+    """Whether the operation does not round."""
     return base_name(target) in _EXACT or not is_operation(target)
 
 
 def jumps(target: object) -> bool:
-    """Whether a small change of an argument may change its float result by much."""
+    """Whether a small change of an argument may change the float result by much."""
     return base_name(target) in _JUMPS
 
 
 def draws(node: fx.Node) -> bool:
-    """Whether its result depends on random numbers."""
+    """Whether the result depends on random numbers."""
     target = node.target
     name = base_name(target)
     if name in ("inductor_random", "inductor_randint", "inductor_seed", "inductor_seeds"):
@@ -228,7 +228,7 @@ def draws(node: fx.Node) -> bool:
 
 
 def _dropout(node: fx.Node) -> float:
-    """The dropout of an attention; 1 where that is not known."""
+    """An attention's dropout; 1 if unknown."""
     schema = node.target._schema.arguments
     for place, argument in enumerate(schema):
         if argument.name == "dropout_p":
@@ -240,20 +240,20 @@ def _dropout(node: fx.Node) -> float:
 
 
 def is_uninitialised(target: object) -> bool:
-    """Whether the result holds whatever was in memory."""
+    """Whether the result is uninitialised memory."""
     return base_name(target) in (
         "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"
     )  # fmt: skip
 
 
 def reads_bits(target: object) -> bool:
-    """Whether it reads a tensor's bits as another dtype."""
+    """Whether the operation reinterprets a tensor's bits as another dtype."""
     overload = getattr(target, "_overloadname", "")
     return base_name(target) in ("view", "view_copy") and overload == "dtype"
 
 
 def terms(node: fx.Node, arguments: list[torch.Tensor], results: list[torch.Tensor]) -> float:
-    """How many terms are added up for one element of the result, about; 1 where none are."""
+    """The approximate number of terms summed for one element of the result; 1 if none are."""
     out = max((one.numel() for one in results), default=0)
     if not arguments or not out:
         return 1.0
@@ -280,7 +280,7 @@ def _flops(count: Any, node: fx.Node, results: list[torch.Tensor]) -> int:
 
 
 def is_view(target: object) -> bool:
-    """Whether its result is on its argument's memory."""
+    """Whether the result shares its argument's memory."""
     if not is_operation(target):
         return False
     returns = target._schema.returns  # type: ignore[attr-defined]

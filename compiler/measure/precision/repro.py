@@ -1,7 +1,7 @@
-"""A kernel's part of the graph as a file of its own, which shows the kernel's error.
+"""A kernel's part of the graph as a standalone file that reproduces the kernel's error.
 
-The text imports torch alone. It holds the nodes that the kernel computes, as calls of ATen below
-the user's lines, inputs like those that it had, and the bounds that hold for these inputs.
+The file imports torch alone. It has the nodes that the kernel computes, as ATen calls below the
+user's lines, inputs similar to the real ones, and the bounds for these inputs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HEAD = '''"""{title}
 
 {words}
 Run it with `python {name}`: it compiles these operations alone with backend="{engine}", compares
-the results with float64, and exits with status 1 where one is off by more than rounding explains.
+the results with float64, and exits with status 1 if one is off by more than rounding explains.
 """
 
 {imports}
@@ -130,19 +130,19 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True)
 class Repro:
-    """A file, not yet tried."""
+    """The text of a file, not yet run."""
 
     text: str
     drawn: bool
-    """Its inputs are drawn, not the very values."""
+    """The inputs are drawn at random, not the exact values."""
 
 
 def repros(
     module: fx.GraphModule, cut: Cut, kernel: Kernel, engine: str, words: str = ""
 ) -> Iterable[Repro]:
-    """The file with drawn inputs, then with the very values where they are not too large.
+    """The file with drawn inputs, then with the exact values if they are not too large.
 
-    Raises `NotComparable` where the nodes cannot stand in a file.
+    Raises `NotComparable` if the nodes cannot be written to a file.
     """
     evaluator = Evaluator(module)
     results = list(cut.results)
@@ -158,7 +158,7 @@ def repros(
             bounds = _bounds(evaluator, cut.order, known, results)
         except (NotComparable, RuntimeError, IndexError):
             if drawn:
-                continue  # numbers that were drawn may be out of some range
+                continue  # drawn numbers may be outside a valid range
             raise
         yield Repro(_text(evaluator, cut, kernel, engine, words, given, bounds), drawn)
 
@@ -169,7 +169,7 @@ def _bounds(
     inputs: Mapping[fx.Node, Any],
     results: list[fx.Node],
 ) -> dict[str, tuple[float, float, int]]:
-    """What may be off for these inputs."""
+    """The bounds for these inputs."""
     found = values_of(evaluator, order, inputs, results)
     bounds: dict[str, tuple[float, float, int]] = {}
     for node in results:
@@ -287,7 +287,7 @@ def _call(evaluator: Evaluator, cut: Cut, node: fx.Node, names: Mapping[fx.Node,
 
 
 def _names(nodes: Sequence[fx.Node]) -> dict[fx.Node, str]:
-    """Names of the file's variables: those of the nodes."""
+    """Variable names in the file: those of the nodes."""
     taken = {"aten", "torch", "sys", "kernel", "inputs", "drawn", "stored", "zlib", "base64"}
     found: dict[fx.Node, str] = {}
     for node in nodes:
@@ -316,7 +316,7 @@ def _float(value: float) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, and nothing that ends a comment or a docstring."""
+    """On one line, without anything that ends a comment or docstring."""
     return (
         "".join(one if one.isprintable() else " " for one in text)
         .replace('"""', "'''")

@@ -1,4 +1,4 @@
-"""Inputs of a kernel that is cut out, as Python text: drawn alike, or the very values."""
+"""Inputs of a cut-out kernel as Python text: drawn at random, or the exact values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 INLINE = 24
-"""Elements that are written as numbers."""
+"""The maximum number of elements written out as numbers."""
 STORED_BYTES = 4 << 20
-"""Of all values of a file together."""
+"""The maximum for all values of a file together."""
 
 DRAWN = '''
 _generator = torch.Generator().manual_seed(0)
@@ -34,7 +34,7 @@ def drawn(shape, strides, dtype, low, high, mean=0.0, spread=1.0):
 
 STORED = '''
 def stored(shape, strides, dtype, data):
-    """The very values, packed."""
+    """The exact values, packed."""
     values = torch.frombuffer(bytearray(zlib.decompress(base64.b85decode(data))), dtype=dtype)
     made = torch.empty_strided(shape, strides, dtype=dtype)
     return made.copy_(values.reshape(shape))
@@ -47,11 +47,11 @@ class InputText:
 
     expression: str
     value: Any
-    """What the expression makes."""
+    """The value of the expression."""
 
 
 class Drawing:
-    """Draws as the text does, one input after the other."""
+    """Draws as the generated file does, one input after the other."""
 
     def __init__(self) -> None:
         names: dict[str, Any] = {"torch": torch}
@@ -59,8 +59,8 @@ class Drawing:
         self._drawn = names["drawn"]
 
     def of(self, real: torch.Tensor) -> InputText:
-        """An input like this one: small integers and numbers that stand for a place in a tensor
-        keep their range; what is all alike stays so."""
+        """An input similar to this one. Integers, which may index a tensor, keep their range, and
+        constant tensors stay constant."""
         shape, strides = tuple(real.shape), dense_strides(real)
         about = [f"{shape}, {strides}, {real.dtype}"]
         if real.numel() == 0 or real.is_complex():
@@ -82,7 +82,7 @@ class Drawing:
 
 
 def stored(real: torch.Tensor) -> InputText:
-    """The very values."""
+    """The exact values."""
     shape, strides = tuple(real.shape), dense_strides(real)
     value = torch.empty_strided(shape, strides, dtype=real.dtype, device=real.device).copy_(real)
     flat = real.detach().cpu().contiguous().reshape(-1)
@@ -101,7 +101,7 @@ def stored(real: torch.Tensor) -> InputText:
 
 
 def dense_strides(real: torch.Tensor) -> tuple[int, ...]:
-    """Its strides; where elements share memory, those of a tensor of its own."""
+    """The tensor's strides; row-major ones if its elements share memory."""
     strides = tuple(real.stride())
     shared = any(stride == 0 and size > 1 for stride, size in zip(strides, real.shape, strict=True))
     return _row_major(tuple(real.shape)) if shared else strides

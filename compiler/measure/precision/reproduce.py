@@ -1,4 +1,4 @@
-"""Whether a file that was cut out shows the error: it is run."""
+"""Runs a cut-out file to see whether it shows the error."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of it."""
+    """The outcome of a run."""
 
     shows: bool | None
-    """None: it could not be run to its end."""
+    """None if it did not run to its end."""
     words: str
-    """What it printed; what went wrong."""
+    """Its output, or what went wrong."""
 
 
 def tried(text: str, seconds: float = SECONDS) -> Tried:
-    """Run a file's text in a process of its own."""
+    """Run a file's text in a separate process."""
     root = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     with tempfile.TemporaryDirectory(prefix="tcw-repro-") as folder:

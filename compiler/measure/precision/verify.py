@@ -1,8 +1,8 @@
 """The kernels of one compiled graph, compared one by one while the graph runs.
 
-Before each step the values that it reads are copied; after it, those that it wrote are compared
-with the nodes of the lowered graph that lie there, computed from what was read: an error of an
-earlier kernel is none of a later one.
+Before each step, the values that it reads are copied. After it, the values that it wrote are
+compared with the corresponding nodes of the lowered graph, computed from the copies. So an earlier
+kernel's error does not count against a later one.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from compiler.trace.records import OutputPrecision
 
 _SMOOTH = 2
 _JUMPS = 4
-"""How often the noise is drawn anew."""
+"""The number of noise samples."""
 
 
 class Memory(Protocol):
-    """What lies in the buffers of a graph's code."""
+    """The contents of the buffers of a graph's code."""
 
     def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
-        """Nodes of the lowered graph by name, with their tensors, that lie in these buffers."""
+        """The nodes of the lowered graph that these buffers hold: name -> tensor."""
         ...
 
     def complete(self, step: int) -> Collection[str]:
-        """Buffers that a step writes and no later one writes to."""
+        """Buffers that a step writes and no later step writes to."""
         ...
 
 
@@ -46,25 +46,25 @@ class Cut:
     order: list[fx.Node]
     """Nodes to compute, in order."""
     inputs: dict[fx.Node, Any]
-    """What they read: the values that the kernel had."""
+    """The values that the kernel read."""
     results: dict[fx.Node, Any]
-    """What the kernel made of it."""
+    """The kernel's results."""
 
 
 @dataclass
 class Verdict:
-    """On one step."""
+    """The verdict on one step."""
 
     step: GraphStep
     outputs: list[OutputPrecision] = field(default_factory=list)
     within: bool | None = None
     reason: str = ""
     cut: Cut | None = None
-    """Of the first step that is outside of its bound, and of one that was asked for."""
+    """Set for the first step outside its bound, and for requested steps."""
 
 
 class GraphVerifier:
-    """Of one run of one compiled graph."""
+    """Verifies one run of one compiled graph."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class GraphVerifier:
         wanted: Collection[int] = (),
         report: Callable[[Verdict], None] = lambda verdict: None,
     ) -> None:
-        """`wanted`: steps whose cut is kept whatever comes out."""
+        """`wanted`: steps whose cut is always stored."""
         self.module = module
         self.memory = memory
         self.wanted = wanted
@@ -89,14 +89,14 @@ class GraphVerifier:
             if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.SymInt)
         }
         self._cut = False
-        """Something wrong was cut out: one is enough to keep the values of."""
+        """A wrong step was cut out: storing the values of one is enough."""
 
     def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """A step is about to run."""
         self._read = {}
         for node, value in self._in(tensors).items():
             if node.op == "placeholder":
-                # as it was first seen: who reads it after it was written reads the writer's node
+                # the first value: readers after a write read the writer's node
                 self._read[node] = self._known[node] if node in self._known else _copied(value)
             elif node in self._known:
                 self._read[node] = _copied(value)
@@ -104,7 +104,7 @@ class GraphVerifier:
         self._learn_sizes()
 
     def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
-        """It has run."""
+        """The step has run."""
         made = set(self.memory.complete(step.index))
         written = self._in({name: value for name, value in tensors.items() if name in made})
         results = {
@@ -117,7 +117,7 @@ class GraphVerifier:
         compared = _results(results)
         if not compared:
             verdict.reason = (
-                "it makes no whole value of the lowered graph; who reads it is compared"
+                "it makes no complete value of the lowered graph; its readers are compared"
             )
         elif self._compare(verdict, compared):
             verdict.within = True
@@ -129,7 +129,7 @@ class GraphVerifier:
         self.report(verdict)
 
     def _learn_sizes(self) -> None:
-        """Arguments that are sizes, read off the tensors that have them."""
+        """Set arguments that are sizes from the shapes of known tensors."""
         if not self._sizes:
             return
         symbols: dict[str, int] = {}
@@ -148,10 +148,10 @@ class GraphVerifier:
         return {self._nodes[name]: value for name, value in found.items() if name in self._nodes}
 
     def _compare(self, verdict: Verdict, results: dict[fx.Node, Any]) -> bool:
-        """Whether what a step wrote is within its bound, as far as it can be compared; the verdict
-        says what cannot, and why."""
+        """Whether all of a step's results are within their bounds, as far as they can be compared;
+        the verdict records what cannot, and why."""
         reasons: list[str] = []
-        # What draws random numbers is taken as it is, for what is computed from it.
+        # results of random operations are taken as they are when others are computed from them
         available = dict(self._known)
         for node in results:
             if node.op != "placeholder":
@@ -182,7 +182,7 @@ class GraphVerifier:
         return compared
 
     def _judge_copy(self, verdict: Verdict, node: fx.Node, observed: Any) -> None:
-        """An argument that was laid out otherwise."""
+        """Judge a copy of an argument in another layout."""
         argument = self._known.get(node)
         if argument is not None:
             value = Compared(observed, argument, argument, (), (), observed.dtype)
@@ -220,7 +220,7 @@ class GraphVerifier:
 
 @dataclass
 class Values:
-    """Nodes in all arithmetics."""
+    """The nodes in every arithmetic."""
 
     order: list[fx.Node]
     exact: dict[fx.Node, Any]
@@ -228,7 +228,7 @@ class Values:
     noisy: list[dict[fx.Node, Any]]
     jumping: list[dict[fx.Node, Any]]
     may_jump: set[fx.Node]
-    """Nodes that depend on one that jumps."""
+    """Discontinuous nodes, and nodes that depend on one."""
     narrowest: torch.dtype
 
     def compared(self, node: fx.Node, observed: Any) -> Compared:
@@ -249,7 +249,7 @@ def values_of(
     targets: Collection[fx.Node],
     unread: Collection[fx.Node] = (),
 ) -> Values:
-    """What the targets are in float64, by eager, and with noise. Raises `NotComparable`."""
+    """The targets in float64, in eager, and with noise. Raises `NotComparable`."""
 
     def some(arithmetic: Any) -> dict[fx.Node, Any]:
         found = evaluator.values(order, inputs, arithmetic, unread)
@@ -274,7 +274,7 @@ def values_of(
 def _after(
     jumping: Collection[fx.Node], order: list[fx.Node], evaluator: Evaluator
 ) -> set[fx.Node]:
-    """Those that jump, and what is computed from them."""
+    """The discontinuous nodes, and everything computed from them."""
     found = set(jumping)
     for node in order:
         sources = (evaluator.read_by(node, source) for source in node.all_input_nodes)
@@ -293,15 +293,15 @@ def _narrowest(nodes: list[fx.Node]) -> torch.dtype:
 
 
 def _argument(node: fx.Node) -> fx.Node | None:
-    """The argument that a node is, or a view of. Where a step writes to an argument, these are what
-    it was before, and no result of the step."""
+    """The argument that a node is, or is a view of. If a step writes to an argument, such nodes are
+    its old value, not a result of the step."""
     while getattr(node.target, "is_view", False) and isinstance(node.args[0], fx.Node):
         node = node.args[0]
     return node if node.op == "placeholder" else None
 
 
 def _results(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
-    """Without nodes that only show another of them, and without what is no result."""
+    """The results without auxiliary ones and without views of other results."""
     return {
         node: value
         for node, value in results.items()

@@ -1,1 +1,1 @@
-"""What looks into a call while it runs: at each step of compiled code, at each eager operation."""
+"""Probes look into a running call: at each step of compiled code, at each eager operation."""

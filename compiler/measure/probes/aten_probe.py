@@ -1,6 +1,6 @@
 """Looks into a graph that our own engine left to ATen, while the user's call runs it.
 
-The graph's own Python is compiled once more, with a clock around each operation.
+The graph's own Python is compiled again, with a clock around each operation.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class AtenProbe:
         self.graph = graph.graph
         self._graph = graph
         self.nodes: list[str] = []
-        """Of each step: the name of its node."""
+        """The node name of each step."""
         self._parts: list[list[tuple[str, int]]] = []
-        """Of each step: names of the nodes that are a place in its result, and which."""
+        """For each step: (name, index) of the nodes that are an item of its result."""
         self.steps: Sequence[GraphStep] = tuple(self._steps())
         self.memory = AtenMemory(self.nodes, self._parts)
 
@@ -61,7 +61,7 @@ class AtenProbe:
             yield
 
     def _clocked(self, clock: Clock, base: int) -> Callable[[list[Any]], Any]:
-        """With a clock that cannot be told by times: a device's is read by its ranges."""
+        """Instrument for a clock that takes no host times: a device clock, which reads ranges."""
 
         def around(index: int, _: Statement) -> tuple[str, str]:
             return f"_start({base + 1 + index})", f"_stop({base + 1 + index})"
@@ -86,7 +86,7 @@ class AtenProbe:
             return NOTE, NOTE
 
         timed = self._rewritten(around, {STAMP: times.append, NOW: perf_counter_ns})
-        cost_of_stamps()  # it is measured now, not when a call is timed
+        cost_of_stamps()  # measured now, not while a call is timed
 
         def run(arguments: list[Any]) -> Any:
             times.clear()
@@ -105,9 +105,9 @@ class AtenProbe:
 
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:
-        """See `GraphProbe`: the tensors are the step's arguments, then its results as well.
+        """See `GraphProbe`: the tensors are the step's arguments, and afterwards also its results.
 
-        `before` is called before each step. What either raises is raised from the call.
+        `before` is called before each step. Exceptions of either propagate out of the call.
         """
 
         def starts(index: int, values: dict[str, Any]) -> None:
@@ -142,7 +142,7 @@ class AtenProbe:
                 )
 
     def _rewritten(self, around: Said, names: dict[str, Any]) -> Callable[[list[Any]], Any]:
-        """The graph's Python, with something said around each step."""
+        """The graph's Python, with statements around each step."""
         module = self._graph.module
         places = {name: index for index, name in enumerate(self.nodes)}
 
@@ -165,7 +165,7 @@ class AtenProbe:
 
 
 class AtenMemory:
-    """What the variables of the graph's Python hold: each the value of the node of its name."""
+    """The variables of the graph's Python: each holds the value of the node of that name."""
 
     def __init__(self, nodes: Sequence[str], parts: Sequence[Sequence[tuple[str, int]]]) -> None:
         self._made = [
@@ -180,7 +180,7 @@ class AtenMemory:
 
 
 def said(index: int, statement: Statement) -> tuple[str, str]:
-    """What tells `_starts` and `_ended` of the tensors around a step."""
+    """Statements that report the tensors around a step to `_starts` and `_ended`."""
     before = ", ".join(f"{name!r}: {name}" for name in statement.reads)
     names = dict.fromkeys((*statement.reads, *statement.makes))
     after = ", ".join(f"{name!r}: {name}" for name in names)

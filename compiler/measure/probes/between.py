@@ -1,8 +1,8 @@
-"""What a compiled call runs in eager, outside of all graphs.
+"""What a compiled call runs in eager, outside all graphs.
 
-Code between graph breaks, the loss, gradients that autograd adds to parameters, an optimizer: read
-from torch's profiler (`device_clock`), in which the ranges of the graphs' probes mark what is not
-meant. Operations are those below autograd, as a `TorchDispatchMode` sees them.
+Code between graph breaks, the loss, gradients that autograd accumulates into parameters, an
+optimizer. Read from torch's profiler (`device_clock`), excluding the ranges that mark the graphs'
+probes. Operations are those below autograd, as a `TorchDispatchMode` sees them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compiler.trace.records.profile import CallPhase
 Part = Literal["model", "loss", "gradients", "optimizer"]
 
 LOSS = f"{RANGE}loss"
-"""The range around what makes the loss."""
+"""The range around the computation of the loss."""
 _OPERATION = re.compile(r"(?!autograd::|profiler::)(\w+)::([\w.]+)$")
 _NODE = "autograd::engine::evaluate_function: "
 _GRADIENTS = "torch::autograd::AccumulateGrad"
@@ -31,30 +31,31 @@ _OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 
 @dataclass(frozen=True, slots=True)
 class EagerRun:
-    """One operation that ran outside of all graphs, or that a graph called."""
+    """One operation that ran outside all graphs, or that a graph called."""
 
     name: str
-    """`aten.add`: the profiler knows no overloads."""
+    """`aten.add`: the profiler does not report overloads."""
     part: Part
     phase: CallPhase
-    """"" outside of training, as far as the trace shows one."""
+    """"" outside training, as far as the trace shows."""
     start: int
     """Nanoseconds, as `perf_counter_ns`."""
     ns: int
-    """Of the host; on a device of its kernels."""
+    """Host time; on a device, the time of its kernels."""
     launches: int
     kernels: tuple[str, ...] = ()
     host_ns: int | None = None
     thread: Any = None
     events: float = 0.0
-    """What the profiler itself wrote in that time: those below it, and half of its own."""
+    """Events that the profiler wrote meanwhile: those below it, and half of its own."""
     inner: tuple[EagerRun, ...] = ()
-    """Operations that it runs itself, on a CPU. Where autograd is what runs one, as it keeps a copy
-    of what an in-place operation overwrites, a `TorchDispatchMode` sees it by itself."""
+    """Operations that it runs itself, on a CPU. If autograd runs one of them, for example to keep a
+    copy of what an in-place operation overwrites, a `TorchDispatchMode` sees that operation
+    separately."""
 
     def without(self, event_ns: float) -> EagerRun:
-        """Less what the profiler takes for each event, which is none of the host's time. Half is
-        left at least: where little is done, an event takes less than the usual one."""
+        """This run without the profiler's overhead per event, which is not the host's time. At
+        least half is left: if little is done, an event takes less than usual."""
         own = round(self.events * event_ns)
         host = self.ns if self.host_ns is None else self.host_ns
         host = max(host // 2, host - own)
@@ -68,9 +69,9 @@ def outside(
     device: bool = False,
     composite: Callable[[str], bool] | None = None,
 ) -> list[EagerRun]:
-    """The operations outside of all numbered ranges, in order.
+    """The operations outside all numbered ranges, in order.
 
-    `composite`: whether `aten::linear` is but other operations; asked of torch where not given.
+    `composite`: whether `aten::linear` consists only of other operations; asks torch by default.
     """
     asked = composite or is_composite
     loss = [event for event in trace.events() if event.name == LOSS]
@@ -114,7 +115,7 @@ def host_run(operation: HostEvent, part: Part, phase: CallPhase) -> EagerRun:
 
 
 def operations(event: HostEvent, composite: Callable[[str], bool]) -> Iterator[HostEvent]:
-    """Operations at or under this event: the outermost that are no composites."""
+    """Operations at or under this event: the outermost that are not composite."""
     if event.key is not None:
         return
     if _OPERATION.match(event.name) and not composite(event.name):
@@ -150,8 +151,9 @@ def _backward(event: HostEvent) -> bool:
 
 @cache
 def is_composite(name: str) -> bool:
-    """Whether torch runs every form of it as other operations (CompositeImplicitAutograd); forms
-    that write into a given tensor or name dimensions do not count."""
+    """Whether torch runs every form of an operation as other operations
+    (CompositeImplicitAutograd). Forms that write into a given tensor or use named dimensions do not
+    count."""
     import torch
 
     space, _, operation = name.partition("::")
@@ -168,7 +170,7 @@ def _is_composite(overload: str) -> bool | None:
         found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(
             overload, "CompositeImplicitAutograd"
         )
-    except RuntimeError:  # of TorchScript alone: `aten::to.prim_Device`
+    except RuntimeError:  # exists only in TorchScript: `aten::to.prim_Device`
         return None
     return found
 
@@ -178,14 +180,14 @@ class InRounds:
     """One operation over several calls."""
 
     run: EagerRun
-    """As it was in the first call."""
+    """As in the first call."""
     ns: tuple[int, ...]
-    """Of each call; 0 of one that did not run it."""
+    """Nanoseconds in each call; 0 if a call did not run it."""
     host_ns: tuple[int, ...]
 
 
 def in_rounds(calls: Sequence[Sequence[EagerRun]]) -> list[InRounds]:
-    """The same operations of several calls: the n-th of a name in its part and phase."""
+    """Match the operations of several calls: the n-th of a name in its part and phase."""
     found: dict[tuple[str, str, str, int], dict[int, EagerRun]] = {}
     for call, runs in enumerate(calls):
         seen: dict[tuple[str, str, str], int] = defaultdict(int)

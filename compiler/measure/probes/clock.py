@@ -1,6 +1,6 @@
-"""Clocks that a probe starts and stops around each thing that it times.
+"""Clocks that a probe starts and stops around everything that it times.
 
-Keys tell what was timed; those of one call are distinct but for what runs several times.
+Keys identify what was timed. Within a call they are distinct, except for code that runs repeatedly.
 """
 
 from __future__ import annotations
@@ -17,54 +17,55 @@ class Reading:
 
     key: int
     start: int
-    """Nanoseconds, on the clock of `time.perf_counter_ns`; on a device's clock by its own."""
+    """Nanoseconds on the clock of `time.perf_counter_ns`; for a device, on its own clock."""
     ns: int
-    """Between them, less what the clock itself costs. On a device: time of its kernels."""
+    """Nanoseconds between them, without the clock's own overhead. For a device: the time of its
+    kernels."""
     launches: int = 1
     kernels: tuple[str, ...] = ()
     """A device's names of what ran."""
     host_ns: int | None = None
-    """Host time, where `ns` is a device's."""
+    """Host time, if `ns` is a device's."""
 
 
 Told = tuple[list[Reading], int]
-"""Readings, and nanoseconds that the clocks of all of them added to the call outside of them."""
+"""The readings, and the nanoseconds that their clocks added to the call outside them."""
 
 
 class Clock(Protocol):
-    """Of one call: a probe starts and stops it, `readings` gives what it saw."""
+    """The clock of one call: a probe starts and stops it; `readings` returns the result."""
 
     def start(self, key: int) -> None: ...
 
     def stop(self, key: int) -> None: ...
 
     def later(self, read: Callable[[], Told]) -> None:
-        """What a probe has noted in the call by the host's clock: it makes readings of that when
-        the call is over. In the call that would take time, and throw out of the caches what the
-        call needs next."""
+        """Defer turning a probe's notes on the host's clock into readings until the call is over.
+        During the call that would take time and evict data that the call needs next from the
+        caches."""
         ...
 
     def took(self, ns: int) -> None:
-        """A probe has spent this time in the call on its own account, outside of all readings."""
+        """A probe spent this time in the call on its own work, outside all readings."""
         ...
 
     def readings(self) -> list[Reading]:
-        """In the order in which they were started; those inside others come after them."""
+        """In the order in which they were started; nested readings come after the enclosing one."""
         ...
 
 
 class Noted:
-    """What a host's clock saw of one call."""
+    """What a host clock saw of one call."""
 
     def __init__(self) -> None:
         self.done: list[Reading] = []
         self.later: list[Callable[[], Told]] = []
         self.took_ns = 0
-        """What probes did in the call on their own account, outside of all readings; all of it
-        once `readings` was called."""
+        """Nanoseconds of the probes' own work in the call, outside all readings; complete once
+        `readings` was called."""
 
     def readings(self) -> list[Reading]:
-        """In the order in which they were started; those inside others come after them."""
+        """In the order in which they were started; nested readings come after the enclosing one."""
         later, self.later = self.later, []
         for read in later:
             found, took = read()
@@ -81,12 +82,12 @@ class HostClock:
         self.cost_ns = cost_ns
         """What start and stop themselves add to a reading (`own_cost`)."""
         self.calls: list[Noted] = []
-        """The last is the one that is running, or has run."""
+        """The last is the current call, or the last one."""
         self._open: list[tuple[int, int, int]] = []
         self.begin()
 
     def begin(self) -> None:
-        """A further call begins."""
+        """Begin a further call."""
         self._open.clear()
         self._call = Noted()
         self.calls.append(self._call)
@@ -102,7 +103,7 @@ class HostClock:
 
     def stop(self, key: int) -> None:
         end = perf_counter_ns()
-        while self._open:  # a call that raised leaves what it had started
+        while self._open:  # a call that raised may leave clocks running
             opened, place, start = self._open.pop()
             if opened == key:
                 ns = max(0, end - start - self.cost_ns)
@@ -116,7 +117,7 @@ class HostClock:
         self._call.took_ns += ns
 
     def readings(self) -> list[Reading]:
-        """Of the last call."""
+        """The readings of the last call."""
         return self._call.readings()
 
 
@@ -124,7 +125,7 @@ _PENDING = Reading(-1, 0, 0)
 
 
 def own_cost(tries: int = 2000) -> int:
-    """Nanoseconds that a `HostClock` measures where nothing happens between start and stop."""
+    """Nanoseconds that a `HostClock` measures if nothing happens between start and stop."""
     clock = HostClock()
     for _ in range(tries):
         clock.start(0)

@@ -1,7 +1,7 @@
-"""A graph's Python with something done before and after each call that it makes into ATen.
+"""A graph's Python with statements before and after each of its calls into ATen.
 
-The calls themselves stay as they are. What is computed for their arguments (views) comes before the
-clock starts, and lives as long as it did.
+The calls themselves are unchanged. Calls in their arguments (views) run before the clock starts,
+and their results live as long as before.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that is a call, or binds what a call answers."""
+    """A statement that is a call, or binds the result of a call."""
 
     called: str
-    """What it calls, as it stands there: `aten_mm`, `torch.ops.aten.mm.default`."""
+    """The called function, as written: `aten_mm`, `torch.ops.aten.mm.default`."""
     text: str
     reads: tuple[str, ...]
     """Names of its arguments that are locals, each once."""
@@ -25,20 +25,21 @@ class Statement:
 
 
 Around = Callable[[Statement], tuple[str, str] | None]
-"""Statements to put before and after one; None leaves it alone."""
+"""Returns the statements to put before and after a statement, or None to leave it alone."""
 
 
 def statements(code: str) -> list[Statement]:
-    """Those of a function's own body, in order."""
+    """The call statements of a function's own body, in order."""
     found: list[Statement] = []
     surrounded(code, found.append)
     return found
 
 
 def surrounded(code: str, around: Around, with_next: Collection[str] = ()) -> str:
-    """The text of the one function in `code`, with what `around` says around its statements.
+    """The text of the one function in `code`, with the statements of `around` inserted.
 
-    A statement that follows and calls one of `with_next` on what was made belongs to it.
+    A following statement that calls one of `with_next` on the bound names belongs to its
+    predecessor.
     """
     module = ast.parse(code)
     function = next(one for one in module.body if isinstance(one, ast.FunctionDef))
@@ -70,7 +71,7 @@ def surrounded(code: str, around: Around, with_next: Collection[str] = ()) -> st
 
 
 def _call(statement: ast.stmt) -> ast.Call | None:
-    """The call that a statement is, or binds the answer of, or an item of it."""
+    """The call that a statement consists of, or whose result, or an item of it, it binds."""
     value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
     if isinstance(value, ast.Subscript):
         value = value.value
@@ -92,7 +93,7 @@ def _about(statement: ast.stmt, call: ast.Call, local: Collection[str]) -> State
 
 def _follows(statement: ast.stmt, made: Collection[str], functions: Collection[str]) -> bool:
     if isinstance(statement, ast.Delete):
-        return [ast.unparse(one) for one in statement.targets] == ["_"]  # answers nobody reads
+        return [ast.unparse(one) for one in statement.targets] == ["_"]  # unused results
     call = _call(statement)
     return (
         call is not None
@@ -105,7 +106,7 @@ def _follows(statement: ast.stmt, made: Collection[str], functions: Collection[s
 
 
 class _Hoisted(ast.NodeTransformer):
-    """Calls in the arguments of a call, made before it."""
+    """Moves calls in the arguments of a call in front of it."""
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken

@@ -16,7 +16,7 @@ _MAX_ITEMS = 16
 
 
 class Described:
-    """Arguments with tensors as `TensorMeta`: one object for one tensor, however often it is given.
+    """Arguments with tensors as `TensorMeta`: one object per tensor, however often it is passed.
 
     Call it with the arguments of one operation.
     """
@@ -36,19 +36,19 @@ class Described:
         return value
 
     def tensors(self) -> tuple[TensorMeta, ...]:
-        """Those that were met, in order, each once."""
+        """The tensors seen so far: distinct, in order."""
         return tuple(meta for meta in self._known.values() if meta is not None)
 
 
 def results_of(value: Any) -> list[TensorMeta | None]:
-    """What an operation returned, lists of tensors taken apart; None for what is no tensor."""
+    """The results of an operation, with lists of tensors flattened; None for a non-tensor."""
     if isinstance(value, (list, tuple)):
         return [meta for item in value for meta in results_of(item)]
     return [tensor_meta(value)]
 
 
 def format_value(value: Any) -> str:
-    """One argument: tensors as `f32[4, 128]`."""
+    """One argument as text: tensors as `f32[4, 128]`."""
     if isinstance(value, torch.Tensor):
         return short_type(value)
     if isinstance(value, (list, tuple)):
@@ -65,7 +65,7 @@ def format_value(value: Any) -> str:
 
 
 def format_call(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """`f32[512, 64], None, dim=-1`, cut at 400 characters."""
+    """`f32[512, 64], None, dim=-1`, truncated to 400 characters."""
     parts = [format_value(value) for value in args]
     parts += [f"{name}={format_value(value)}" for name, value in kwargs.items()]
     text = ", ".join(parts)

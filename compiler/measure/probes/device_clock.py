@@ -1,7 +1,8 @@
 """A clock that reads a device: each key is a range of torch's profiler.
 
-A range holds what the host launched in it, on whichever thread; its time is that of those kernels,
-copies and fills by the device's own clock (CUPTI). Readings are there when the profile has ended.
+A range contains what the host launched in it, on any thread. Its time is that of those kernels,
+copies and fills by the device's own clock (CUPTI). Readings are available when the profile has
+ended.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ NEEDS = ("torch._C:_profiler._RecordFunctionFast",)
 
 
 class NotRead(Exception):
-    """The clock was asked before its profile had ended."""
+    """The clock was read before its profile had ended."""
 
 
 class DeviceClock:
-    """A `Clock`. Where there is no device to look at, its readings are the host's."""
+    """A `Clock`. Without a device, its readings are the host's."""
 
     def __init__(self, device: bool = True) -> None:
         self.device = device
@@ -50,16 +51,16 @@ class DeviceClock:
         self._later.append(read)
 
     def took(self, ns: int) -> None:
-        """Of no use here: the host's time is not what is looked at."""
+        """Ignored: host time is not of interest here."""
 
     @property
     def trace(self) -> ProfilerTrace:
-        """All that the profiler saw of the last call."""
+        """Everything that the profiler saw of the last call."""
         return self.calls[-1]
 
     @property
     def calls(self) -> list[ProfilerTrace]:
-        """Of each call; without `begin` all is one."""
+        """One trace per call; without `begin`, one trace of everything."""
         if not self._calls:
             raise NotRead("the profile of this clock has not ended")
         return self._calls
@@ -69,31 +70,31 @@ class DeviceClock:
         self._calls = calls(trace)
 
     def begin(self) -> None:
-        """A further call begins: readings are those of the last."""
+        """Begin a further call: readings are those of the last."""
         self._later.clear()
         with self._range(BEGIN):
             pass
 
     def end(self) -> None:
-        """The call is over: what follows is none of it."""
+        """The call is over: what follows does not belong to it."""
         with self._range(END):
             pass
 
     def readings(self) -> list[Reading]:
-        """On a device `start` is when its first kernel ran, or the host's where there is none."""
+        """On a device, `start` is when its first kernel ran, or else the host's start."""
         by_host = [one for read_later in self._later for one in read_later()[0]]
         return read(self.trace, self.device) + [
             Reading(one.key, one.start, one.ns, launches=0, host_ns=one.ns) for one in by_host
         ]
 
     def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
-        """Time in which the device did anything, of what was launched between these two times of
-        `perf_counter_ns`: what is left of a call's time the device was idle."""
+        """Nanoseconds in which the device did any of the work launched between these two times of
+        `perf_counter_ns`. For the rest of a call's time, the device was idle."""
         return self.trace.busy_ns(since, until)
 
 
 def read(trace: ProfilerTrace, device: bool = True) -> list[Reading]:
-    """A reading of each range of a key, in the order in which the host opened them."""
+    """A reading for each range with a key, in the order in which the host opened them."""
     ranges = [(event, event.key) for event in trace.events()]
     found: list[Reading] = []
     for event, key in sorted(ranges, key=lambda one: (one[0].start, -one[0].end)):
@@ -118,10 +119,10 @@ def read(trace: ProfilerTrace, device: bool = True) -> list[Reading]:
 
 @contextmanager
 def device_clock(device: bool = True, shapes: bool = False) -> Iterator[DeviceClock]:
-    """Profiles what runs inside the block; the clock can be read after it.
+    """Profile what runs inside the block; the clock can be read after it.
 
-    Without `device` only the host is profiled. Enter probes inside of it, and run one call: work
-    that was launched before it must be over (`torch.cuda.synchronize`).
+    Without `device`, only the host is profiled. Enter probes inside the block, and run one call.
+    Work launched earlier must have finished (`torch.cuda.synchronize`).
     """
     from torch.profiler import ProfilerActivity, profile
 
@@ -138,7 +139,7 @@ def device_clock(device: bool = True, shapes: bool = False) -> Iterator[DeviceCl
 
 
 def exported(profiler: Any) -> list[dict[str, Any]]:
-    """The events of a profile that has ended, as torch exports them."""
+    """The events of a finished profile, as torch exports them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))

@@ -1,9 +1,9 @@
-"""The eager call, operation by operation: what each ATen operation is, and what it takes.
+"""The eager call, operation by operation: what each ATen operation is, and its time.
 
-A `TorchDispatchMode` sees operations below autograd, where each is one call of ATen; in a backward,
-too, since autograd's threads run with the modes of the thread that called it
-(`at::ThreadLocalState`). One call is described; further ones are only timed, and have to run the
-same operations in the same order.
+A `TorchDispatchMode` sees operations below autograd, where each is one call of ATen; in a backward
+too, because autograd's threads run with the modes of the thread that called it
+(`at::ThreadLocalState`). One call is described. Further calls are only timed, and must run the same
+operations in the same order.
 
     probe = EagerProbe(twin, call=1)
     with probe.describing():
@@ -14,9 +14,9 @@ same operations in the same order.
 
 Keys of readings are indices into `probe.operations`.
 
-What a reading holds: from just before the operation is called to just after it has returned, so
-its way from Python through torch's dispatcher and the making of its result are in it. What that
-way takes for an operation that does nothing is `call_cost()`: a clock is given it to take off.
+A reading lasts from just before the operation is called to just after it has returned, so it
+includes the way from Python through torch's dispatcher and the creation of the result.
+`call_cost()` is that overhead for an operation that does nothing, for a clock to subtract.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ class EagerProbe:
         self.first = first
         """Number of the first operation's id."""
         self.operations: list[EagerOperation] = []
-        """Drafts: all that is known before anything is timed."""
+        """Drafts: everything known before anything is timed."""
         self.differs = ""
-        """How a timed call went another way than the described one; "" where none did. Its readings
-        say nothing then."""
+        """How a timed call deviated from the described one; "" if none did. Its readings are then
+        meaningless."""
         self.paths = ModulePaths(model)
         self.functions: list[Any] = []
         """The `OpOverload` of each operation."""
         self.phase: CallPhase = ""
         self.part: OperationPart = "model"
         self.outside: FrameType | None = None
-        """The frame that runs the call: it and what is above it are no user's lines."""
+        """The frame that runs the call. It and the frames above it are not the user's."""
 
     @contextmanager
     def during(self, phase: CallPhase, part: OperationPart = "model") -> Iterator[None]:
-        """What runs inside is that phase; inside of `describing` or `timing`. Who enters it is no
-        user."""
+        """Mark what runs inside as this phase; use within `describing` or `timing`. The caller's
+        frame does not count as the user's."""
         before = self.phase, self.part, self.outside
         self.phase, self.part, self.outside = phase, part, caller(2)
         try:
@@ -75,7 +75,7 @@ class EagerProbe:
 
     @contextmanager
     def describing(self) -> Iterator[None]:
-        """The call inside is described: `operations` are its."""
+        """Describe the call inside: sets `operations`."""
         self.operations, self.functions, self.differs = [], [], ""
         self.outside = caller(2)
         try:
@@ -86,7 +86,7 @@ class EagerProbe:
 
     @contextmanager
     def timing(self, clock: Clock) -> Iterator[None]:
-        """The call inside starts and stops the clock around each operation."""
+        """Start and stop the clock around each operation of the call inside."""
         mode = _Timing(self.functions, clock)
         try:
             with mode:
@@ -96,8 +96,8 @@ class EagerProbe:
 
 
 class _Mode(TorchDispatchMode):  # type: ignore[misc]
-    """Sees higher-order operators as one operation each; what the model compiles itself
-    (`flex_attention`) is compiled as ever, and runs unseen."""
+    """Sees higher-order operators as one operation each. What the model compiles itself
+    (`flex_attention`) is compiled as usual, and runs unseen."""
 
     supports_higher_order_operators = True
 
@@ -111,10 +111,10 @@ class _Describing(_Mode):
         super().__init__()
         self._probe = probe
         self._of_node: dict[int, list[EagerOperation]] = {}
-        """By autograd's sequence number: the operation that made the node. Each thread counts for
-        itself, so a region that a GPU's thread computes again may use numbers a second time."""
+        """Autograd's sequence number -> the operations that created the node. Each thread counts by
+        itself, so a region that a GPU's thread recomputes may use numbers again."""
         self._modules_of: dict[tuple[Location, Any], dict[str, None]] = {}
-        """Of a line's operations in the forward."""
+        """Modules of a line's operations in the forward."""
         self._numbers = {get_ident(): _next_number()}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -126,7 +126,7 @@ class _Describing(_Mode):
                 return func.decompose(*args, **kwargs)
         probe = self._probe
         described = Described()
-        # before the call: it may resize or move what it is given
+        # before the call, which may resize or move its arguments
         given, named = described(args), described(kwargs)
         arguments = format_call(args, kwargs)
         result = func(*args, **kwargs)
@@ -158,20 +158,20 @@ class _Describing(_Mode):
         return result
 
     def _note_node(self, operation: EagerOperation) -> None:
-        """Keep the operation by the number of its node, where it has made one."""
+        """Store the operation by the sequence number of its autograd node, if it created one."""
         thread, number = get_ident(), _next_number()
-        if number != self._numbers.setdefault(thread, number):  # its node took the one before
+        if number != self._numbers.setdefault(thread, number):  # its node took the previous number
             self._numbers[thread] = number
             self._of_node.setdefault(number - 1, []).append(operation)
 
     def _forward_of(self, node: Any) -> EagerOperation | None:
-        """The operation that made a node of autograd."""
+        """The operation that created an autograd node."""
         found = self._of_node.get(node._sequence_nr(), [])
         like = [one for one in found if made_by(node.name(), one.operation)]
         return next(reversed(like or found), None)
 
     def _place(self, func: Any, stack: tuple[Location, ...]) -> _Place:
-        """Where the operation that runs now belongs."""
+        """Where the current operation belongs."""
         probe = self._probe
         module = probe.paths.path
         node = torch._C._current_autograd_node()
@@ -192,7 +192,7 @@ class _Describing(_Mode):
         there = self._modules_of.get((stack[-1], func))
         if there is None:  # the backward of a custom function
             return _Place(stack, module or forward.module, forward.part, forward.id)
-        # a checkpointed function is computed again
+        # a checkpointed function is recomputed
         return _Place(stack, module or nearest(forward.module, there), forward.part)
 
 
@@ -204,14 +204,14 @@ class _Place(NamedTuple):
 
 
 def made_by(node: str, operation: str) -> bool:
-    """Whether a node of autograd (`AddmmBackward0`) is named after an operation
-    (`aten.addmm.default`), as tools/autograd/gen_autograd.py does."""
+    """Whether an autograd node (`AddmmBackward0`) is named after an operation
+    (`aten.addmm.default`), as in tools/autograd/gen_autograd.py."""
     name = operation.split(".")[1] if operation.count(".") > 1 else operation
     return node.partition("Backward")[0].lower() == name.replace("_", "").lower()
 
 
 def nearest(path: str, others: Iterable[str]) -> str:
-    """Of some modules, the one that has most in common with a path."""
+    """The module path with the longest prefix in common with `path`."""
     parts = path.split(".")
 
     def common(other: str) -> tuple[int, int]:
@@ -223,7 +223,7 @@ def nearest(path: str, others: Iterable[str]) -> str:
 
 
 class _Timing(_Mode):
-    """As little as can be: the sequence is compared, and the clock started and stopped."""
+    """Does as little as possible: compares the sequence, and starts and stops the clock."""
 
     def __init__(self, expected: Sequence[Any], clock: Clock) -> None:
         super().__init__()
@@ -261,13 +261,13 @@ class _Timing(_Mode):
 
 
 def _next_number() -> int:
-    """The sequence number that autograd gives to its next node."""
+    """The sequence number that autograd will give its next node."""
     return int(torch.autograd._get_sequence_nr())
 
 
 def marks(func: Any) -> bool:
-    """Whether an operation names a span for a profiler, as `record_function` and each optimizer's
-    step do: it computes nothing."""
+    """Whether an operation only names a span for a profiler, as `record_function` and each
+    optimizer's step do: it computes nothing."""
     return getattr(func, "namespace", "") == "profiler"
 
 
@@ -275,10 +275,10 @@ _composite: dict[Any, bool] = {}
 
 
 def composite(func: Any) -> bool:
-    """Whether an operation that reached a mode is made of others, and of nothing else.
+    """Whether an operation that reached a mode consists only of other operations.
 
-    Autograd takes these apart before a mode sees them; where there is no autograd, as in inference
-    mode, they arrive whole.
+    Autograd decomposes these before a mode sees them. Without autograd, as in inference mode, they
+    arrive whole.
     """
     known = _composite.get(func)
     if known is None:
@@ -297,8 +297,8 @@ def _is_composite(func: Any) -> bool:
 
 
 def call_cost(tries: int = 2000) -> int:
-    """Nanoseconds from Python to an operation that does nothing and back, with a start and a stop
-    of a host clock around it: what a reading holds beyond the operation itself."""
+    """Nanoseconds from Python to an operation that does nothing and back, including a host clock's
+    start and stop: a reading's overhead beyond the operation itself."""
     nothing = torch.ops.aten.is_same_size.default
     one = torch.empty(1)
     args = (one, one)

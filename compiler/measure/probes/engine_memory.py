@@ -1,4 +1,4 @@
-"""Buffers of a graph of our own engine as tensors, and the nodes whose results lie in them."""
+"""Buffers of a graph of our own engine as tensors, and the nodes whose results they hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOTHING = StepBuffers((), ())
 
 
 class GraphMemory:
-    """What an artifact says of its graph's buffers."""
+    """A graph's buffers, as its artifact describes them."""
 
     def __init__(self, extra: msgspec.Raw, steps: int) -> None:
         found = _BUFFERS.decode(extra)
@@ -29,16 +29,16 @@ class GraphMemory:
             self.steps = (_NOTHING,) * steps
         self._last = {name: i for i, step in enumerate(self.steps) for name in step.writes}
         self.numbers: dict[str, int] = {}
-        """Of the symbols and arguments that are known in this call."""
+        """Values of the symbols and arguments known in this call."""
 
     def complete(self, step: int) -> tuple[str, ...]:
-        """Buffers that a step writes and no later one writes to."""
+        """Buffers that a step writes and no later step writes to."""
         return tuple(name for name in self.steps[step].writes if self._last[name] == step)
 
     def at(self, step: int, names: Iterable[str], pointers: Any) -> dict[str, Any]:
-        """Those of a kernel's buffers with these names, as tensors on the memory that it is given.
+        """The kernel's buffers with these names, as tensors on the memory passed to it.
 
-        Without those whose size is not known.
+        Buffers of unknown size are left out.
         """
         places = {name: i for i, name in enumerate(self.steps[step].pointers)}
         found: dict[str, Any] = {}
@@ -52,8 +52,8 @@ class GraphMemory:
         return found
 
     def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
-        """Nodes of the lowered graph -> their tensors, of those that lie in these buffers: views
-        where torch can show them as such."""
+        """Nodes of the lowered graph -> their tensors, for nodes in these buffers: as views if
+        torch can represent them."""
         found: dict[str, Any] = {}
         for node, (name, form) in self._nodes.items():
             whole, dtype = tensors.get(name), getattr(torch, form.dtype, None)
@@ -76,7 +76,7 @@ class GraphMemory:
         return torch.frombuffer(memory, dtype=dtype).as_strided(sizes, strides)
 
     def _known(self, form: Form) -> tuple[list[int], list[int], int] | None:
-        """Sizes, strides and offset; None where one has a symbol that is not known."""
+        """Sizes, strides and offset; None if one has an unknown symbol."""
         try:
             return (
                 [self._number(size) for size in form.sizes],
@@ -95,7 +95,8 @@ class GraphMemory:
 def _shown(
     whole: Any, dtype: torch.dtype, sizes: list[int], strides: list[int], offset: int
 ) -> Any:
-    """A tensor in a buffer's memory; a copy where it walks backwards, which torch cannot show."""
+    """A tensor on a buffer's memory; a copy if it has negative strides, which torch does not
+    support."""
     backwards = [d for d, stride in enumerate(strides) if stride < 0]
     for d in backwards:
         offset += (sizes[d] - 1) * strides[d] if sizes[d] else 0

@@ -1,4 +1,4 @@
-"""Who is called at each step of a graph of our own engine, with the tensors of that moment."""
+"""Listeners called at each step of a graph of our own engine, with the tensors at that moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.measure.probes.graph_probe import GraphStep, See
 
 
 class EngineObserver:
-    """Turns what a graph's code says at its steps into calls of `see` and `before`."""
+    """Turns the reports of a graph's code at its steps into calls of `see` and `before`."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class EngineObserver:
         see: See,
         before: See | None,
     ) -> None:
-        """`sites`: each call of a kernel in the unit, with the index of its step."""
+        """`sites`: each kernel call in the unit, with the index of its step."""
         self.memory = memory
         self.steps = steps
         self.sites = sites
@@ -31,13 +31,13 @@ class EngineObserver:
         self.before = before
         self.passed: Mapping[str, int] = {}
         self.failed: BaseException | None = None
-        """What `see` or `before` raised."""
+        """The exception that `see` or `before` raised."""
         self.callback = Observer(self._kernel)
         """For the unit: it must live as long as the unit may call it."""
 
     def begin(self, passed: Mapping[str, int], symbols: Mapping[str, int]) -> None:
-        """A call of the graph begins: `passed` are its arguments that are numbers, `symbols` is
-        what is known of sizes."""
+        """A call of the graph begins. `passed` are its numeric arguments, `symbols` the known
+        values of size symbols."""
         self.failed = None
         self.passed = passed
         self.memory.numbers = dict(symbols)
@@ -49,7 +49,7 @@ class EngineObserver:
             self._say(self.before, index, {**self.passed, **_tensors(tensors)})
 
     def ended(self, index: int, tensors: Mapping[str, Any]) -> None:
-        """It is over; its results are there as well."""
+        """The call into ATen is over; its results are included."""
         self._say(self.see, index, _tensors(tensors))
 
     def _kernel(self, call: int, over: int, pointers: Any, numbers: Any) -> None:
@@ -65,7 +65,7 @@ class EngineObserver:
             elif self.before is not None:
                 read = self.memory.at(index, about.reads, pointers)
                 self._say(self.before, index, {**self.passed, **read})
-        except BaseException as problem:  # it must not pass through C
+        except BaseException as problem:  # it must not propagate through C
             self.failed = self.failed or problem
 
     def _take_numbers(self, values: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ class EngineObserver:
         if self.failed is None:
             try:
                 listener(self.steps[index], tensors)
-            except BaseException as problem:  # the user's call goes on to its end
+            except BaseException as problem:  # the user's call continues to its end
                 self.failed = problem
 
 

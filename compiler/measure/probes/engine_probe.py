@@ -1,8 +1,8 @@
 """Looks into a graph that our own engine compiled, while the user's call runs it.
 
-The graph is made a second time from its artifact: the same kernels, built with a clock around each
-call of one (`engine_unit`), and the same Python with a clock around each call into ATen
-(`clocked_wrapper`). Launcher, memory plan and pool are those of the graph itself.
+The graph is built again from its artifact: the same kernels, with a clock around each kernel call
+(`engine_unit`), and the same Python, with a clock around each call into ATen (`clocked_wrapper`).
+Launcher, memory plan and pool are the graph's own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EngineProbe:
     """A `GraphProbe` of a graph of our own engine."""
 
     unmeasured = ""
-    """Why kernels are not timed; known once the first `timing` was entered."""
+    """Why kernels are not timed; known once `timing` was first entered."""
 
     def __init__(self, graph: EngineGraph) -> None:
         self.graph = graph.graph
@@ -54,7 +54,7 @@ class EngineProbe:
         self._steps = _Steps(self._artifact)
         self.steps = tuple(self._steps.all)
         self.memory = GraphMemory(self._artifact.extra, len(self.steps))
-        """Which buffers each step reads and writes, and which nodes lie in them."""
+        """Which buffers each step reads and writes, and which nodes they hold."""
         self._unit: _ClockedUnit | None = None
         self._timed: Callable[[list[Any]], Any] | None = None
         self._stamps: list[int] = []
@@ -63,7 +63,7 @@ class EngineProbe:
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
         """See `GraphProbe`. The first time builds the unit, before it yields.
 
-        Where that is not possible there are no readings of kernels, and `unmeasured` says why.
+        If that is impossible, there are no readings of kernels, and `unmeasured` says why.
         """
         if self._timed is None:
             self._timed = self._with_clocks()
@@ -97,13 +97,13 @@ class EngineProbe:
 
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:
-        """See `GraphProbe`. The tensors are those buffers that the step reads or writes.
+        """See `GraphProbe`. The tensors are the buffers that the step reads or writes.
 
-        `before` is called before each step with what it reads, and with the graph's arguments that
-        are numbers, by name of their nodes. After a step, what it overwrote
-        (`memory.steps[step.index].ends`) is not there: only `before` shows it. What either raises
-        ends the observing, and is raised when the graph has run. Kernels are left out where their
-        unit cannot be built (`unmeasured`).
+        `before` is called before each step with what the step reads, and with the graph's numeric
+        arguments by node name. After a step, overwritten buffers (`memory.steps[step.index].ends`)
+        are left out: only `before` shows them. An exception of either ends the observation, and is
+        raised when the graph has run. If their unit cannot be built (`unmeasured`), kernels are
+        left out.
         """
         segments = self._segments()
         steps, unit, artifact = self._steps, self._unit, self._artifact
@@ -134,16 +134,16 @@ class EngineProbe:
             yield
 
     def _with_clocks(self) -> Callable[[list[Any]], Any]:
-        """The graph's callable with clocks in it."""
+        """The graph's callable with clocks."""
         names = self._segments()
         if self._artifact.entry:
             return names.get(self._artifact.entry, self._graph.compiled.call)
-        cost_of_stamps()  # it is measured now, not when a call is timed
+        cost_of_stamps()  # measured now, not while a call is timed
         text = self._with(lambda statement: (NOTE, NOTE))
         return self._wrapper(text, {**names, STAMP: self._stamps.append, NOW: perf_counter_ns})
 
     def _with(self, around: Callable[[Statement], tuple[str, str]]) -> str:
-        """The text of the graph's Python, with something around each call into ATen."""
+        """The text of the graph's Python, with statements around each call into ATen."""
         known, layouts = self._steps.operations, self._steps.layouts
         return surrounded(
             self._artifact.wrapper,
@@ -152,12 +152,12 @@ class EngineProbe:
         )
 
     def _wrapper(self, text: str, names: dict[str, Any]) -> Callable[[list[Any]], Any]:
-        """The graph's Python, rewritten."""
+        """The rewritten Python of the graph as a callable."""
         own = self._graph.compiled.call.__globals__
         return run_wrapper(msgspec.structs.replace(self._artifact, wrapper=text), {**own, **names})
 
     def _segments(self) -> dict[str, Callable[..., Any]]:
-        """Those of the unit with clocks; none where there is no such unit."""
+        """The segments of the unit with clocks; empty if there is no such unit."""
         if self._unit is None and self._artifact.unit and not self.unmeasured:
             try:
                 self._unit = _ClockedUnit(self._graph, len(self._steps.kernels))
@@ -167,14 +167,14 @@ class EngineProbe:
 
 
 def engine_probe(graph: EngineGraph | AtenGraph) -> EngineProbe | AtenProbe:
-    """The probe of a graph, whoever runs it."""
+    """The probe of a graph, whether our engine or ATen runs it."""
     return EngineProbe(graph) if isinstance(graph, EngineGraph) else AtenProbe(graph)
 
 
 def given_numbers(
     module: fx.GraphModule, arguments: Sequence[Any]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """What a call passes as numbers: by name of the node, and what symbols stand for in it."""
+    """(numeric arguments by node name, these plus the values of the size symbols) of a call."""
     passed: dict[str, int] = {}
     symbols: dict[str, int] = {}
 
@@ -196,20 +196,20 @@ def given_numbers(
 
 
 class _Steps:
-    """What a graph's code calls, as its artifact says: also where it came from the cache."""
+    """The calls of a graph's code according to its artifact, which may come from the cache."""
 
     def __init__(self, artifact: Artifact) -> None:
         self.all: list[GraphStep] = []
         self.kernels: list[int] = []
-        """By number of the call in the unit: index of its step."""
+        """Call number in the unit -> index of its step."""
         self.calls: list[int] = []
-        """Of each call into ATen, in order: index of its step."""
+        """Index of the step of each call into ATen, in order."""
         self.operations = {b.name: b.target for b in artifact.bindings if b.kind == "operation"}
         self.layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
         self._seen: dict[str, int] = {}
         sites = kernel_sites(artifact.unit)
         self.sites: list[KernelSite] = []
-        """Of each call of a kernel."""
+        """One per kernel call."""
         for run in [artifact.entry] if artifact.entry else self._runs(artifact):
             if isinstance(run, Statement):
                 self.calls.append(len(self.all))
@@ -236,7 +236,7 @@ class _Steps:
 
 
 class _ClockedUnit:
-    """A graph's unit with clocks in it, built where the cache has none. Raises `NotAlone`."""
+    """A graph's unit with clocks, built unless it is in the cache. Raises `NotAlone`."""
 
     def __init__(self, graph: EngineGraph, count: int) -> None:
         self.functions, handle = built_unit(graph, clocked(graph.compiled.artifact.unit))
@@ -244,8 +244,8 @@ class _ClockedUnit:
 
 
 def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., Any]], ctypes.CDLL]:
-    """(the segments, the library) of a graph's unit in another text, built where the cache has
-    none. Raises `NotAlone`."""
+    """(the segments, the library) of a graph's unit with another text, built unless it is in the
+    cache. Raises `NotAlone`."""
     artifact = graph.compiled.artifact
     found = find_compiler()
     if isinstance(found, NoCompiler):

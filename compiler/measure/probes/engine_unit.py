@@ -1,8 +1,8 @@
-"""The text of a unit of our own engine with a clock around each call of a kernel.
+"""The text of a unit of our own engine with a clock around each kernel call.
 
-Kernels are private to their unit and may be inlined, so the unit is built a second time. The clock
-is that of `time.perf_counter_ns`, read in C; whoever wants to see a kernel's memory is called with
-the pointers before and after it.
+Kernels are private to their unit and may be inlined, so the unit is built again. The clock is that
+of `time.perf_counter_ns`, read in C. An observer of a kernel's memory is called with the pointers
+before and after the kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 
 KERNEL_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), error\);$", re.MULTILINE)
-"""As compiler.codegen.launcher.segment writes it."""
+"""As written by compiler.codegen.launcher.segment."""
 _SEGMENT = re.compile(r"^static int (\w+)_run\(.*?^}$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"^  const long (\w+) = n\[\d+\];$", re.MULTILINE)
 _POINTERS = re.compile(r"^    void\* const p\[\] = \{(.*)\};$", re.MULTILINE)
@@ -58,18 +58,18 @@ Observer = ctypes.CFUNCTYPE(
 
 @dataclass(frozen=True, slots=True)
 class KernelSite:
-    """One call of a kernel in a unit."""
+    """One kernel call in a unit."""
 
     segment: str
     function: str
     text: str
-    """The call as a person reads it: `nest_softmax(t[0], t[1])`."""
+    """The call in readable form: `nest_softmax(t[0], t[1])`."""
     symbols: tuple[str, ...]
     """What the segment's numbers stand for, in order."""
 
 
 def kernel_sites(unit: str) -> list[KernelSite]:
-    """Every call of a kernel in a unit, in order."""
+    """Every kernel call in a unit, in order."""
     return list(_sites(unit))
 
 
@@ -83,7 +83,7 @@ def _sites(unit: str) -> Iterator[KernelSite]:
 
 
 def clocked(unit: str) -> str:
-    """The unit's text, each call of a kernel between two readings of the clock."""
+    """The unit's text, with each kernel call between two readings of the clock."""
     number = -1
 
     def around(call: re.Match[str]) -> str:
@@ -96,7 +96,7 @@ def clocked(unit: str) -> str:
 
 
 class Readings:
-    """What the clocks of a loaded unit show."""
+    """The clock readings of a loaded unit."""
 
     def __init__(self, handle: ctypes.CDLL, count: int) -> None:
         self._handle = handle
@@ -104,18 +104,18 @@ class Readings:
         self._observer = ctypes.c_void_p.in_dll(handle, "probe_observer")
         self._count = count
         self.own_ns, self.pair_ns = self._cost()
-        """What a clock shows where nothing happens; what starting and stopping one takes."""
+        """Nanoseconds that an empty reading shows, and that starting and stopping a clock takes."""
 
     def clear(self) -> None:
         ctypes.memset(self._numbers, 0, ctypes.sizeof(self._numbers))
 
     def noted(self) -> bytes:
-        """What the clocks show now, as `taken` reads it."""
+        """The current readings as bytes, for `taken`."""
         return bytes(self._numbers)
 
     def taken(self, noted: bytes) -> list[tuple[int, int, int]]:
-        """(number of the call, start, nanoseconds less the clock's own) of those that had run
-        since `clear` when this was noted."""
+        """(number of the call, start, nanoseconds without the clock's own) of the calls that had
+        run since `clear` when these readings were noted."""
         found = []
         numbers = memoryview(noted).cast("l")
         for call in range(self._count):
@@ -127,7 +127,7 @@ class Readings:
         return found
 
     def observe(self, observer: ctypes._CFunctionType | None) -> None:
-        """Call this at each kernel; the caller keeps it alive. None: nobody is called."""
+        """Call `observer` at each kernel; the caller keeps it alive. None removes the observer."""
         self._observer.value = (
             None if observer is None else ctypes.cast(observer, ctypes.c_void_p).value
         )

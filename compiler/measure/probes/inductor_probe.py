@@ -1,7 +1,7 @@
 """The probe of a graph that Inductor compiled: its generated wrapper, instrumented.
 
-The wrapper is compiled a second time with the clock's functions in it (`wrapper_code`), into the
-globals of the generated module: it runs the same kernels. Line numbers stay those of the module.
+The wrapper is compiled again with the clock's functions in it (`wrapper_code`), into the globals of
+the generated module, so it runs the same kernels. Line numbers are still those of the module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
 from compiler.measure.redirected import Boxed
 
 Mark = tuple[int, int]
-"""1 + index of a step that starts, or below 0 of one that stops; and when."""
+"""(1 + index of a step that starts, or its negative for a step that stops; the time)."""
 
 
 class Live(Protocol):
@@ -43,14 +43,14 @@ class Live(Protocol):
 class InductorProbe:
     """A `GraphProbe`. A partition that a CUDA graph replays is one step, `partition_0`.
 
-    Where a CUDA graph holds all of it, also the wrapper, nothing of it runs again: then there are
-    no readings.
+    If a CUDA graph contains everything, including the wrapper, the wrapper does not run again, and
+    there are no readings.
     """
 
     def __init__(self, graph: str, live: Live) -> None:
         self.graph = graph
         self.unmeasured = ""
-        """Why there are no steps; known once they were asked for."""
+        """Why there are no steps; known once they were requested."""
         self._live = live
         self._code: WrapperCode | None = None
         self._made: dict[str, Boxed] = {}
@@ -62,7 +62,7 @@ class InductorProbe:
 
     @contextmanager
     def timing(self, clock: Clock, base: int) -> Iterator[None]:
-        """See `GraphProbe`. Where the code cannot be taken apart, the whole graph is timed."""
+        """See `GraphProbe`. If the code cannot be instrumented, the whole graph is timed."""
         code = self._instrumented()
         call = self._function(code.timed, wrapper_code.TIMED) or self._live.generated
         names = vars(self._live.module)
@@ -78,10 +78,10 @@ class InductorProbe:
 
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:
-        """See `GraphProbe`. `before` is called before each step, in the same way.
+        """See `GraphProbe`. `before` is called before each step in the same way.
 
-        Raises `NotAlone` where the code cannot be taken apart. What a step returns has the names
-        that the wrapper gives to its parts later, too. What `see` raises, the graph raises.
+        Raises `NotAlone` if the code cannot be instrumented. Parts of a step's result also appear
+        under the names that the wrapper gives them later. The graph propagates exceptions of `see`.
         """
         code = self._instrumented()
         call = self._function(code.observed, wrapper_code.OBSERVED)
@@ -114,7 +114,7 @@ class InductorProbe:
         return self._code
 
     def _replaced(self) -> list[int]:
-        """Partitions that run otherwise than as generated: torch put a CUDA graph around them."""
+        """Partitions that do not run as generated, because torch put a CUDA graph around them."""
         runner = getattr(self._live.generated, "__self__", None)
         return [
             number
@@ -123,7 +123,7 @@ class InductorProbe:
         ]
 
     def _function(self, code: CodeType | None, prefix: str) -> Boxed | None:
-        """The instrumented `call`, as the module's own caller calls it."""
+        """The instrumented `call`, with the signature of the original."""
         if code is None or prefix in self._made:
             return self._made.get(prefix)
         names = vars(self._live.module)
@@ -141,7 +141,7 @@ class InductorProbe:
             return self._live.replaced(call)
 
         def unless_captured(arguments: list[Any]) -> Any:
-            # what a CUDA graph captures is replayed: it must hold nothing but the graph
+            # a CUDA graph replays what it captures: it must contain nothing but the graph
             captured = torch.cuda.is_current_stream_capturing()
             return (self._live.generated if captured else call)(arguments)
 
@@ -149,7 +149,7 @@ class InductorProbe:
 
 
 def spans(marks: Sequence[Mark]) -> list[tuple[int, int, int]]:
-    """(index of a step, start, end), by their starts; what was never stopped is left out."""
+    """(index of a step, start, end), sorted by start; steps never stopped are left out."""
     found: list[tuple[int, int, int]] = []
     opened: list[Mark] = []
     for mark in marks:
@@ -166,8 +166,8 @@ def spans(marks: Sequence[Mark]) -> list[tuple[int, int, int]]:
 
 @cache
 def cost_of_marks() -> tuple[int, int]:
-    """(nanoseconds between two marks with nothing between them, from one pair to the next), in
-    code as it is generated."""
+    """(nanoseconds between two marks with nothing in between, from one pair to the next), in code
+    of the generated form."""
     marks: list[Mark] = []
     names: dict[str, Any] = {wrapper_code.MARK: marks.append, wrapper_code.NOW: perf_counter_ns}
     exec(wrapper_code.empty_steps(EMPTY_STEPS), names)
@@ -217,7 +217,7 @@ def _clocked(call: Boxed, clock: Clock, base: int) -> Boxed:
 
 
 def _told(clock: Clock, base: int) -> Callable[[Mark], None]:
-    """What tells a clock that cannot be told by times."""
+    """Marks for a clock that cannot take host times."""
     start, stop = clock.start, clock.stop
 
     def mark(one: Mark) -> None:
@@ -231,8 +231,8 @@ def _told(clock: Clock, base: int) -> Callable[[Mark], None]:
 
 
 def tensors_of(variables: Mapping[str, Any], results: Sequence[Result] = ()) -> dict[str, Any]:
-    """Tensors among a function's variables, and in tuples and lists (`buf1[0]`); what is named
-    later only, by that name as well."""
+    """Tensors among a function's variables, and in tuples and lists (`buf1[0]`); a part that is
+    only named later also appears under that name."""
     found: dict[str, Any] = {}
     for name, value in variables.items():
         if isinstance(value, torch.Tensor):

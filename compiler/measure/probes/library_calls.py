@@ -1,9 +1,9 @@
-"""What the library calls of a compiled graph take by themselves.
+"""The time of a compiled graph's library calls by themselves.
 
-The stamps of a compiled graph are around a call as Python makes it; torch's profiler, which times
-the eager side, begins inside of it, when the arguments are parsed and the operation is found. That
-is some microseconds of each call, of which nothing is a difference between the two sides. So the
-profiler looks at the compiled call, too, and tells what the operations inside of its graphs take.
+The stamps of a compiled graph surround a call as Python makes it. torch's profiler, which times the
+eager side, starts inside the call, when arguments are parsed and the operation is looked up. That
+amounts to some microseconds per call, none of which is a difference between the two sides. So the
+profiler also records the compiled call, and gives the time of the operations inside its graphs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from compiler.measure.probes.profiler_trace import HostEvent, ProfilerTrace
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """One operation that ran inside of a graph."""
+    """One operation that ran inside a graph."""
 
     key: int
-    """Of the innermost numbered range around it: a step, or the graph as a whole."""
+    """Key of the innermost numbered range around it: a step, or the graph as a whole."""
     graph_run: int
-    """Which run of a graph it is in, of those of the call."""
+    """The index of the graph run within the call."""
     run: EagerRun
 
     def without(self, event_ns: float) -> LibraryCall:
@@ -36,7 +36,7 @@ class LibraryCall:
 def inside(
     trace: ProfilerTrace, composite: Callable[[str], bool] | None = None
 ) -> list[LibraryCall]:
-    """The operations inside of numbered ranges, in order; see `between.outside`."""
+    """The operations inside numbered ranges, in order; see `between.outside`."""
     asked = composite or is_composite
     found: list[LibraryCall] = []
     for number, graph in enumerate(_ranges(trace.top)):
@@ -49,7 +49,7 @@ def inside(
 
 
 def _ranges(events: Sequence[HostEvent]) -> Iterator[HostEvent]:
-    """Outermost numbered ranges."""
+    """The outermost numbered ranges."""
     for event in events:
         if event.key is not None:
             yield event
@@ -58,7 +58,7 @@ def _ranges(events: Sequence[HostEvent]) -> Iterator[HostEvent]:
 
 
 def _within(event: HostEvent) -> Iterator[tuple[int, HostEvent]]:
-    """What runs in a numbered range, with the key of the innermost one around it."""
+    """What runs in a numbered range, with the key of the innermost range around it."""
     assert event.key is not None
     for child in event.children:
         if child.key is not None:
@@ -70,10 +70,10 @@ def _within(event: HostEvent) -> Iterator[tuple[int, HostEvent]]:
 def times(
     probes: Sequence[GraphProbe], bases: Sequence[int], calls: Sequence[Sequence[LibraryCall]]
 ) -> dict[int, list[float]]:
-    """Key of a library call's step -> its seconds in each of the calls; none where a call does not
-    show it. Of a graph whose steps have no ranges, it is the n-th operation of its name."""
+    """Key of a library call's step -> its seconds in each call; left out if any call lacks it. In a
+    graph whose steps have no ranges, it is the n-th operation of its name."""
     named: dict[tuple[int, str, int], int] = {}
-    """(key of the graph, name, which of those) -> key of the step."""
+    """(key of the graph, name, occurrence) -> key of the step."""
     steps: set[int] = set()
     for probe, base in zip(probes, bases, strict=True):
         seen: Counter[str] = Counter()
@@ -101,13 +101,13 @@ def times(
 
 
 def _profiled_name(step: str) -> str:
-    """`extern_kernels.addmm`, `torch.ops.aten.sort.stable` -> what torch's profiler calls it."""
+    """The profiler's name of a step: `extern_kernels.addmm`, `torch.ops.aten.sort.stable`."""
     name = step.removeprefix("torch.ops.").replace("extern_kernels.", "aten.")
     return ".".join(name.split(".")[:2])
 
 
 def less_calling(stamped: Sequence[float], own: Sequence[float]) -> list[float]:
-    """Seconds of a step in each round, less what calling it takes: what it usually takes by its
-    stamps beyond what it takes by itself."""
+    """Seconds of a step in each round without its call overhead: the median of its stamped time
+    minus the median of its own time."""
     calling = max(0.0, median(stamped) - median(own))
     return [max(0.0, one - calling) for one in stamped]

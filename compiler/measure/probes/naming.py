@@ -12,25 +12,25 @@ from compiler.trace.records import Kernel
 
 _SUBGRAPH = re.compile(r"(.+?/(?:forward|backward|inference)(?:@\w+)?)/(?!lowered)(.+)")
 _UNKNOWN = 1 << 60
-"""Of a kernel whose place in the code was not recorded: after all others, in their order."""
+"""The place of a kernel whose place in the code was not recorded: after all others, in order."""
 
 
 def root_graph(graph: str) -> tuple[str, str]:
-    """The graph that a subgraph is part of, and the subgraph's name, "" of one that is none:
-    `0/0/forward/true_graph_0` -> (`0/0/forward`, `true_graph_0`)."""
+    """The graph that a subgraph is part of, and the subgraph's name, or "" for a graph that is not
+    a subgraph: `0/0/forward/true_graph_0` -> (`0/0/forward`, `true_graph_0`)."""
     base = base_graph(graph)
     found = _SUBGRAPH.match(base)
     return (found[1], found[2]) if found else (base, "")
 
 
 def kernel_of_steps(steps: Sequence[GraphStep], kernels: Iterable[Kernel]) -> dict[int, str]:
-    """Index of a step -> id of its kernel, of one graph and the `Kernel` records of it and of its
-    subgraphs.
+    """Index of a step -> id of its kernel, for one graph, given the `Kernel` records of it and of
+    its subgraphs.
 
-    Found by name; of several records with one name, by their order in the code, where as many
-    calls were recorded as the code has steps of that name. A step under another name than its
-    record's gets the one at its own place, where every step that was found by name is at its own.
-    Steps that nobody recorded are left out.
+    Matched by name. Several records with one name are matched by their order in the code, if as
+    many calls were recorded as the code has steps of that name. A step whose name differs from its
+    record's is matched by its place, if every step matched by name is at its own place. Steps that
+    were not recorded are left out.
     """
     known: dict[str, list[Kernel]] = defaultdict(list)
     for kernel in kernels:
@@ -65,7 +65,7 @@ def _of_one(steps: Sequence[GraphStep], kernels: Sequence[Kernel]) -> dict[int, 
 def _by_place(
     steps: Sequence[GraphStep], kernels: Iterable[Kernel], found: dict[int, str]
 ) -> dict[int, str]:
-    """Those that no name was found for, where places agree with the order of the steps."""
+    """Match steps without a name match by place, if places agree with the order of the steps."""
     at = {place: kernel.id for kernel in kernels for place in _places(kernel)}
     order = [step.index for step in steps]
     if len(at) != len(order) or any(
@@ -82,5 +82,5 @@ def _places(kernel: Kernel) -> tuple[int, ...]:
 
 
 def _common(name: str) -> str:
-    """What all spellings of an ATen call share: `aten.mm` of `torch.ops.aten.mm.default`."""
+    """The part common to an ATen call's spellings: `aten.mm` of `torch.ops.aten.mm.default`."""
     return name.removeprefix("torch.ops.").removesuffix(".default")

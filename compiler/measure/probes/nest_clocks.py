@@ -1,7 +1,7 @@
-"""A kernel that Inductor generated, built once more with a clock around each of its loop nests.
+"""A kernel that Inductor generated, rebuilt with a clock around each of its loop nests.
 
-A nest that all threads of a team share is timed by the first of them: from where it comes to the
-nest to where it has passed the nest's barrier.
+A nest shared by all threads of a team is timed by the first thread: from its arrival at the nest
+until it has passed the nest's barrier.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ NEEDS = (
     "torch._inductor.async_compile:AsyncCompile.cpp_pybinding(argtypes, source_code)",
     "torch._inductor.async_compile:AsyncCompile.wait(scope)",
 )
-"""What generated modules call themselves; tried on torch 2.11 to 2.15."""
+"""Used by generated modules themselves; tried on torch 2.11 to 2.15."""
 _STATEMENT = r"^{name} = async_compile\.cpp_pybinding\(.*?(?:r'''\n?|''')(.*?)'''\)"
 
 
 def clocked(text: str, nests: Sequence[LoopNest]) -> str:
-    """The kernel's text with clocks in it; `probe_nests()` gives what they add up to."""
+    """The kernel's text with clocks; `probe_nests()` returns their sums."""
     before: dict[int, list[str]] = {}
     after: dict[int, list[str]] = {}
     for place, nest in enumerate(nests):
@@ -51,8 +51,8 @@ def clocked(text: str, nests: Sequence[LoopNest]) -> str:
 
 
 class NestClocks:
-    """One kernel of a generated module, with clocks. Building it takes seconds; raises what the
-    compiler raises, and `LookupError` where its text is not as expected."""
+    """One kernel of a generated module, with clocks. Building it takes seconds. Raises the
+    compiler's errors, and `LookupError` if the kernel's text is not as expected."""
 
     def __init__(self, module: Any, source: str, name: str) -> None:
         from torch._inductor.async_compile import AsyncCompile
@@ -75,8 +75,8 @@ class NestClocks:
 
     @contextmanager
     def timing(self) -> Iterator[Callable[[], list[float]]]:
-        """Inside the block the module calls this one; what is yielded gives the seconds of each
-        nest since then, all calls together."""
+        """Inside, the module calls this kernel. Yields a function that returns the seconds of each
+        nest since then, summed over all calls."""
         for place in range(len(self.nests)):
             self._ns[place] = 0
         before = getattr(self._module, self.name)

@@ -1,7 +1,7 @@
-"""The parts of our own engine's kernels, timed one by one: loops that run one after the other.
+"""The parts of our own engine's kernels, timed one by one: loops that run in sequence.
 
-A kernel of several parts calls a function for each (compiler/codegen/cpp/nests/emit.py), by itself
-or on all threads. The unit is built once more with a clock around each of these calls.
+A kernel with several parts calls a function for each (compiler/codegen/cpp/nests/emit.py), directly
+or on all threads. The unit is built again with a clock around each of these calls.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ static inline long probe_part_now() {{
 
 
 class PartClocks:
-    """All kernels of one graph that have several parts. Raises `NotAlone` where the unit cannot be
-    built."""
+    """All kernels of one graph that have parts. Raises `NotAlone` if the unit cannot be built."""
 
     def __init__(self, graph: EngineGraph) -> None:
         self.graph = graph
@@ -66,8 +65,8 @@ class PartClocks:
 
     @contextmanager
     def timing(self) -> Iterator[Callable[[str], list[float]]]:
-        """Inside the block the graph runs with clocks; what is yielded gives the seconds of each
-        part of a kernel since then, all calls together."""
+        """Inside, the graph runs with clocks. Yields a function that returns the seconds of each
+        part of a kernel since then, summed over all calls."""
         for place in range(len(self.parts)):
             self._ns[place] = 0
         with self.graph.replaced(self._call):
@@ -89,6 +88,6 @@ class PartClocks:
 
 
 def several_parts(clocks: PartClocks) -> Sequence[str]:
-    """The kernels that have more than one."""
+    """The kernels that have more than one part."""
     names = [name for name, _ in clocks.parts]
     return [name for name in dict.fromkeys(names) if names.count(name) > 1]

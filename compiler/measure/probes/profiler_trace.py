@@ -1,9 +1,9 @@
 """What torch's profiler saw of a call, read from the trace that it exports.
 
 The events are those of `torch.profiler.profile.export_chrome_trace`: host operations (`cpu_op`),
-named ranges (`user_annotation`, or `cpu_op` of `_RecordFunctionFast`), the calls that launch work
-(`cuda_runtime`, `cuda_driver`) and the work of a device (`kernel`, `gpu_memcpy`, `gpu_memset`),
-which the launching call's `correlation` leads to. Needs no torch and no device.
+named ranges (`user_annotation`, or `cpu_op` for `_RecordFunctionFast`), the calls that launch work
+(`cuda_runtime`, `cuda_driver`), and the work of a device (`kernel`, `gpu_memcpy`, `gpu_memset`),
+linked by the launching call's `correlation`. Needs neither torch nor a device.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 RANGE = "tcw#"
-"""Names of our own ranges: `tcw#17` of the key 17, `tcw#loss`."""
+"""Prefix of our own ranges: `tcw#17` for the key 17, `tcw#loss`."""
 _KEY = re.compile(rf"{RANGE}(\d+)$")
 _CLOCK = f"{RANGE}clock"
 BEGIN, END = f"{RANGE}begin", f"{RANGE}end"
-"""Ranges before and after each call, of those that a trace is of."""
+"""Ranges before and after each recorded call."""
 _WORK: dict[str, Literal["kernel", "copy", "fill"]] = {
     "kernel": "kernel",
     "gpu_memcpy": "copy",
@@ -33,14 +33,14 @@ _HOST = ("cpu_op", "user_annotation")
 
 @dataclass(eq=False, slots=True)
 class HostEvent:
-    """An operation or a named range of one thread. Nanoseconds are `time.perf_counter_ns`'s."""
+    """An operation or a named range of one thread, in nanoseconds of `time.perf_counter_ns`."""
 
     name: str
     start: int
     end: int
     thread: Any
     sequence: int | None = None
-    """Autograd's number of the node that it made, or that runs."""
+    """Autograd's sequence number of the node that it created, or that runs."""
     parent: HostEvent | None = None
     children: list[HostEvent] = field(default_factory=list)
 
@@ -54,14 +54,14 @@ class HostEvent:
         return int(found[1]) if found else None
 
     def above(self) -> Iterator[HostEvent]:
-        """What it runs in, innermost first."""
+        """The events that it runs in, innermost first."""
         one = self.parent
         while one is not None:
             yield one
             one = one.parent
 
     def below(self) -> Iterator[HostEvent]:
-        """All that runs in it."""
+        """All events that run in it."""
         for child in self.children:
             yield child
             yield from child.below()
@@ -76,9 +76,9 @@ class DeviceWork:
     start: int
     end: int
     launched: int | None = None
-    """When the host asked for it; None where the profiler lost that."""
+    """When the host launched it; None if the profiler lost the launch."""
     within: HostEvent | None = None
-    """The innermost event that asked for it."""
+    """The innermost event that launched it."""
 
     @property
     def ns(self) -> int:
@@ -87,7 +87,7 @@ class DeviceWork:
 
 @dataclass
 class ProfilerTrace:
-    """Host events of each thread as a tree, and a device's work, in the order of their starts."""
+    """Host events of each thread as a tree, and a device's work, ordered by start."""
 
     top: list[HostEvent] = field(default_factory=list)
     work: list[DeviceWork] = field(default_factory=list)
@@ -108,15 +108,15 @@ class ProfilerTrace:
         return found
 
     def work_of(self, event: HostEvent) -> Sequence[DeviceWork]:
-        """What was launched inside of it."""
+        """The work launched inside an event."""
         return self._of_event.get(id(event), ())
 
     def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
-        """Time in which the device did anything, of what was launched in this span."""
+        """Nanoseconds in which the device did any of the work launched in this span."""
         return union((work.start, work.end) for work in self.launched(since, until))
 
     def launched(self, since: int | None, until: int | None) -> list[DeviceWork]:
-        """Work that the host asked for in this span."""
+        """Work that the host launched in this span."""
         return [
             work
             for work in self.work
@@ -126,7 +126,7 @@ class ProfilerTrace:
 
 
 def union(spans: Iterable[tuple[int, int]]) -> int:
-    """How much the spans cover together."""
+    """The length that the spans cover together."""
     total, reached = 0, 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, reached))
@@ -136,7 +136,7 @@ def union(spans: Iterable[tuple[int, int]]) -> int:
 
 def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> ProfilerTrace:
     """Read `traceEvents`. `clock`: `perf_counter_ns` at the start of the range `tcw#clock`, by
-    which all times are moved; without it they stay the trace's own."""
+    which all times are shifted; without it they stay the trace's own."""
     timed = [event for event in events if event.get("ph") == "X"]
     moved = 0
     for event in timed:
@@ -193,8 +193,8 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
 
 
 def calls(trace: ProfilerTrace) -> list[ProfilerTrace]:
-    """What the host did and asked for in each call that is marked, in order; all of it where
-    none is."""
+    """What the host did and launched in each marked call, in order; the whole trace if there are no
+    marks."""
     marks: dict[str, list[int]] = {BEGIN: [], END: []}
     for event in trace.events():
         if event.name in marks:
@@ -215,7 +215,7 @@ def _ns(microseconds: float) -> int:
 
 
 def _nest(events: list[HostEvent]) -> list[HostEvent]:
-    """Link the events of one thread, and answer those inside of no other."""
+    """Link the events of one thread; returns the outermost ones."""
     top: list[HostEvent] = []
     open_: list[HostEvent] = []
     for event in sorted(events, key=lambda event: (event.start, -event.end)):
@@ -231,7 +231,7 @@ def _nest(events: list[HostEvent]) -> list[HostEvent]:
 
 
 def _innermost(events: Sequence[HostEvent], starts: Sequence[int], time: int) -> HostEvent | None:
-    """Of one thread's events by their starts, the last that was open at this time."""
+    """Among one thread's events, sorted by start, the last one open at this time."""
     place = bisect_right(starts, time) - 1
     if place < 0:
         return None

@@ -1,7 +1,7 @@
-"""Where an operation belongs: the user's line, and the module that runs.
+"""Where an operation belongs: the user's line, and the running module.
 
-Both as a captured graph's nodes have them (`compiler/graphs/lines.py`, `nodes.module_path`), so
-that an eager operation and the node of the same line can be told to be the same.
+Both are in the form of a captured graph's nodes (`compiler/graphs/lines.py`, `nodes.module_path`),
+so that an eager operation can be matched with the node of the same line.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def users(file: str) -> bool:
 def stack_above(frame: FrameType | None, until: FrameType | None) -> tuple[Location, ...]:
     """The user's frames from `frame` outwards, outermost first.
 
-    It ends at `until`, which is left out, and where autograd's engine begins: what is above that
-    called the backward, and made no operation.
+    Stops at `until`, which is left out, and where autograd's engine begins: frames above that
+    called the backward, but ran no operation.
     """
     found: list[Location] = []
     while frame is not None and frame is not until:
@@ -56,32 +56,32 @@ def stack_above(frame: FrameType | None, until: FrameType | None) -> tuple[Locat
 
 
 class ModulePaths:
-    """Which module runs, while `following`: by its path from the model.
+    """Which module runs, by its path from the model; tracked inside `following`.
 
-    A module that is reached by several paths has the first of them, in the order in which torch
-    names modules; `canonical` leads there from the others, which captured graphs may use.
+    A module reachable by several paths has the first, in torch's naming order. `canonical` maps the
+    other paths, which captured graphs may use, to it.
     """
 
     def __init__(self, model: Callable[..., Any]) -> None:
         self._of_module: dict[int, str] = {}
         self._canonical: dict[str, str] = {}
-        self._kept: list[torch.nn.Module] = []  # an id is a module's as long as it lives
+        self._kept: list[torch.nn.Module] = []  # keeps modules alive, so that their ids stay valid
         for name, module in named_roots(model):
             self._take(name, module)
         self._running: list[str] = []
 
     @property
     def path(self) -> str:
-        """`layers.0.attention`; "" in the model itself, and outside of it."""
+        """`layers.0.attention`; "" in the model itself and outside it."""
         return self._running[-1] if self._running else ""
 
     def canonical(self, path: str) -> str:
-        """The first path of the module that this one leads to; itself where there is none."""
+        """The first path of the module at this path; unchanged if there is no such module."""
         return self._canonical.get(path, path)
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Modules are told by torch's hooks on all of them, which see what a backward runs, too."""
+        """Track modules by torch's global module hooks, which also see what a backward runs."""
         before = register_module_forward_pre_hook(self._enter)
         after = register_module_forward_hook(self._leave, always_call=True)
         self._running.clear()
@@ -111,8 +111,8 @@ class ModulePaths:
 
 
 def _inner_modules(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Itself and all below, by path, under each of their names; those in plain lists and
-    dictionaries, too, which torch does not count as modules of the module."""
+    """A module and all modules below it, by path, under each of their names; including those in
+    plain lists and dictionaries, which torch does not count as submodules."""
     waiting: list[tuple[str, torch.nn.Module, int]] = [("", module, 0)]
     while waiting:
         path, found, depth = waiting.pop(0)
@@ -137,7 +137,8 @@ def _in_containers(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Modu
 
 
 def _global_name(module: torch.nn.Module, frame: FrameType | None) -> str:
-    """What the innermost user's function above calls a module that is a global of its file."""
+    """The name that the innermost user function above uses for a module that is a global of its
+    file."""
     while frame is not None and not users(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is not None:
@@ -148,8 +149,8 @@ def _global_name(module: torch.nn.Module, frame: FrameType | None) -> str:
 
 
 def named_roots(model: Callable[..., Any]) -> list[tuple[str, torch.nn.Module]]:
-    """The modules that a model is made of: itself, or what a function finds in its closure and
-    among its globals, by the name that it has there."""
+    """The modules that a model consists of: itself, or those in a function's closure and globals,
+    by their names there."""
     if isinstance(model, torch.nn.Module):
         return [("", model)]
     owner = getattr(model, "__self__", None)
@@ -175,5 +176,5 @@ def named_roots(model: Callable[..., Any]) -> list[tuple[str, torch.nn.Module]]:
 
 
 def caller(depth: int = 1) -> FrameType:
-    """The frame that called the function which asks, `depth` further out."""
+    """The frame that called the function which calls this one, `depth` further out."""
     return sys._getframe(depth + 1)

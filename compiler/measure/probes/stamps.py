@@ -1,7 +1,8 @@
-"""Times that a graph's Python notes around its steps, and what is made of them after the call.
+"""Timestamps that a graph's Python takes around its steps, and their evaluation after the call.
 
-While the call runs nothing is done but `STAMP(NOW())`, both functions of C: what is computed from
-the times would be in the call, and would throw out of the caches what it needs next.
+While the call runs, only `STAMP(NOW())` is executed, both of which are C functions. Computing
+anything from the times would cost time in the call and evict data that it needs next from the
+caches.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ STAMP, NOW = "_stamp", "_now"
 NOTE = f"{STAMP}({NOW}())"
 """The statement."""
 EMPTY_STEPS = 101
-"""In code whose steps do nothing, of which `cost_of` is told."""
+"""The number of empty steps in the code from which `cost_of` computes the overhead."""
 _TRIES = 9
 
 Spans = Iterable[tuple[int, int, int]]
@@ -28,14 +29,14 @@ Spans = Iterable[tuple[int, int, int]]
 
 
 def told(base: int, begun: int, ended: int, steps: Spans, cost: int) -> Told:
-    """What a clock is told of a graph that ran from `begun` to `ended`, as `base`, and of its
-    steps. `cost`: what the clocks of all of them added to its time."""
+    """The readings, and the overhead, of a graph that ran from `begun` to `ended`, as key `base`,
+    and of its steps. `cost`: what all their clocks added to its time."""
     found = [Reading(base, begun, max(0, ended - begun - cost))]
     return found + [Reading(*step) for step in sorted(steps, key=lambda step: step[1])], cost
 
 
 def stamped(keys: Sequence[int], times: Sequence[int]) -> tuple[list[tuple[int, int, int]], int]:
-    """The steps that `times`, two for each key in order, are of; and what the stamps cost."""
+    """The steps of `times`, two for each key in order, and the overhead of the stamps."""
     own, pair = cost_of_stamps()
     steps = [
         (key, start, max(0, end - start - own))
@@ -46,7 +47,7 @@ def stamped(keys: Sequence[int], times: Sequence[int]) -> tuple[list[tuple[int, 
 
 @cache
 def cost_of_stamps() -> tuple[int, int]:
-    """(nanoseconds between two stamps with nothing between them, from one pair to the next)."""
+    """(nanoseconds between two stamps with nothing in between, from one pair to the next)."""
     stamps: list[int] = []
     names: dict[str, Any] = {STAMP: stamps.append, NOW: perf_counter_ns}
     exec("def run():\n" + f"    {NOTE}\n" * (2 * EMPTY_STEPS), names)
@@ -60,10 +61,10 @@ def cost_of_stamps() -> tuple[int, int]:
 
 
 def cost_of(run: Callable[[], Sequence[tuple[int, int]]]) -> tuple[int, int]:
-    """What `run` shows of steps in which nothing is done, given their starts and ends: (nanoseconds
+    """The overhead per step, from the (start, end) of empty steps that `run` returns: (nanoseconds
     from a start to its end, from one start to the next)."""
     own, pair = [], []
-    for _ in range(_TRIES):  # the least of several: what else runs can only add
+    for _ in range(_TRIES):  # the least of several: other programs can only add time
         taken = run()
         own.append(median(end - start for start, end in taken))
         pair.append(median(later[0] - one[0] for one, later in pairwise(taken)))

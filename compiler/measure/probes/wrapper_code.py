@@ -1,7 +1,7 @@
-"""Inductor's generated wrapper with something around each call that it makes.
+"""Inductor's generated wrapper with instrumentation around each of its calls.
 
 The text is that of torch/_inductor/codegen/wrapper.py: `call`, a function or a method of `Runner`,
-runs kernels (`cpp_fused_add_0(…)`, `triton_poi_fused_add_0.run(…)`), calls into libraries
+runs kernels (`cpp_fused_add_0(…)`, `triton_poi_fused_add_0.run(…)`), library calls
 (`extern_kernels.mm(…)`, `torch.ops.aten.sort.stable(…)`), functions of the same module for
 subgraphs (`true_graph_0(…)`), and partitions (`self.partitions[0](…)`). Nothing here runs it.
 """
@@ -19,26 +19,26 @@ from typing import Literal
 from compiler.measure.probes.graph_probe import GraphStep
 
 MARK, NOW = "_probe_mark", "_probe_now"
-"""Globals that the timed code calls: `MARK((1 + index of a step, NOW()))` where a step starts and
-`MARK((-1 - index, NOW()))` where it stops. Both can be C functions, which have no frame."""
+"""Globals that the timed code calls: `MARK((1 + index, NOW()))` when a step starts and `MARK((-1 -
+index, NOW()))` when it stops. Both can be C functions, which have no frame."""
 BEFORE, SEEN = "_probe_before", "_probe_seen"
 """Globals that the observed code calls with the index of a step and its own local variables."""
 TIMED, OBSERVED = "_timed_", "_observed_"
-"""Before the names of the functions in `WrapperCode`."""
+"""Prefixes of the function names in `WrapperCode`."""
 _LIBRARIES = ("extern_kernels.", "aten.", "torch.ops.", "inductor_ops.", "_quantized.", "prims.")
 _NO_WORK = ("torch.ops.inductor._alloc_from_pool", "inductor_ops._alloc_from_pool")
 _METHODS = ("copy_", "zero_", "fill_", "clone", "item")
-"""Of a tensor, where the wrapper calls them for what they do to memory or to the host."""
+"""Tensor methods that the wrapper calls for their effect on memory or on the host."""
 _LOCALS = "locals"
 
 
 class NoSteps(Exception):
-    """This text is no wrapper in Python; the message says what it is."""
+    """This text is not a Python wrapper; the message says what it is."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A name that the wrapper gives later to a part of what a step returned."""
+    """A name that the wrapper later gives to a part of a step's result."""
 
     name: str
     source: str
@@ -65,10 +65,10 @@ class WrapperCode:
 def instrumented(
     text: str, file: str, kernels: Collection[str], replaced: Collection[int] = ()
 ) -> WrapperCode:
-    """Take the text of a generated module apart. Raises `NoSteps`.
+    """Instrument the text of a generated module. Raises `NoSteps`.
 
-    `file`: what tracebacks show; line numbers stay those of `text`. `kernels`: names of generated
-    functions. `replaced`: partitions that something else runs (a CUDA graph): each is one step.
+    `file`: the name in tracebacks; line numbers are those of `text`. `kernels`: names of generated
+    functions. `replaced`: partitions that run in another way (a CUDA graph); each is one step.
     """
     tree = ast.parse(text, file)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -95,7 +95,7 @@ def instrumented(
 
 
 def empty_steps(count: int) -> CodeType:
-    """`run`, which makes the marks of so many steps that do nothing."""
+    """`run`, which makes the marks of `count` empty steps."""
     steps = [ast.Expr(_then(_then(ast.Constant(None), 1 + i), -1 - i)) for i in range(count)]
     tree = ast.parse("def run(): ...")
     function = tree.body[0]
@@ -115,7 +115,7 @@ def _method(tree: ast.Module) -> ast.FunctionDef | None:
 
 
 class _Instrumenter(ast.NodeTransformer):
-    """Copies of the functions that `call` reaches, each call of a step with its surroundings."""
+    """Copies the functions reachable from `call`, with each step's call instrumented."""
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class _Instrumenter(ast.NodeTransformer):
         self._renamed: dict[str, dict[str, list[tuple[int, str, tuple[int, ...]]]]] = {}
         self._within: list[str] = []
         self._called: list[int] = []
-        """Steps of the statement in hand."""
+        """Steps of the current statement."""
 
     def function(self, name: str) -> str:
-        """Instrument a function of the module, once; its new name."""
+        """Instrument a function of the module, once; returns its new name."""
         new = self.prefix + name
         if name not in self.done:
             made = self.done[name] = copy.deepcopy(self.functions[name])
@@ -169,8 +169,8 @@ class _Instrumenter(ast.NodeTransformer):
         return made
 
     def _compound(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The head of a compound statement, then its blocks; what a condition runs is seen where
-        it leads to."""
+        """Instrument the head of a compound statement, then its blocks. A step in a condition is
+        reported at the start of the blocks that it leads to."""
         for name, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr):
                 setattr(statement, name, self.visit(value))
@@ -225,7 +225,7 @@ class _Instrumenter(ast.NodeTransformer):
         self._called.append(index)
         if self.prefix == OBSERVED:
             return node
-        # started when all arguments are there: what makes them is the wrapper's time
+        # started once all arguments exist: computing them is the wrapper's time
         if node.keywords:
             node.keywords[-1].value = _then(node.keywords[-1].value, 1 + index)
         elif node.args and isinstance(node.args[-1], ast.Starred):
@@ -247,7 +247,7 @@ class _Instrumenter(ast.NodeTransformer):
         return made
 
     def _name_results(self, index: int, statement: ast.stmt) -> None:
-        """Find `buf2 = buf0[1]` and `buf8 = buf7` of what a step returns, wherever they stand."""
+        """Find `buf2 = buf0[1]` and `buf8 = buf7` of a step's result, wherever they are."""
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             return
         within = self._within[-1] or "call"
@@ -270,7 +270,7 @@ class _Instrumenter(ast.NodeTransformer):
 
 
 def _renamed(function: ast.FunctionDef) -> dict[str, list[tuple[int, str, tuple[int, ...]]]]:
-    """Name -> (line, name, path) of what is assigned from it, or from a place in it, alone."""
+    """Name -> (line, name, path) of what is assigned from it, or from an item of it, alone."""
     # `buf3 = buf2; del buf2  # reuse` makes another buffer in the same memory
     reused = {node.lineno for node in ast.walk(function) if isinstance(node, ast.Delete)}
     found: dict[str, list[tuple[int, str, tuple[int, ...]]]] = {}
@@ -287,7 +287,7 @@ def _renamed(function: ast.FunctionDef) -> dict[str, list[tuple[int, str, tuple[
 
 
 def _place(node: ast.expr) -> int | None:
-    """2 of `value[2]`."""
+    """2 for `value[2]`."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         return node.slice.value if isinstance(node.slice.value, int) else None
     return None
@@ -301,7 +301,7 @@ def _partition(function: ast.expr) -> int | None:
 
 
 def _dotted(node: ast.expr) -> str:
-    """`torch.ops.aten.mm` as it is written; "" of anything but names and attributes."""
+    """`torch.ops.aten.mm` as written; "" for anything but names and attributes."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -310,7 +310,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _then(value: ast.expr, mark: int) -> ast.expr:
-    """`(value, MARK((mark, NOW())))[0]`: nothing of the value lives any longer."""
+    """`(value, MARK((mark, NOW())))[0]`: does not extend the lifetime of the value."""
     now = ast.Call(ast.Name(NOW, ast.Load()), [], [])
     told = ast.Tuple([ast.Constant(mark), now], ast.Load())
     call = ast.Call(ast.Name(MARK, ast.Load()), [told], [])
@@ -321,7 +321,7 @@ def _then(value: ast.expr, mark: int) -> ast.expr:
 
 
 def _at(made: ast.stmt, place: ast.stmt) -> ast.stmt:
-    """All of `made` on the first line of `place`."""
+    """Move all of `made` to the first line of `place`."""
     for node in ast.walk(made):
         ast.copy_location(node, place)
     return made

@@ -202,7 +202,7 @@ def test_a_list_of_the_module_that_grows_is_no_loop() -> None:
         well_written(found)
         return found
 
-    assert length("L['self'].log").text.startswith("Change self.log outside of the compiled code")
+    assert length("L['self'].log").text.startswith("Change self.log outside the compiled code")
     assert "loop over self.log" in length("L['log']").text
 
 

@@ -60,12 +60,12 @@ def test_a_file_that_is_there_is_named_whole(tmp_path: Path) -> None:
     [
         ("rejections", "Did you mean 'rejection'?"),
         ("stage:fusoin", "Did you mean 'fusion'?"),
-        ("fuse:big", "'big' is none of NAME>=NUMBER"),
-        ("fuse:bytes>=many", "'many' is no number"),
-        ("fuse:bytes>=1,score<=2", "one number at a time"),
+        ("fuse:big", "'big' is neither NAME>=NUMBER"),
+        ("fuse:bytes>=many", "'many' is not a number"),
+        ("fuse:bytes>=1,score<=2", "only one number can be tested"),
         ("op:", "part of a node's name"),
         ("", "There are FILE:LINE"),
-        ("break:4x", "is no breakpoint"),
+        ("break:4x", "is not a breakpoint"),
     ],
 )
 def test_an_error_says_what_to_write(text: str, words: str) -> None:

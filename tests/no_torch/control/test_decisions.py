@@ -77,7 +77,7 @@ def test_an_illegal_force_is_refused_with_its_rule() -> None:
 def test_a_choice_that_there_is_not_is_refused() -> None:
     gate = Gate({EXP_SUM: "never"})
     assert gate.decide(fusion("exp", "sum_1")) == FUSE
-    assert gate.refused()[0].refused == "there is no choice 'never': it takes fuse or apart"
+    assert gate.refused()[0].refused == "'never' is not a choice: use fuse or apart"
 
 
 def test_a_refusal_is_told_once_however_often_the_pair_comes_back() -> None:
@@ -158,9 +158,9 @@ def test_a_file_of_overrides(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("tcw/0/0 = apart", "both in quotes"),
-        (f'"{EXP_SUM}" = true', 'it takes a choice in quotes, such as "apart"'),
+        (f'"{EXP_SUM}" = true', 'the value must be a choice in quotes, such as "apart"'),
         ('"eager/0/0/forward/fuse/a+b" = "apart"', "ids of decisions begin with tcw/ or inductor/"),
-        ('[tcw]\nx = "apart"', "it takes a choice in quotes"),
+        ('[tcw]\nx = "apart"', "the value must be a choice in quotes"),
     ],
 )
 def test_a_file_that_is_wrong(tmp_path: Path, text: str, says: str) -> None:

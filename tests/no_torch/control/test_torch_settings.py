@@ -50,7 +50,7 @@ def test_lines_are_read_and_written(line: str, code: str) -> None:
     ],
 )
 def test_whatever_else_is_refused(line: str) -> None:
-    with pytest.raises(SettingError, match="it takes a line such as"):
+    with pytest.raises(SettingError, match="expected a line such as"):
         read_setting(line)
 
 
