@@ -108,7 +108,7 @@ class Pages:
             raise self._refused(web.HTTPForbidden, KEYLESS)
         try:
             return await handler(request)
-        except web.HTTPException:
+        except (web.HTTPException, ConnectionError):  # an answer, or nobody to give one to
             raise
         except Exception as error:
             report_fault(error, ["serve"])

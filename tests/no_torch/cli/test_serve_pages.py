@@ -171,6 +171,24 @@ async def test_a_page_that_is_reloaded_finds_its_place(block_file: Path, tmp_pat
                 await (await reloaded).close()
 
 
+async def test_a_page_that_leaves_while_it_waits_for_a_place(
+    block_file: Path, tmp_path: Path
+) -> None:
+    with served(str(block_file), cache=tmp_path, changes="server.PAGES = 1") as server:
+        async with aiohttp.ClientSession() as session:
+            token = await server.token(session)
+            page = await server.workbench(session)
+            await page.receive_bytes(timeout=60)
+            address = f"{server.site}ws/{token}"
+            late = session.ws_connect(address, headers={"Origin": server.origin})
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(late, 1)
+            await page.close()
+            await (await server.workbench(session)).receive_bytes(timeout=60)
+        assert server.interrupt() == 0
+        assert server.rest() == "ctrl-c ends it\n"
+
+
 def test_connections_have_a_limit(block_file: Path, tmp_path: Path) -> None:
     with served(str(block_file), cache=tmp_path) as server:
         idle = [socket.create_connection(("127.0.0.1", server.number)) for _ in range(500)]
