@@ -10,7 +10,7 @@ INTERNAL = 4
 """A fault of tcw."""
 REFUSED = 5
 """An override asks for what a rule forbids; the rest was done."""
-MACHINE = 6
+MACHINE = 7
 """The machine is the cause: a full disk, a limit, no C++ compiler."""
 INTERRUPTED = 130
 """Ctrl-C, SIGTERM or SIGHUP."""

@@ -143,7 +143,7 @@ def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -
 
 
 def exit_code(recording: Recording, end: End) -> int:
-    """0, or why there is no whole answer: 3 the model, 4 tcw, 5 an override, 6 the machine, 130 the
+    """0, or why there is no whole answer: 3 the model, 4 tcw, 5 an override, 7 the machine, 130 the
     user."""
     failure = recording.failure
     if end.status == "interrupted":

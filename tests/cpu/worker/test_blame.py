@@ -100,7 +100,7 @@ def test_a_limit_of_memory_is_the_machines(tmp_path: Path, gigabytes: float) -> 
     assert "torch.compile is the cause" not in out
     if code:
         assert "machine is the cause" in out + err
-        assert code == 6
+        assert code == 7
 
 
 def test_a_full_disk_is_the_machines_and_its_line_is_shown(tmp_path: Path) -> None:
@@ -119,13 +119,13 @@ def test_a_full_disk_is_the_machines_and_its_line_is_shown(tmp_path: Path) -> No
         assert "torch.compile is the cause" not in said
         assert "No space left on device" in " ".join(said.split()), (engine, said)
         if engine == "inductor":
-            assert code == 6
+            assert code == 7
             assert "The machine is the cause" in said
 
 
 def test_no_compiler_is_the_machines(tmp_path: Path) -> None:
     code, out, _ = explained(tmp_path, MODEL, CXX="/nonexistent/g++")
-    assert code == 6, out
+    assert code == 7, out
     assert "The machine is the cause" in out
     assert "install g++" in out
 
@@ -144,4 +144,4 @@ def test_a_temporary_folder_that_cannot_be_written_is_no_internal_error(tmp_path
     """Another one is used, or the machine is blamed; never tcw."""
     code, out, err = explained(tmp_path, MODEL, "--engine", "tcw", TMPDIR=str(tmp_path / "nowhere"))
     assert "internal error" not in err
-    assert code in (0, 6), out + err
+    assert code in (0, 7), out + err
