@@ -229,29 +229,39 @@ def test_a_connection_that_never_asks_is_cut(sent: str, block_file: Path, tmp_pa
 
 
 async def test_a_download_that_is_not_read_is_cut(block_file: Path, tmp_path: Path) -> None:
-    changes = "connections.SECONDS = 1.0; connections.CONNECTIONS = 1"
+    changes = "connections.SECONDS = 5.0; connections.CONNECTIONS = 1"
     with served(str(block_file), cache=tmp_path, changes=changes) as server:
         async with aiohttp.ClientSession() as session, session.get(server.address) as answer:
             found = re.search(r'src="(/\w+/static/js/textual.js)"', await answer.text())
         assert found is not None
-        with socket.socket() as slow:
+        host = server.origin.removeprefix("http://")
+        request = f"GET {found[1]} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        reading: list[socket.socket] = []
+
+        def begins() -> bool:
+            """Where the connection before has ended."""
+            slow = socket.socket()
+            reading.append(slow)
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.connect(("127.0.0.1", server.number))
-            host = server.origin.removeprefix("http://")
-            slow.sendall(f"GET {found[1]} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-            assert slow.recv(12) == b"HTTP/1.1 200"
-            assert answer_of(server).startswith(b"HTTP/1.1 503 ")
-            assert until(lambda: answer_of(server).startswith(b"HTTP/1.1 403 "))
+            slow.sendall(request)
+            return slow.recv(12) == b"HTTP/1.1 200"
+
+        assert until(begins)
+        assert answer_of(server).startswith(b"HTTP/1.1 503 ")
+        assert until(lambda: answer_of(server).startswith(b"HTTP/1.1 403 "))
+        for connection in reading:
+            connection.close()
         assert server.interrupt() == 0
         assert server.rest() == "ctrl-c ends it\n"
 
 
 async def test_a_page_outlasts_the_limit_of_a_connection(block_file: Path, tmp_path: Path) -> None:
-    with served(str(block_file), cache=tmp_path, changes="connections.SECONDS = 1.0") as server:
+    with served(str(block_file), cache=tmp_path, changes="connections.SECONDS = 5.0") as server:
         async with aiohttp.ClientSession() as session:
             page = await server.workbench(session)
             await shown(page, b"overview")
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(6)
             await page.send_str('["stdin","?"]')
             await shown(page, b"What needs attention")
             await page.close()
