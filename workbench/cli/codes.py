@@ -10,4 +10,11 @@ INTERNAL = 4
 """A fault of tcw."""
 REFUSED = 5
 """An override asks for what a rule forbids; the rest was done."""
+UNWRITTEN = 6
+"""All went well, but stdout or a file that was asked for could not be written."""
 INTERRUPTED = 130
+
+
+def unwritten(code: int) -> int:
+    """The code of a run that would end with `code`, had all its output been written."""
+    return UNWRITTEN if code == OK else code

@@ -1,4 +1,4 @@
-"""Files that the user names: there, readable, and not by mistake another's."""
+"""Files that the user names to be read."""
 
 from __future__ import annotations
 
@@ -21,20 +21,3 @@ def existing_file(file: Path) -> None:
         raise click.UsageError(f"{file} is not there: there is no folder {folder}")
     hint = f". Did you mean {folder / close[0]}?" if close else ""
     raise click.UsageError(f"{file} is not there{hint}")
-
-
-def new_trace(file: Path) -> None:
-    """`click.UsageError` where a trace must not be written to `file`: only a trace is replaced."""
-    if file.is_dir():
-        raise click.UsageError(f"--trace {file} is a folder")
-    if not file.parent.is_dir():
-        raise click.UsageError(f"--trace {file}: there is no folder {file.parent}")
-    try:
-        with file.open("rb") as stream:
-            head = stream.read(64)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise click.UsageError(f"--trace {file}: {error.strerror}") from error
-    if file.is_file() and head and not head.startswith(b'{"record"'):
-        raise click.UsageError(f"--trace {file} is there and is no trace: it is left as it is")

@@ -37,7 +37,7 @@ from workbench.cli.options import (
     settings_of,
     timeout_option,
 )
-from workbench.cli.output import reader_may_leave, room
+from workbench.cli.output import room
 
 
 @click.command(name="repro", cls=FileCommand, help=__doc__)
@@ -76,15 +76,12 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         if recording.end is None:
             recording.feed([end])
         if end.status != "ok" or recording.all(Failure):
-            with reader_may_leave():
-                show_text(recording, (), None)
+            show_text(recording, (), None)
             return exit_code(recording, end)
     lines, code = written(recording, given["kernel"], given["output"])
-    width = room()[0]
-    with reader_may_leave():
-        from viewers.text.lines import write
+    from viewers.text.lines import write
 
-        write(lines, sys.stdout, width)
+    write(lines, sys.stdout, room()[0])
     return code
 
 
