@@ -60,7 +60,8 @@ def test_only_one_of_its_kind_is_replaced(tmp_path: Path) -> None:
         ("link", "symbolic link"), ("dangling", "symbolic link"), ("loop", "symbolic link"),
         ("folder", "it is a folder"), ("fifo", "a pipe, a socket or a device"),
         ("socket", "a pipe, a socket or a device"), ("/dev/null", "a pipe, a socket or a device"),
-        ("no/file", "there is no folder"), ("file/file", "Not a directory"), ("x" * 300, "too long"),
+        ("no/file", "there is no folder"), ("file/file", "Not a directory"),
+        ("x" * 300, "too long"),
     ],
 )  # fmt: skip
 def test_what_is_no_file_of_ours_is_left_alone(

@@ -39,6 +39,8 @@ workbench.worker.client = sys.modules["workbench.worker.client"] = module
 import workbench.cli.doctor
 from workbench.worker.findings import Findings
 workbench.cli.doctor.ask_worker = lambda: Findings(python="3", torch_fault="none here")
+checks = workbench.cli.doctor.checks
+workbench.cli.doctor.checks = lambda found: checks(found)[:1]  # free space changes
 from workbench.cli import run
 run()
 """

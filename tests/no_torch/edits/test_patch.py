@@ -124,8 +124,9 @@ def test_any_name_that_is_printed_or_quoted(command: str, name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "a\n--- a/victim.py\n+++ b/victim.py\n@@ -1 +1 @@\n-safe\n+owned\n", "a\rb", "a\tb", "a\x1b[31m",
-        "a\x7fb", "a\udcffb", "", "../victim.py", "/etc/passwd", "a/../../victim.py", "a//b", ".", "./a",
+        "a\n--- a/victim.py\n+++ b/victim.py\n@@ -1 +1 @@\n-safe\n+owned\n", "a\rb", "a\tb",
+        "a\x1b[31m", "a\x7fb", "a\udcffb", "", "../victim.py", "/etc/passwd",
+        "a/../../victim.py", "a//b", ".", "./a",
     ],
 )  # fmt: skip
 def test_a_name_that_no_patch_carries_safely_is_refused(name: str) -> None:
