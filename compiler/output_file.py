@@ -19,7 +19,7 @@ from compiler.trace.records import AnyRecord
 
 SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """Flags for opening a file that somebody else may have put there."""
-_HEAD_BYTES = 256
+_HEAD_BYTES = 4096
 
 
 class OutputRefused(OSError):
@@ -59,6 +59,8 @@ def check(path: Path, kind: Kind | None = None) -> None:
         return
     except OSError as error:
         raise OutputRefused(words(error)) from error
+    except ValueError as error:
+        raise OutputRefused("that is no name of a file") from error
     refuse_special(found.st_mode)
     if kind is None:
         raise OutputRefused("it is there already; name another file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from msgspec import structs
 
 from compiler.control.commands import Answer, Breakpoint, Measure, Rerun
 from compiler.control.decisions import APART, OverrideError, read_overrides
+from compiler.output_file import check, write
 from compiler.trace.records import AnyRecord, Asked, Run, Settings, Warned
 from viewers.panes import decision_bar, settings
 from viewers.panes.view import Facts
@@ -18,7 +20,7 @@ from viewers.words import plural
 from workbench.cli.trials import changed_by
 from workbench.tui.driving import Driving
 from workbench.tui.overlay import Choice, Palette
-from workbench.tui.overruled import Overruled, because, replay_command, to_toml
+from workbench.tui.overruled import OVERRIDES, Overruled, because, replay_command, to_toml
 
 DEFAULT_FILE = "overrides.toml"
 
@@ -285,18 +287,21 @@ class Deciding(Driving):
         last = self.overruled.settings
         if not words or last is None:
             return
-        file = Path(words).expanduser()
-        if not over and file.exists() and not self._ours(file):
-            self.ask_words(
-                f"{file.name} is there: type y to write over it",
-                "",
-                lambda said: self._write(words, True) if said == "y" else self.say("not written"),
-            )
-            return
+        file = Path(os.path.expanduser(words))
         try:
-            file.write_text(to_toml(self.overruled.wanted), encoding="utf-8")
+            check(file, OVERRIDES)
+            if not over and file.exists() and not self._ours(file):
+                self.ask_words(
+                    f"{plain(file.name)} is there: type y to write over it",
+                    "",
+                    lambda said: (
+                        self._write(words, True) if said == "y" else self.say("not written")
+                    ),
+                )
+                return
+            write(file, to_toml(self.overruled.wanted).encode(), OVERRIDES)
         except OSError as error:
-            self.say(f"{plain(words)}: {error.strerror or error}")
+            self.say(f"{plain(words)}: {plain(error.strerror or str(error))}")
             return
         self.overruled.written = dict(self.overruled.wanted)
         self.offer(replay_command(last, file))
