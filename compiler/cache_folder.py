@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -43,6 +44,22 @@ def private_folder(path: Path, instead: str = "set XDG_CACHE_HOME") -> Path:
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise CacheRefused(f"the cache folder {path} is open to others; run: chmod 700 {path}")
     return path
+
+
+def read_own(path: Path, most: int) -> bytes:
+    """The content of a regular file of this user's, of at most `most` bytes.
+
+    No link is followed and no pipe is waited for. Raises OSError, also for what is anything else.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as stream:
+        found = os.fstat(stream.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "it is no file of yours", str(path))
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, "it is too large", str(path))
+    return content
 
 
 def cache_path() -> Path:

@@ -9,25 +9,56 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+SAFELY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Flags for opening what may be special: without O_NONBLOCK a FIFO waits for its writer."""
+
 
 class NotPlain(OSError):
     """It is a folder, a FIFO, a device or a socket."""
 
 
+def open_plain(path: Path, *, links: bool = True) -> int:
+    """A descriptor of the file, for reading.
+
+    `links`: whether a symbolic link is followed. Raises `NotPlain`, OSError, and ValueError if the
+    name cannot be one of a file.
+    """
+    refuse_special(path, os.stat(path, follow_symlinks=links).st_mode)
+    descriptor = os.open(path, os.O_RDONLY | SAFELY | (0 if links else os.O_NOFOLLOW))
+    try:
+        refuse_special(path, os.fstat(descriptor).st_mode)  # it may have been replaced since
+    except NotPlain:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 @contextmanager
 def plain_file(path: Path, *, links: bool = True) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """The file open for reading, and what the system says of just that file.
+    """The file open for reading as by `open_plain`, and what the system says of just that file."""
+    descriptor = open_plain(path, links=links)
+    with open(descriptor, "rb") as stream:
+        yield stream, os.fstat(descriptor)
 
-    `links`: whether a symbolic link is followed. Raises `NotPlain`, OSError, and ValueError where
-    the name cannot be one of a file.
-    """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
-    number = os.open(path, flags)
-    try:
-        found = os.fstat(number)
-        if not stat.S_ISREG(found.st_mode):
-            raise NotPlain(f"{path} is no plain file")
-        with open(number, "rb", closefd=False) as stream:
-            yield stream, found
-    finally:
-        os.close(number)
+
+def refuse_special(path: Path, mode: int) -> None:
+    """Raise `NotPlain` if a file of this mode is not a regular file."""
+    if what := special(mode):
+        raise NotPlain(f"{os.fspath(path)} is {what}, not a file")
+
+
+def special(mode: int) -> str:
+    """What a file of this mode is if not a regular file: `a pipe (FIFO)`; "" for a regular one."""
+    if stat.S_ISREG(mode):
+        return ""
+    return next((words for is_one, words in _KINDS if is_one(mode)), "a special file")
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from compiler.output_file import Kind
 from compiler.trace.records import CallTimeline, CompiledStep, EagerOperation, Location, Moment
+from viewers.json_text import json_text
 from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.plain import plain
@@ -21,10 +23,15 @@ from viewers.words import numbers_text
 
 Event = dict[str, Any]
 MICRO = 1e6
+_MARK = {"writer": "tcw profile --chrome"}
+CHROME = Kind(
+    "Chrome trace of tcw's", lambda head: head.startswith(json_text(_MARK, 0)[:-2].encode())
+)
+"""A file of such an object, by its first key."""
 
 
 def chrome_trace(recording: Recording) -> dict[str, Any]:
-    """The object of a JSON trace: `json.dumps` of it is the file. No events where no call was
+    """The object of a JSON trace, as `json_text` writes it on one line. No events where no call was
     profiled."""
     start = recording.start
     names = FileNames.for_settings(start.settings if start else None)
@@ -36,8 +43,9 @@ def chrome_trace(recording: Recording) -> dict[str, Any]:
             events += _side(one, timeline, process, names)
     machine = recording.environment
     return {
-        "traceEvents": events,
+        **_MARK,
         "displayTimeUnit": "ns",
+        "traceEvents": events,
         "otherData": {
             "file": plain(start.settings.file) if start else "",
             "torch": machine.torch if machine else "",

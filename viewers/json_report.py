@@ -13,6 +13,7 @@ import msgspec
 from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
 from viewers.json_profile import mode_items, profile_items, trial_items
 from viewers.json_profile_items import Item, ModeItem, ProfileItem, TrialItem
+from viewers.json_text import json_text
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
@@ -329,11 +330,7 @@ def failed_report(
 
 def encode(one: Report) -> str:
     """The report as indented JSON with a newline at its end; always valid, whatever it holds."""
-    try:
-        body = msgspec.json.encode(one)
-    except UnicodeEncodeError:
-        body = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(one)))
-    return msgspec.json.format(body, indent=2).decode() + "\n"
+    return json_text(one)
 
 
 def schema() -> dict[str, Any]:
@@ -344,14 +341,6 @@ def schema() -> dict[str, Any]:
         "title": f"tcw --json, version {VERSION}",
         **found,
     }
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
-    return [_without_surrogates(one) for one in value] if isinstance(value, list) else value
 
 
 def _status(summary: Summary) -> ReportStatus:

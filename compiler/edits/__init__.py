@@ -3,8 +3,19 @@
 No torch here: the front end proposes them and shows their diff, the worker runs the edited text.
 """
 
-from compiler.edits.apply import diff, edited
+from compiler.edits.apply import edited
 from compiler.edits.edit import Edit, EditError, by_file, read_edit, relative
 from compiler.edits.kinds import KINDS
+from compiler.edits.patch import applied, diff
 
-__all__ = ["KINDS", "Edit", "EditError", "by_file", "diff", "edited", "read_edit", "relative"]
+__all__ = [
+    "KINDS",
+    "Edit",
+    "EditError",
+    "applied",
+    "by_file",
+    "diff",
+    "edited",
+    "read_edit",
+    "relative",
+]

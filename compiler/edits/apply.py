@@ -1,21 +1,25 @@
-"""A text with edits made, and what they changed as a unified diff."""
+"""A text with edits made."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from compiler.edits.edit import Edit, EditError
 from compiler.edits.kinds import KINDS
 from compiler.edits.text import Change, Text
 
+BOM = "\ufeff"
+
 
 def edited(text: str, edits: Iterable[Edit]) -> str:
-    """The text with all edits made; as many lines, and those without an edit as they were.
+    """The text with all edits made: as many lines, each ended as it was, and those without an
+    edit as they were.
 
     Raises `EditError` where one cannot be made, or where two meet in one place.
     """
-    whole = text.replace("\r\n", "\n")
+    mark = BOM if text.startswith(BOM) else ""
+    ended = text.removeprefix(BOM).split("\n")
+    whole = "\n".join([*(line.removesuffix("\r") for line in ended[:-1]), ended[-1]])
     if "\r" in whole:
         raise EditError("the file has carriage returns that end no line")
     source = Text(whole)
@@ -36,7 +40,9 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
         Text(result)
     except EditError as error:
         raise EditError(f"what it leaves is no Python: {error}") from error
-    return result.replace("\n", "\r\n") if "\r\n" in text else result
+    lines = result.split("\n")
+    returns = ["\r" if line.endswith("\r") else "" for line in ended]
+    return mark + "\n".join(map("".join, zip(lines, returns, strict=True)))
 
 
 def _overlap(one: Change, other: Change) -> bool:
@@ -44,18 +50,3 @@ def _overlap(one: Change, other: Change) -> bool:
     start = max((a.line, a.column), (b.line, b.column))
     end = min((a.end_line, a.end_column), (b.end_line, b.end_column))
     return start < end or (a.line, a.column) == (b.line, b.column)
-
-
-def diff(name: str, before: str, after: str) -> str:
-    """What `git apply` and `patch -p1` take; "" where nothing changed. `name` is the file's path
-    from the folder it is applied in."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True),
-        after.splitlines(keepends=True),
-        f"a/{name}",
-        f"b/{name}",
-    )
-    ended = []
-    for line in lines:
-        ended.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
-    return "".join(ended)

@@ -14,7 +14,7 @@ from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
-from compiler.engine.failures import gave_up, strict
+from compiler.engine.failures import gave_up, strict, without_cache
 from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import (
     comments,
@@ -133,7 +133,7 @@ def _compiled(
 
     store, refused = usable_store()
     if refused:
-        records.without_cache(refused)
+        without_cache(refused)
     own = constants(module)
     otherwise = run_as_it_is_when_asked(module)
     try:

@@ -1,6 +1,7 @@
 """Handling of errors in our compiler: they are reported once, and the graph runs on ATen instead.
 
 A user's model must not fail because our compiler does. `TCW_STRICT=1` raises instead; tests set it.
+In a recording it is a `Warned`, elsewhere a Python warning.
 """
 
 from __future__ import annotations
@@ -27,14 +28,22 @@ def gave_up(error: Exception, graph: str) -> None:
         f"tcw could not compile graph {graph}, which runs on ATen: "
         f"{type(error).__name__} at {place}: {str(error)[:300]}"
     )
+    _say(message, (type(error).__name__, place), " (TCW_STRICT=1 raises it)")
+
+
+def without_cache(reason: str) -> None:
+    """Say that nothing is kept from this process to the next, and why."""
+    _say(f"tcw compiles without a cache: {reason}", ("cache", reason))
+
+
+def _say(message: str, key: tuple[str, str], hint: str = "") -> None:
+    """Once for each key."""
     recorder = current().recorder
     if recorder is not None:
         recorder.warn_once(message)
-        return
-    key = (type(error).__name__, place)
-    if key not in _said:
+    elif key not in _said:
         _said.add(key)
-        warnings.warn(f"{message} (TCW_STRICT=1 raises it)", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{message}{hint}", RuntimeWarning, stacklevel=3)
 
 
 def _place(error: Exception) -> str:

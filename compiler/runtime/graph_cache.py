@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from compiler.cache_folder import read_own
 from compiler.runtime.artifact import FORMAT, Artifact
-from compiler.runtime.store import Store, digest
+from compiler.runtime.store import MOST_BYTES, Store, digest
 
 NEAREST_AMONG = 64
 """Number of recently used entries that a miss is compared with."""
@@ -126,8 +127,7 @@ def _miss(key: GraphKey, store: Store) -> Miss:
 
 def _parts(name: str, store: Store) -> dict[str, Component]:
     try:
-        content = store.path("keys", name).read_bytes()
-        return _COMPONENTS.decode(content)
+        return _COMPONENTS.decode(read_own(store.path("keys", name), MOST_BYTES))
     except (OSError, msgspec.MsgspecError):
         return {}
 

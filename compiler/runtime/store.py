@@ -1,7 +1,8 @@
 """Files that many processes share: written whole or not at all, checked when read, capped.
 
-Content is named by its digest, so a file of a name never differs from another of that name, and a
-file that does not have the digest of its name is damaged. Nothing here is pickled.
+What is not named by the digest of its content is sealed: the digest of its name and its content
+stands in front, so that a damaged file, and one that was put under another's name, is a miss.
+Nothing here is pickled.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import fcntl
 import functools
 import heapq
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -20,17 +22,23 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from compiler.cache_folder import CacheRefused, cache_folder, private_folder
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own
 
 FOLDER_VARIABLE = "TCW_CACHE_DIR"
 BYTES_VARIABLE = "TCW_CACHE_BYTES"
 DEFAULT_BYTES = 1 << 30
+MOST_BYTES = 1 << 28
+"""A larger file is no entry."""
+IN_USE_SECONDS = 900.0
+"""What was used since then stays, whatever the capacity: a process may be about to load it, and
+build something else first, which takes up to `compiler.runtime.build.SECONDS`."""
 LOCK_SECONDS = 120.0
 """After this a process goes on without the lock: work may be done twice, never wrongly."""
 
 
 class Store:
-    """A folder of ours. Least recently used files go first once it holds more than `capacity`.
+    """A folder of ours. Least recently used files go first once it holds more than `capacity`, but
+    for those that were used in the last `IN_USE_SECONDS`.
 
     A file's modification time is when it was last used; every hit sets it anew.
     """
@@ -45,10 +53,10 @@ class Store:
         return self.folder / kind / name
 
     def read(self, kind: str, name: str) -> bytes | None:
-        """Content, and a mark that it was used; None where there is none."""
+        """Content, and a mark that it was used; None where there is none, or no file of ours."""
         path = self.path(kind, name)
         try:
-            content = path.read_bytes()
+            content = read_own(path, MOST_BYTES)
         except OSError:
             return None
         with contextlib.suppress(OSError):
@@ -58,12 +66,18 @@ class Store:
     def write(self, kind: str, name: str, content: bytes) -> Path:
         """Put a file there in one step, over what was there. Raises OSError."""
         path = self.path(kind, name)
+        if path.parent.exists() and not path.parent.is_dir():
+            _put_aside(path.parent)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except IsADirectoryError:
+                _put_aside(path)
+                os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -76,16 +90,16 @@ class Store:
             self.path(kind, name).unlink()
 
     def write_sealed(self, kind: str, name: str, content: bytes) -> Path:
-        """Like `write`, with the content's digest in front."""
-        return self.write(kind, name, digest(content).encode() + b"\n" + content)
+        """Like `write`, with a seal in front."""
+        return self.write(kind, name, _seal(kind, name, content) + b"\n" + content)
 
     def read_sealed(self, kind: str, name: str) -> bytes | None:
-        """What `write_sealed` wrote; a damaged file is removed and answers None."""
+        """What `write_sealed` wrote under this name; anything else is removed, and None."""
         content = self.read(kind, name)
         if content is None:
             return None
         seal, _, body = content.partition(b"\n")
-        if digest(body).encode() == seal:
+        if seal == _seal(kind, name, body):
             return body
         self.remove(kind, name)
         return None
@@ -111,7 +125,8 @@ class Store:
             folder.mkdir(mode=0o700, exist_ok=True)
             # A few files for all names: lock files must never be removed while somebody waits.
             path = folder / digest(name.encode())[:2]
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            handle = os.open(path, flags, 0o600)
         except OSError:
             return None
         ends = time.monotonic() + LOCK_SECONDS
@@ -135,11 +150,15 @@ class Store:
     def sweep(self) -> int:
         """Remove the least recently used files until 4/5 of the capacity is left; bytes removed."""
         files = sorted(item for kind in self._kinds() for item in self._files(kind))
+        now = time.time_ns()
+        in_use = range(now - int(IN_USE_SECONDS * 1e9), now + 1)  # a later time is no time of use
         total = sum(size for _, size, _ in files)
         if total <= self.capacity:
             return 0
         removed = 0
-        for _, size, path in files:
+        for used, size, path in files:
+            if used in in_use:
+                continue
             if total - removed <= self.capacity * 4 // 5:
                 break
             with contextlib.suppress(OSError):
@@ -213,6 +232,15 @@ def _capacity() -> int:
         return max(int(os.environ.get(BYTES_VARIABLE, "")), 0)
     except ValueError:
         return DEFAULT_BYTES
+
+
+def _seal(kind: str, name: str, content: bytes) -> bytes:
+    return digest(b"\0".join((kind.encode(), name.encode(), content))).encode()
+
+
+def _put_aside(path: Path) -> None:
+    """What is in the way of ours keeps its content, under another name in the folder."""
+    path.rename(path.with_name(f".aside-{secrets.token_hex(8)}"))
 
 
 def digest(content: bytes) -> str:

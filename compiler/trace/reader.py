@@ -9,13 +9,13 @@ what is in the file twice is read once.
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
 import msgspec
 
+from compiler.plain_file import NotPlain, open_plain
 from compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
@@ -217,39 +217,13 @@ class TraceDecoder:
 def open_trace(path: Path) -> FileIO:
     """Open a file that may be a trace, for reading.
 
-    Raises `OSError` where it cannot be read, and `TraceError` where it is not a regular file: a
-    FIFO or a device may block for ever, and has no end.
+    Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file: a FIFO or
+    a device may block for ever, and has no end.
     """
-    _refuse_special(path, os.stat(path).st_mode)
-    # It may have been replaced since: without O_NONBLOCK, opening a FIFO waits for its writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        _refuse_special(path, os.fstat(descriptor).st_mode)
-    except TraceError:
-        os.close(descriptor)
-        raise
-    return FileIO(descriptor)
-
-
-def special(mode: int) -> str:
-    """What a file of this mode is if not a regular file: `a pipe (FIFO)`; "" for a regular one."""
-    if stat.S_ISREG(mode):
-        return ""
-    return next((words for is_one, words in _KINDS if is_one(mode)), "a special file")
-
-
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe (FIFO)"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
-
-def _refuse_special(path: Path, mode: int) -> None:
-    if what := special(mode):
-        raise TraceError(f"{os.fspath(path)} is {what}, not a file")
+        return FileIO(open_plain(path))
+    except NotPlain as error:
+        raise TraceError(str(error)) from error
 
 
 class FileFollower:

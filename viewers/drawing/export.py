@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
+from compiler.output_file import words as words_of_error
+from compiler.output_file import write
 from viewers.drawing.blocks import diagram
 from viewers.drawing.diagram import Diagram
 from viewers.drawing.dot import MOST, dot, laid_out
@@ -30,7 +32,8 @@ def suggested(view: View, form: Format = "svg") -> str:
 
 
 def export(view: View, path: Path, form: Format, own: bool = False) -> str:
-    """Write the present drawing of the graph to `path`; answers what was written, in words.
+    """Write the present drawing of the graph to `path`, a new file; returns what was written, in
+    words.
 
     SVG and PNG are laid out by Graphviz where its `dot` is installed and the graph is not too
     large for it, else (and with `own`) as on the screen. Raises `ExportError`.
@@ -52,9 +55,9 @@ def export(view: View, path: Path, form: Format, own: bool = False) -> str:
             found = svg(drawn, layout, words).encode() if form == "svg" else None
             found = found or _png(drawn, layout, words)
     try:
-        path.write_bytes(found)
+        write(path, found)
     except OSError as error:
-        raise ExportError(f"cannot write {path}: {error.strerror}") from error
+        raise ExportError(f"cannot write {path}: {words_of_error(error)}") from error
     how = "" if form == "dot" else f", laid out by {by}"
     return f"{path}: {len(drawn.blocks):,} blocks{how}"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from compiler.output_file import SAFELY, TRACE, check_open, refuse_special
 from compiler.trace.records import Note
 from compiler.trace.writer import clean
 from viewers.recording import Recording
@@ -44,11 +45,13 @@ def append(path: Path, note: Note) -> None:
     """Put a note behind the last record of a trace, with one write of a whole line.
 
     Other notes may be written by others at the same time. Raises OSError where the file cannot
-    be written.
+    be written, and `OutputRefused` where it is no trace or a link.
     """
     line = msgspec.json.encode(note) + b"\n"
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
+    refuse_special(os.lstat(path).st_mode)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | SAFELY)
     try:
+        check_open(descriptor, TRACE)
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
             line = b"\n" + line

@@ -13,9 +13,17 @@ def run(arguments: list[str] | None = None) -> None:
     # -W and PYTHONWARNINGS are meant for the user's program, which is the worker's.
     warnings.simplefilter("ignore")
     end_like_ctrl_c()
+    from workbench.cli import codes
+    from workbench.cli.output import Standard, say
+
+    standard = Standard()
     from workbench.cli.main import main
 
-    sys.exit(main(sys.argv[1:] if arguments is None else arguments))
+    code = main(sys.argv[1:] if arguments is None else arguments)
+    if why := standard.lost():
+        say(f"stdout could not be written: {why}")
+        code = codes.unwritten(code)
+    sys.exit(code)
 
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)

@@ -17,6 +17,7 @@ from compiler.trace.records import HookStatus
 from viewers.plain import fit_encoding, plain
 from workbench.cli import codes
 from workbench.cli.checks import Check, checks
+from workbench.cli.output import write_json
 from workbench.worker.findings import Findings
 
 SECONDS = 180
@@ -41,8 +42,7 @@ def command(as_json: bool) -> int:
     found = checks(findings)
     ok = not any(check.needed and check.state == "missing" for check in found)
     if as_json:
-        report = Report(ok=ok, checks=found, hooks=findings.hooks)
-        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        write_json(Report(ok=ok, checks=found, hooks=findings.hooks))
     else:
         for line in text(found, findings.hooks):
             click.echo(fit_encoding(line, sys.stdout.encoding or "ascii"))

@@ -1,17 +1,14 @@
-"""What edits change, as a diff of the user's files; and a patch of those that were kept."""
+"""What edits change, as a diff of the user's files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from compiler.edits import EditError, by_file, diff, edited
-from compiler.trace.records import Settings, Trial
-from viewers.summary.profile.tried import chosen
+from compiler.trace.records import Settings
 
 
 @dataclass(frozen=True)
@@ -19,7 +16,8 @@ class SourceDiff:
     """What one run has otherwise than another in the source."""
 
     text: str
-    """A unified diff; paths are those from the current folder."""
+    """A unified diff; paths are those from the current folder, or where a file is outside of it
+    from the root folder."""
     reason: str = ""
     """Why the edits cannot be made."""
 
@@ -28,37 +26,37 @@ def source_diff(before: Settings, after: Settings) -> SourceDiff:
     """Between the edits of two settings of one file."""
     if before.edits == after.edits:
         return SourceDiff("")
-    found = []
     try:
-        old, new = (by_file(one.edits, one.file) for one in (before, after))
-        for file in {**old, **new}:
-            with Path(file).open(encoding="utf-8", newline="") as stream:
-                text = stream.read()
-            texts = (edited(text, edits.get(file, ())) for edits in (old, new))
-            found.append(diff(_name(file), *texts))
+        texts = texts_of(before, after)
+        names = names_of(texts)
+        return SourceDiff("".join(diff(names[file], *pair) for file, pair in texts.items()))
     except EditError as error:
         return SourceDiff("", str(error))
     except (OSError, UnicodeDecodeError) as error:
         return SourceDiff("", f"the source cannot be read: {error}")
-    return SourceDiff("".join(found))
 
 
-def _name(file: str) -> str:
-    near = os.path.relpath(file)
-    return (file.lstrip(os.sep) if near.startswith(os.pardir) else near).replace(os.sep, "/")
+def texts_of(before: Settings, after: Settings) -> dict[str, tuple[str, str]]:
+    """Path of each file that either edits -> its text with the edits of both.
+
+    Raises `EditError`, OSError and UnicodeDecodeError.
+    """
+    found = {}
+    old, new = (by_file(one.edits, one.file) for one in (before, after))
+    for file in {**old, **new}:
+        with Path(file).open(encoding="utf-8", newline="") as stream:
+            text = stream.read()
+        found[file] = edited(text, old.get(file, ())), edited(text, new.get(file, ()))
+    return found
 
 
-def write_patch(file: Path, trials: Sequence[Trial]) -> str:
-    """Write what was kept of the source as a patch; what was done, in words."""
-    best = chosen(trials)
-    if best is None or not best.diff:
-        what = "nothing was kept" if best is None else "what was kept changes no source"
-        return f"{file} is not written: {what}"
-    try:
-        with file.open("w", encoding="utf-8", newline="") as stream:
-            stream.write(best.diff)
-    except OSError as error:
-        raise click.UsageError(f"--patch {file}: {error.strerror}") from error
-    first = best.diff.partition("\n")[0].removeprefix("--- a/")
-    where = "" if Path(first).exists() else " -d /"
-    return f"{file} has the edits: patch -p1{where} < {file}"
+def base_of(files: Iterable[str]) -> str:
+    """The folder that a patch of these files is applied in: this one, or the root folder."""
+    here = os.getcwd()
+    return here if all(os.path.commonpath((here, file)) == here for file in files) else os.sep
+
+
+def names_of(files: Collection[str]) -> dict[str, str]:
+    """What a patch calls each file."""
+    base = base_of(files)
+    return {file: os.path.relpath(file, base).replace(os.sep, "/") for file in files}

@@ -23,12 +23,13 @@ from typing import Any
 import click
 
 from compiler.control.stages import STAGES
+from compiler.output_file import TRACE, OutputRefused
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
 from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import new_trace, python_file
+from workbench.cli.files import python_file
 from workbench.cli.options import (
     FileCommand,
     json_option,
@@ -39,7 +40,8 @@ from workbench.cli.options import (
     timeout_option,
     trace_option,
 )
-from workbench.cli.output import reader_may_leave, room
+from workbench.cli.output import room, write_json
+from workbench.cli.outputs import Outputs
 from workbench.cli.progress import ProgressLine
 
 
@@ -93,19 +95,17 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
     trace: Path | None = ctx.params["trace"]
-    if trace is not None:
-        new_trace(trace)
+    Outputs(settings).expect("--trace", trace, TRACE)
     recording = Recording(file=trace)
     end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
     if recording.end is None:
         recording.feed([end])
-    with reader_may_leave():
-        if ctx.params["as_json"]:
-            from viewers.json_report import encode, report
+    if ctx.params["as_json"]:
+        from viewers.json_report import report
 
-            sys.stdout.write(encode(report(recording)))
-        else:
-            show_text(recording, ctx.params["show"], trace)
+        write_json(report(recording))
+    else:
+        show_text(recording, ctx.params["show"], trace)
     return exit_code(recording, end)
 
 
@@ -119,7 +119,8 @@ def record(
     """Make the recording, with its progress on stderr; `recording` grows as it goes.
 
     `then` makes what else belongs to it when its worker is gone, from how that ended; it is also
-    given what shows the progress of further recordings.
+    given what shows the progress of further recordings. Raises `click.UsageError` where the trace
+    may not be written.
     """
     from workbench.worker.client import record as record_in_worker
 
@@ -130,7 +131,10 @@ def record(
             progress.see(one)
 
         more = None if then is None else lambda end: then(end, progress.see)
-        return record_in_worker(settings, trace=trace, on_record=take, then=more)
+        try:
+            return record_in_worker(settings, trace=trace, on_record=take, then=more)
+        except OutputRefused as error:
+            raise click.UsageError(f"--trace {trace}: {error}") from error
 
 
 def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -> None:

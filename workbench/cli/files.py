@@ -1,4 +1,4 @@
-"""Files that the user names: there, readable, and not by mistake another's."""
+"""Files that the user names to be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from compiler.trace.reader import special
+from compiler.plain_file import special
 
 
 def existing_file(file: Path) -> None:
@@ -62,20 +62,3 @@ def _begins_like_a_trace(file: Path) -> bool:
             return stream.read(9) == b'{"record"'
     except OSError:
         return False  # whoever reads it says why that fails
-
-
-def new_trace(file: Path) -> None:
-    """`click.UsageError` where a trace must not be written to `file`: only a trace is replaced."""
-    if file.is_dir():
-        raise click.UsageError(f"--trace {file} is a folder")
-    if not file.parent.is_dir():
-        raise click.UsageError(f"--trace {file}: there is no folder {file.parent}")
-    try:
-        with file.open("rb") as stream:
-            head = stream.read(64)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise click.UsageError(f"--trace {file}: {error.strerror}") from error
-    if file.is_file() and head and not head.startswith(b'{"record"'):
-        raise click.UsageError(f"--trace {file} is there and is no trace: it is left as it is")

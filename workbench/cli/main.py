@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 from importlib import import_module
 from typing import Literal
 
 import click
 
 from workbench.cli import codes
-from workbench.cli.output import reader_may_leave
+from workbench.cli.output import say, write_json
 
 VERBS = ("explain", "profile", "repro", "step", "open", "serve", "doctor")
 """In the order of `tcw --help`; each is a module beside this one with a `command`."""
@@ -27,7 +25,8 @@ Examples:
 
 \b
 Exit codes: 0 ok, 1 a finding that was asked about, 2 usage, 3 the model failed,
-4 a fault of tcw, 130 interrupted. Results go to stdout, all else to stderr.
+4 a fault of tcw, 5 an override that is refused, 6 an output that cannot be
+written, 130 interrupted. Results go to stdout, all else to stderr.
 """
 
 
@@ -112,18 +111,14 @@ def tcw() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the command line `arguments`; the exit code. Raises nothing."""
-    code = codes.OK
-    with reader_may_leave():
-        try:
-            code = _run(arguments)
-        except BrokenPipeError:
-            raise
-        except Exception as error:
-            from workbench.cli.faults import report_fault
+    try:
+        return _run(arguments)
+    except Exception as error:
+        from workbench.cli.faults import report_fault
 
-            code = report_fault(error, arguments)
-            _json_of_failure(arguments, "internal", type(error).__name__, str(error))
-    return code
+        code = report_fault(error, arguments)
+        _json_of_failure(arguments, "internal", type(error).__name__, str(error))
+        return code
 
 
 def _run(arguments: list[str]) -> int:
@@ -137,19 +132,19 @@ def _run(arguments: list[str]) -> int:
         _json_of_failure(arguments, "usage", "UsageError", error.format_message())
         return codes.USAGE
     except click.ClickException as error:
-        _say(error.format_message())
+        say(error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted")
+        say("interrupted")
         _json_of_failure(arguments, "interrupted", "KeyboardInterrupt", "interrupted")
         return codes.INTERRUPTED
     return result if isinstance(result, int) else codes.OK
 
 
 def _usage(error: click.UsageError) -> None:
-    _say(error.format_message())
+    say(error.format_message())
     if error.ctx is not None:
-        _say(f"try 'tcw {error.ctx.info_name} --help'" if error.ctx.parent else "try 'tcw --help'")
+        say(f"try 'tcw {error.ctx.info_name} --help'" if error.ctx.parent else "try 'tcw --help'")
 
 
 def _json_of_failure(
@@ -162,18 +157,7 @@ def _json_of_failure(
     before_script = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in before_script:
         return
-    from viewers.json_report import encode, failed_report
+    from viewers.json_report import failed_report
 
     culprit: Literal["user", "tcw"] = "tcw" if status == "internal" else "user"
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.write(encode(failed_report(status, kind, message, culprit)))
-        sys.stdout.flush()
-
-
-def _say(message: str) -> None:
-    from viewers.plain import fit_encoding, plain_lines
-
-    encoding = sys.stderr.encoding or "ascii"
-    with contextlib.suppress(OSError, ValueError):
-        for index, row in enumerate(plain_lines(message)):
-            print(fit_encoding(f"tcw: {row}" if not index else row, encoding), file=sys.stderr)
+    write_json(failed_report(status, kind, message, culprit))

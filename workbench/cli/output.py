@@ -1,12 +1,75 @@
-"""stdout: how much room it has, and a reader that may leave (`tcw explain … | head`)."""
+"""The standard streams: always there, and a write to one never fails."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import select
 import shutil
 import sys
-from collections.abc import Iterator
+from typing import Any, TextIO
+
+
+class _Stream(io.FileIO):
+    """A descriptor that takes what is written, and keeps why it could not pass it on."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        while self.failure is None:
+            try:
+                written = super().write(data)
+            except OSError as error:
+                self.failure = error
+                break
+            if written is not None:
+                return written
+            select.select([], [self], [])  # whoever gave us the stream set it not to block
+        return memoryview(data).nbytes
+
+
+class Standard:
+    """Takes the place of this process's standard streams.
+
+    Those that the shell closed are opened on /dev/null, or the next files that are opened would
+    get their numbers. A reader that leaves (`tcw explain … | head`) and a full disk end the
+    output, not the run.
+    """
+
+    def __init__(self) -> None:
+        for number in range(3):
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+        if sys.stdin is None:
+            sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
+            sys.__stdin__ = sys.stdin  # type: ignore[misc]
+        self._out = _Stream(1, "wb", closefd=False)
+        sys.stdout = _text(self._out, sys.stdout)
+        sys.stderr = _text(_Stream(2, "wb", closefd=False), sys.stderr)
+        sys.__stdout__ = sys.__stdout__ or sys.stdout  # type: ignore[misc]
+        sys.__stderr__ = sys.__stderr__ or sys.stderr  # type: ignore[misc]
+
+    def lost(self) -> str:
+        """Why a part of stdout is lost; "" where none is, or where its reader left."""
+        sys.stdout.flush()
+        failure = self._out.failure
+        return (
+            ""
+            if failure is None or isinstance(failure, BrokenPipeError)
+            else failure.strerror or "?"
+        )
+
+
+def _text(raw: _Stream, before: TextIO | None) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=before.encoding if before is not None else "utf-8",
+        errors=before.errors if before is not None else "backslashreplace",
+        line_buffering=raw.isatty() or raw.fileno() == 2,
+    )
 
 
 def room() -> tuple[int, int]:
@@ -15,13 +78,18 @@ def room() -> tuple[int, int]:
     return max(80, min(size.columns, 300)), size.lines if sys.stdout.isatty() else 40
 
 
-@contextlib.contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Whatever is written to stdout inside is written, or dropped where nobody reads it."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):
-            # What Python still holds back would fail again, and loudly, when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def say(message: str) -> None:
+    """Put a message on stderr, each line of it made safe for a terminal."""
+    from viewers.plain import fit_encoding, plain_lines
+
+    encoding = sys.stderr.encoding or "ascii"
+    with contextlib.suppress(OSError, ValueError):
+        for index, row in enumerate(plain_lines(message)):
+            print(fit_encoding(row if index else f"tcw: {row}", encoding), file=sys.stderr)
+
+
+def write_json(value: Any) -> None:
+    """Put a value on stdout as JSON that the stream's encoding can carry."""
+    from viewers.json_text import json_text
+
+    sys.stdout.write(json_text(value, encoding=sys.stdout.encoding or "utf-8"))

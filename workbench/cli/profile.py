@@ -17,7 +17,6 @@ called, then one of its calls is run in rounds, in turn with eager and with cloc
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,13 +25,15 @@ from typing import Any
 import click
 import msgspec
 
+from compiler.output_file import TRACE
 from compiler.trace.records import AnyRecord, End, Record, Trial
 from compiler.trace.records.profile import CallProfile
+from viewers.chrome_trace import CHROME, chrome_trace
+from viewers.json_text import json_text
 from viewers.recording import Recording
 from workbench.cli.config import apply_defaults
-from workbench.cli.edits import write_patch
 from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.files import new_trace, python_file
+from workbench.cli.files import python_file
 from workbench.cli.options import (
     FileCommand,
     cached_option,
@@ -43,7 +44,8 @@ from workbench.cli.options import (
     timeout_option,
     trace_option,
 )
-from workbench.cli.output import reader_may_leave, room
+from workbench.cli.output import room, write_json
+from workbench.cli.outputs import Outputs
 
 SORTS = ("difference", "time", "line")
 
@@ -118,12 +120,12 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         nests=given["nests"],
     )
     trace: Path | None = given["trace"]
-    if trace is not None:
-        new_trace(trace)
     if given["patch"] is not None and not given["tries"]:
         raise click.UsageError("--patch FILE is written with --try", ctx)
-    if (chrome := given["chrome"]) is not None and not chrome.parent.is_dir():
-        raise click.UsageError(f"--chrome {chrome}: there is no folder {chrome.parent}", ctx)
+    outputs = Outputs(settings)
+    outputs.expect("--trace", trace, TRACE)
+    outputs.expect("--chrome", given["chrome"], CHROME)
+    outputs.expect("--patch", given["patch"])
     recording = Recording(file=trace)
 
     def then(end: End, see: Callable[[AnyRecord], None]) -> Iterator[Record]:
@@ -140,17 +142,18 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     if recording.end is None:
         recording.feed([end])
     if given["patch"] is not None:
-        click.echo(write_patch(given["patch"], recording.all(Trial)), err=True)
-    if chrome is not None:
-        _write_chrome(recording, chrome)
-    with reader_may_leave():
-        if given["as_json"]:
-            from viewers.json_report import encode, report
+        from workbench.cli.patch import write_patch
 
-            sys.stdout.write(encode(report(recording)))
-        else:
-            _show(recording, ctx, trace)
-    return exit_code(recording, end)
+        write_patch(outputs, given["patch"], settings, recording.all(Trial))
+    if given["chrome"] is not None:
+        outputs.write("--chrome", given["chrome"], json_text(chrome_trace(recording), 0), CHROME)
+    if given["as_json"]:
+        from viewers.json_report import report
+
+        write_json(report(recording))
+    else:
+        _show(recording, ctx, trace)
+    return outputs.code(exit_code(recording, end))
 
 
 def _show(recording: Recording, ctx: click.Context, trace: Path | None) -> None:
@@ -171,13 +174,3 @@ def _show(recording: Recording, ctx: click.Context, trace: Path | None) -> None:
         trace=str(trace or ""),
     )
     write(lines, sys.stdout, width)
-
-
-def _write_chrome(recording: Recording, file: Path) -> None:
-    from viewers.chrome_trace import chrome_trace
-
-    try:
-        with file.open("w", encoding="utf-8") as stream:
-            json.dump(chrome_trace(recording), stream)
-    except OSError as error:
-        raise click.UsageError(f"--chrome {file}: {error.strerror}") from error

@@ -16,7 +16,6 @@ comes out is a new one: nothing is overwritten.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from typing import Any
 import click
 import msgspec
 
-from compiler.new_file import create_new
+from compiler.output_file import check, words, write
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
 from viewers.recording import Recording
@@ -44,7 +43,7 @@ from workbench.cli.options import (
     settings_of,
     timeout_option,
 )
-from workbench.cli.output import reader_may_leave, room
+from workbench.cli.output import room
 
 
 @click.command(name="repro", cls=FileCommand, help=__doc__)
@@ -69,8 +68,11 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     existing_file(file)
     given = ctx.params
     output: Path | None = given["output"]
-    if output is not None and os.path.lexists(output):
-        raise click.UsageError(_THERE.format(output), ctx)
+    if output is not None:
+        try:
+            check(output)
+        except OSError as error:
+            raise click.UsageError(f"-o {output}: {words(error)}", ctx) from error
     recording = Recording()
     of_trace = is_trace(file)
     if of_trace:
@@ -92,15 +94,12 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         if recording.end is None:
             recording.feed([end])
         if end.status != "ok" or recording.all(Failure):
-            with reader_may_leave():
-                show_text(recording, (), None)
+            show_text(recording, (), None)
             return exit_code(recording, end)
     result = written(recording, given["kernel"], output, of_trace)
-    width = room()[0]
-    with reader_may_leave():
-        from viewers.text.lines import write
+    from viewers.text.lines import write as write_text
 
-        write(result.lines, sys.stdout, width)
+    write_text(result.lines, sys.stdout, room()[0])
     if result.trouble:
         raise click.UsageError(result.trouble, ctx)
     return result.code
@@ -149,11 +148,9 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
         if target is None:
             return Written(lines, codes.USAGE, _NO_NAME.format(chosen.kernel))
         try:
-            create_new(target, text)
-        except FileExistsError:
-            return Written(lines, codes.USAGE, _THERE.format(target))
+            write(target, text.encode("utf-8", "surrogateescape"))
         except OSError as error:
-            return Written(lines, codes.USAGE, f"{target}: {error.strerror}")
+            return Written(lines, codes.USAGE, f"-o {target}: {words(error)}")
         shows = f"the trace says: {_shows(chosen)}" if of_trace else _shows(chosen)
         lines += [BLANK, line(("wrote ", ""), (str(target), "strong"), f": {shows}")]
         if of_trace:
@@ -162,7 +159,6 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
     return Written(lines, codes.FINDING if wrong else codes.OK)
 
 
-_THERE = "{} is there already: -o FILE names a new file"
 _NO_NAME = "the trace's name {!r} of a kernel is no file name: -o FILE gives one"
 _WHOSE = "  nothing was run: whoever made the trace wrote this code, so read it before you run it"
 

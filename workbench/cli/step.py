@@ -24,8 +24,9 @@ import click
 
 from compiler.control.breakpoints import BreakpointError, parse
 from compiler.control.commands import Breakpoint
+from compiler.output_file import TRACE
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import new_trace, python_file
+from workbench.cli.files import python_file
 from workbench.cli.options import (
     FileCommand,
     ascii_option,
@@ -35,6 +36,7 @@ from workbench.cli.options import (
     settings_of,
     trace_option,
 )
+from workbench.cli.outputs import Outputs
 
 
 @click.command(name="step", cls=FileCommand, help=__doc__)
@@ -60,8 +62,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     settings = settings_of(ctx, file)
     breakpoints = breakpoints_of(ctx, file)
     trace: Path | None = ctx.params["trace"]
-    if trace is not None:
-        new_trace(trace)
+    Outputs(settings).expect("--trace", trace, TRACE)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw step needs a terminal: its input or output is redirected", ctx)
     gc.disable()  # modules live as long as we do: the collector would go through them in vain

@@ -6,6 +6,7 @@ before stays until it is there.
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -373,13 +374,10 @@ class CanvasView(PaneView):
     def _export(self, name: str) -> None:
         if not name:
             return
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         form = next((form for form in FORMATS if path.suffix.lower() == f".{form}"), None)
         if form is None:
             self._say(f"a graph is exported as {', '.join(FORMATS)}: end the name in one of them")
-            return
-        if path.exists():
-            self._say(f"{plain(path.name)} is there already: x writes under another name")
             return
         try:
             self._say(plain(export(self._view, path, form)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from msgspec import structs
 
 from compiler.control.commands import Answer, Breakpoint, Measure, Rerun
 from compiler.control.decisions import APART, OverrideError, read_overrides
-from compiler.new_file import create_new
+from compiler.output_file import check, write
 from compiler.trace.records import AnyRecord, Asked, Run, Settings, Warned
 from viewers.panes import decision_bar, settings
 from viewers.panes.view import Facts
@@ -21,7 +22,7 @@ from workbench.tui.again import plain_name
 from workbench.tui.driving import Driving
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overlay import Choice, Palette
-from workbench.tui.overruled import Overruled, because, replay_command, to_toml
+from workbench.tui.overruled import OVERRIDES, Overruled, because, replay_command, to_toml
 
 DEFAULT_FILE = "overrides.toml"
 
@@ -289,23 +290,21 @@ class Deciding(Driving):
         last = self.overruled.settings
         if not words or last is None:
             return
-        file = Path(words).expanduser()
-        there = file.exists()
-        if not over and there and not self._ours(file):
-            self.ask_words(
-                f"{file.name} is there: type y to write over it",
-                "",
-                lambda said: self._write(words, True) if said == "y" else self.say("not written"),
-            )
-            return
-        text = to_toml(self.overruled.wanted)
+        file = Path(os.path.expanduser(words))
         try:
-            if there:
-                file.write_text(text, encoding="utf-8")
-            else:
-                create_new(file, text)
+            check(file, OVERRIDES)
+            if not over and file.exists() and not self._ours(file):
+                self.ask_words(
+                    f"{plain(file.name)} is there: type y to write over it",
+                    "",
+                    lambda said: (
+                        self._write(words, True) if said == "y" else self.say("not written")
+                    ),
+                )
+                return
+            write(file, to_toml(self.overruled.wanted).encode(), OVERRIDES)
         except OSError as error:
-            self.say(f"{plain(words)}: {error.strerror or error}")
+            self.say(f"{plain(words)}: {plain(error.strerror or str(error))}")
             return
         self.overruled.written = dict(self.overruled.wanted)
         if not isinstance(self.feed, LiveFeed) and not plain_name(last.model):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import structs
 
-from compiler.control.decisions import APART, FUSE
+from compiler.control.decisions import APART, ENGINES, FUSE
+from compiler.output_file import Kind
 from compiler.trace.records import AnyRecord, Asked, Resumed, Run, Settings, Start, Waiting
 from viewers.command_line import command_line
 
@@ -110,6 +112,10 @@ def _verb(id: str, choice: str) -> str:
     if kind == FUSE:
         return f"{'veto' if choice == APART else 'force'} {id}"
     return f"{choice} {id}"
+
+
+_BEGINS = re.compile(rb'(?:\s*#.*\n)*\s*"(?:%s)/' % "|".join(ENGINES).encode())
+OVERRIDES = Kind("file of overrides", lambda head: _BEGINS.match(head) is not None)
 
 
 def to_toml(overrides: dict[str, str]) -> str:

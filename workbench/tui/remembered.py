@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import stat
 import tempfile
 from pathlib import Path
 
 import msgspec
 
-from compiler.cache_folder import CacheRefused, cache_folder, private_folder
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own
 from compiler.control.commands import Breakpoint
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 
@@ -71,12 +70,7 @@ def recall(model: str) -> tuple[Remembered, str]:
     """What is remembered of a model's file; where that cannot be used, nothing, and why."""
     try:
         file = _file(model)
-        found = os.lstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise CacheRefused(f"{file} is no file of yours")
-        if found.st_size > MOST_BYTES:
-            raise CacheRefused(f"{file} is too large")
-        return _checked(msgspec.json.decode(file.read_bytes(), type=Remembered)), ""
+        return _checked(msgspec.json.decode(read_own(file, MOST_BYTES), type=Remembered)), ""
     except FileNotFoundError:
         return Remembered(), ""
     except OSError as error:

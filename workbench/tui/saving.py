@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
 
+from compiler.output_file import check, write
+from compiler.output_file import words as why
 from viewers.drawing.export import FORMATS, ExportError, export, suggested
 from viewers.plain import plain
 from workbench.tui.notes import Noting
@@ -30,10 +33,14 @@ class Saving(Noting):
         self.ask_words("save a picture of the screen to", name, self._save)
 
     def _file(self, words: str) -> Path | None:
-        """Where to write; None where nothing was said, or where it would write over a file."""
-        file = Path(words).expanduser() if words else None
-        if file is not None and file.exists():
-            self.say(f"{plain(file.name)} is there already: x saves under another name")
+        """Where to write; None where nothing was said, or where no new file can be made."""
+        if not words:
+            return None
+        file = Path(os.path.expanduser(words))
+        try:
+            check(file)
+        except OSError as error:
+            self.say(f"{plain(file.name)}: {plain(str(error))}: x saves under another name")
             return None
         return file
 
@@ -44,9 +51,9 @@ class Saving(Noting):
 
     def _save_to(self, file: Path) -> None:
         try:
-            file.write_text(picture(self.app), encoding="utf-8")
+            write(file, picture(self.app).encode())
         except OSError as error:
-            self.say(f"{plain(file.name)}: {error.strerror or error}")
+            self.say(f"{plain(file.name)}: {plain(why(error))}")
         else:
             self.say(f"saved {plain(str(file))}")
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from compiler.output_file import SAFELY, TRACE, OutputRefused, check, check_open, words
 from compiler.trace.records import AnyRecord, Record
 from compiler.trace.writer import TraceWriter
 from workbench.worker.streams import RecordStream
@@ -20,13 +23,13 @@ class TraceFile:
     """Where the front end's own records go; workers append to the same descriptor."""
 
     def __init__(self, path: Path | None, on_record: OnRecord) -> None:
-        """`path` is written anew; None writes nothing to disk. Raises OSError."""
+        """`path` is written anew; None writes nothing to disk.
+
+        Raises `OutputRefused` where it is no trace, or another recording is writing to it.
+        """
         self.started = time.monotonic()
         self.on_record = on_record
-        self.descriptor = -1
-        if path is not None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-            self.descriptor = os.open(path, flags, 0o644)
+        self.descriptor = -1 if path is None else _opened(path)
         self.file = RecordStream(self.descriptor, -1)
         self.writer = TraceWriter(self.file, started=self.started)
 
@@ -53,5 +56,49 @@ class TraceFile:
 
     def close(self) -> None:
         if self.descriptor >= 0:
+            with contextlib.suppress(OSError):
+                # Closing is not enough: a process of the user's may have inherited the descriptor.
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+def _opened(path: Path) -> int:
+    """A descriptor of a new trace, or of one that was there, locked and emptied."""
+    check(path, TRACE)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | SAFELY, 0o644)
+    except OSError as error:
+        raise OutputRefused(words(error)) from error
+    try:
+        _lock(descriptor)
+        check_open(descriptor, TRACE)
+        os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _lock(descriptor: int) -> None:
+    """Keep other recordings out until the trace is closed, or all its workers are gone: they
+    inherit the lock with the descriptor."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = _owner(descriptor)
+        by = f" (process {owner})" if owner else ""
+        raise OutputRefused(f"another recording is writing to it{by}") from error
+    except OSError:
+        pass  # a file system without locks
+
+
+def _owner(descriptor: int) -> int:
+    """The process that took the lock; 0 where the kernel does not say."""
+    inode = os.fstat(descriptor).st_ino
+    with contextlib.suppress(OSError), open("/proc/locks", encoding="ascii") as stream:
+        for line in stream:
+            found = re.search(r"FLOCK +\S+ +WRITE +(\d+) +\w+:\w+:(\d+) ", line)
+            if found and int(found[2]) == inode:
+                return int(found[1])
+    return 0

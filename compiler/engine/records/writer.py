@@ -105,11 +105,6 @@ class GraphRecords:
 
         self._emit(records)
 
-    def without_cache(self, reason: str) -> None:
-        """Nothing persists from this process to the next."""
-        if self.recorder is not None:
-            self.recorder.warn_once(f"compiled without a cache: {reason}")
-
     def looked_up(self, key: str, outcome: Outcome) -> None:
         def records() -> Iterator[Record]:
             compile_id, graph = self._compiled.compile_id, self._compiled.base

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import triton
 
+from compiler.runtime.store import Store
+
 SECONDS = 60
 
 
@@ -79,18 +81,15 @@ def disassembly(cubin: bytes, cache: Path) -> str:
 
     Stored in the folder `cache` by the cubin's content: nvdisasm takes 0.25 s for any kernel.
     """
-    key = hashlib.blake2b(cubin + tool_version().encode(), digest_size=16).hexdigest()
-    kept = cache / f"{key}.sass"
-    try:
-        return kept.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        text = _run_on(cubin, ".cubin", "nvdisasm", "--print-code", "--print-line-info")
+    name = hashlib.blake2b(cubin + tool_version().encode(), digest_size=16).hexdigest()
+    store = Store(cache)
+    kept = store.read_sealed("sass", name)
+    if kept is not None:
+        return kept.decode()
+    text = _run_on(cubin, ".cubin", "nvdisasm", "--print-code", "--print-line-info")
     with contextlib.suppress(OSError):
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Rename only once it is complete: other processes read it.
-        with tempfile.NamedTemporaryFile(dir=cache, delete=False) as file:
-            file.write(text.encode())
-        os.replace(file.name, kept)
+        store.write_sealed("sass", name, text.encode())
     return text
 
 

@@ -147,7 +147,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["explain", "model.py", "--timeout", "-1"], "--timeout"),
         (["explain", "model.py", "--until", "lunch"], "capture"),
         (["explain", "model.py", "extra.py"], "extra.py"),
-        (["explain", "model.py", "--trace", "model.py"], "is no trace"),
+        (["explain", "model.py", "--trace", "model.py"], "a file that the run reads"),
+        (["explain", "model.py", "--trace", "notes.txt"], "is no trace"),
         (["explain", "model.py", "--trace", "no/run.tcw"], "there is no folder no"),
         (["open", "model.py"], "is no tcw trace"),
         (["open", "gone.tcw"], "is not there"),
@@ -165,6 +166,7 @@ def test_usage(
     newer = '{"record":"start","schema_version":9,"tool_version":"9","settings":{"file":""},'
     newer += '"python":"","platform":"","pid":1,"time":0}\n'
     (model.parent / "newer.tcw").write_text(newer)
+    (model.parent / "notes.txt").write_text("words")
     start = newer.replace('"schema_version":9', '"schema_version":1')
     (model.parent / "good.tcw").write_text(start)
     assert main(arguments) == codes.USAGE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from msgspec import structs
 
 from compiler.trace.records import Settings, Timed, Trial
 from viewers.summary.profile.tried import TOGETHER, best_of_groups, chosen
-from workbench.cli.edits import source_diff, write_patch
+from workbench.cli import codes
+from workbench.cli.edits import source_diff
+from workbench.cli.outputs import Outputs
+from workbench.cli.patch import write_patch
 
 TEXT = "def model(x):\n    print(x)\n    return x\n"
 EDITED = "def model(x):\n    pass\n    return x\n"
@@ -49,27 +53,112 @@ def test_a_file_that_is_gone_is_said(base: Settings) -> None:
     assert found.reason.startswith("the source cannot be read")
 
 
+def kept_of(base: Settings, *edits: str) -> Trial:
+    """A trial of these edits that was kept."""
+    options = tuple(word for edit in edits for word in ("--edit", edit))
+    text = source_diff(base, structs.replace(base, edits=(*base.edits, *edits))).text
+    assert text
+    return structs.replace(trial("fast", -1.0, diff=text), options=options)
+
+
+Said = Callable[[], str]
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    """The last line on stderr."""
+    return lambda: capsys.readouterr().err.rstrip().rpartition("\n")[2]
+
+
 @pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("name", ["kept.patch", "my 'kept' $(patch)"])
 def test_the_patch_does_what_was_kept(
-    base: Settings, tmp_path: Path, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+    base: Settings,
+    tmp_path: Path,
+    elsewhere: bool,
+    name: str,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if elsewhere:
         (tmp_path / "other").mkdir()
         monkeypatch.chdir(tmp_path / "other")
-    diff = source_diff(base, structs.replace(base, edits=("drop:2",))).text
-    patch = tmp_path / "kept.patch"
-    said = write_patch(patch, [trial("slow", 0.0), trial("fast", -1.0, diff=diff)])
-    assert ("-d /" in said) is elsewhere
-    command = said.partition(": ")[2]
-    subprocess.run(command.replace("patch ", "patch -s "), shell=True, check=True)
+    patch = tmp_path / name
+    outputs = Outputs(base)
+    write_patch(outputs, patch, base, [trial("slow", 0.0), kept_of(base, "drop:2")])
+    line = said()
+    assert outputs.code(codes.OK) == codes.OK
+    assert ("-d /" in line) is elsewhere
+    command = line.partition("edits: ")[2]
+    subprocess.run(command.replace("patch ", "patch -s ", 1), shell=True, check=True)
     assert Path(base.file).read_text() == EDITED
 
 
-def test_no_patch_is_written_where_no_edit_was_kept(tmp_path: Path) -> None:
+def test_a_patch_of_several_files_is_applied_in_one_folder(
+    base: Settings, tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "part.py").write_text(TEXT)
+    monkeypatch.chdir(tmp_path / "inner")
+    kept = kept_of(base, "drop:2", "drop:inner/part.py:2")
+    write_patch(Outputs(base), Path("kept.patch"), base, [kept])
+    command = said().partition("edits: ")[2]
+    subprocess.run(command.replace("patch ", "patch -s ", 1), shell=True, check=True)
+    assert Path(base.file).read_text() == Path("part.py").read_text() == EDITED
+
+
+def test_a_patch_applies_to_the_file_as_it_is_not_as_it_was_run(
+    base: Settings, tmp_path: Path
+) -> None:
+    """`--edit` changes what is run: a patch for the file on disk has that edit, too."""
+    Path(base.file).write_text("def model(x):\n    print(1)\n    print(2)\n    return x\n")
+    given = structs.replace(base, edits=("drop:2",))
+    write_patch(Outputs(given), tmp_path / "kept.patch", given, [kept_of(given, "drop:3")])
+    subprocess.run(["patch", "-p1", "-s", "-i", "kept.patch"], cwd=tmp_path, check=True)
+    assert Path(base.file).read_text() == "def model(x):\n    pass\n    pass\n    return x\n"
+
+
+def test_a_source_that_changed_meanwhile_is_not_patched(
+    base: Settings, tmp_path: Path, said: Said
+) -> None:
+    kept = kept_of(base, "drop:2")
+    Path(base.file).write_text(TEXT.replace("print(x)", "print(x, 1)"))
+    outputs = Outputs(base)
+    write_patch(outputs, tmp_path / "kept.patch", base, [kept])
+    assert "has changed since" in said()
+    assert outputs.code(codes.OK) == codes.UNWRITTEN
+    assert not (tmp_path / "kept.patch").exists()
+
+
+def test_the_text_of_a_record_is_not_what_is_written(
+    base: Settings, tmp_path: Path, said: Said
+) -> None:
+    kept = kept_of(base, "drop:2")
+    victim = "--- a/victim.py\n+++ b/victim.py\n@@ -1 +1 @@\n-safe\n+owned\n"
+    forged = structs.replace(kept, diff=kept.diff + victim)
+    write_patch(Outputs(base), tmp_path / "kept.patch", base, [forged])
+    assert "is not written" in said()
+    assert not (tmp_path / "kept.patch").exists()
+
+
+def test_no_patch_is_written_where_no_edit_was_kept(
+    base: Settings, tmp_path: Path, said: Said
+) -> None:
     patch = tmp_path / "kept.patch"
-    assert "nothing was kept" in write_patch(patch, [])
-    assert "changes no source" in write_patch(patch, [trial("mode", -1.0)])
+    write_patch(Outputs(base), patch, base, [])
+    assert "nothing was kept" in said()
+    write_patch(Outputs(base), patch, base, [trial("mode", -1.0)])
+    assert "changes no source" in said()
     assert not patch.exists()
+
+
+def test_a_name_that_no_patch_carries_has_no_diff(base: Settings, tmp_path: Path) -> None:
+    name = tmp_path / "a\n--- a" / "victim.py"
+    name.parent.mkdir()
+    name.write_text(TEXT)
+    found = source_diff(base, structs.replace(base, edits=("drop:a\n--- a/victim.py:2",)))
+    assert found.text == ""
+    assert "cannot carry" in found.reason
 
 
 def test_of_a_group_what_changes_least_is_asked_for_within_the_noise() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from compiler.new_file import create_new
 from compiler.trace.records import (
     End,
     EnginePart,
@@ -259,28 +257,12 @@ def test_nothing_is_written_over_or_through(
     given = ("-o", output) if output == "mine.py" else ()
     code, text = said(capsys, monkeypatch, tmp_path, str(file), *given)
     assert code == codes.USAGE
-    assert f"{output} is there already: -o FILE names a new file" in text
+    assert f"-o {output}: it is there already" in text
     assert "wrote" not in text
     if linked is None:
         assert not victim.exists()
     else:
         assert (tmp_path / output).read_text() == victim.read_text() == "mine"
-
-
-def test_a_new_file_is_new(tmp_path: Path) -> None:
-    file = tmp_path / "made.py"
-    create_new(file, "é")
-    assert file.read_bytes() == "é".encode()
-    assert file.stat().st_mode & 0o777 == 0o666 & ~_umask()
-    with pytest.raises(FileExistsError):
-        create_new(file, "other")
-    assert file.read_bytes() == "é".encode()
-
-
-def _umask() -> int:
-    now = os.umask(0o022)
-    os.umask(now)
-    return now
 
 
 @pytest.mark.parametrize("name", ["mailed.tcw", "mailed.TCW", "mailed", "mailed.trace"])

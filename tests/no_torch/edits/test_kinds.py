@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import textwrap
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.edits import KINDS, Edit, EditError, by_file, diff, edited, read_edit, relative
+from compiler.edits import KINDS, Edit, EditError, by_file, edited, read_edit, relative
 
 SOURCE = """\
 import math
@@ -200,6 +198,18 @@ def test_lines_keep_their_numbers_on_any_text(
     assert set(differ) <= inside | ({last} if kind == "later" else set())
 
 
+def test_each_line_ends_as_it_did() -> None:
+    """Also where some end with a carriage return, others do not, and the file has a mark first."""
+    text = "\ufeffdef f(x):\r\n    print(x)\n    return x\r\n"
+    assert edited(text, [Edit("drop", 2)]) == text.replace("print(x)", "pass")
+
+
+@pytest.mark.parametrize("letter", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_what_ends_a_line_for_nobody_but_str_splitlines_ends_none(letter: str) -> None:
+    text = f"s = 'a{letter}b'\nprint(s)\n"
+    assert edited(text, [Edit("drop", 2)]) == f"s = 'a{letter}b'\npass\n"
+
+
 def test_edits_are_read_as_they_are_written() -> None:
     for text in ("drop:15", "drop:layers/norm.py:15", "later:a:b.py:3"):
         assert str(read_edit(text)) == text
@@ -219,21 +229,3 @@ def test_files_are_found_from_the_folder_of_the_one_that_is_run(tmp_path: Path) 
     assert relative(str(tmp_path / "inner" / "a.py"), str(main)) == "inner/a.py"
     assert relative("/usr/lib/x.py", str(main)) is None
     assert relative(str(tmp_path / "lib/site-packages/x.py"), str(main)) is None
-
-
-@pytest.mark.parametrize("end", ["\n", ""])
-def test_a_diff_is_what_patch_takes(tmp_path: Path, end: str) -> None:
-    text = (
-        textwrap.dedent("""
-        def f(x):
-            y = x
-            return y
-        print(1)""").lstrip()
-        + end
-    )
-    (tmp_path / "a.py").write_text(text)
-    after = edited(text, [Edit("drop", 4)])
-    (tmp_path / "p.patch").write_text(diff("a.py", text, after))
-    subprocess.run(["patch", "-p1", "-s", "-i", "p.patch"], cwd=tmp_path, check=True)
-    assert (tmp_path / "a.py").read_text() == after
-    assert diff("a.py", text, text) == ""

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from compiler.cache_folder import CacheRefused
-from compiler.runtime.store import Store, digest, open_store, usable_store
+from compiler.runtime.store import (
+    IN_USE_SECONDS,
+    MOST_BYTES,
+    Store,
+    digest,
+    open_store,
+    usable_store,
+)
 
 
 @pytest.fixture
@@ -53,6 +60,86 @@ def test_a_damaged_file_is_removed(store: Store, damage: str) -> None:
     assert not path.exists()
 
 
+def put(path: Path, what: str) -> None:
+    """Something that is no file of ours, under the name of an entry."""
+    path.unlink(missing_ok=True)
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+        (path / "inside").write_text("kept")
+    elif what == "large":
+        with path.open("wb") as file:
+            file.truncate(MOST_BYTES + 1)
+    elif what == "dangling":
+        path.symlink_to("nowhere")
+    else:
+        (path.parent.parent / "victim").write_bytes(b"content")
+        path.symlink_to("../victim")
+
+
+SPECIAL = ("fifo", "folder", "large", "link", "dangling")
+
+
+@pytest.mark.parametrize("what", SPECIAL)
+def test_what_is_no_file_of_ours_is_a_miss_and_is_replaced(store: Store, what: str) -> None:
+    store.write_sealed("things", "a", b"content")
+    put(store.path("things", "a"), what)
+    assert store.read("things", "a") is None
+    assert store.read_sealed("things", "a") is None
+    store.write_sealed("things", "a", b"content")
+    assert store.read_sealed("things", "a") == b"content"
+    if what == "folder":
+        (kept,) = store.folder.glob("things/.aside-*/inside")
+        assert kept.read_text() == "kept"
+    if what == "link":
+        assert (store.folder / "victim").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("what", ["fifo", "file"])
+def test_what_is_no_folder_makes_way(store: Store, what: str) -> None:
+    path = store.folder / "things"
+    os.mkfifo(path) if what == "fifo" else path.write_bytes(b"")
+    assert store.read("things", "a") is None
+    assert store.newest("things", 3) == []
+    store.write("things", "a", b"content")
+    assert store.read("things", "a") == b"content"
+
+
+@pytest.mark.parametrize("what", SPECIAL)
+def test_a_lock_waits_for_no_pipe_and_follows_no_link(store: Store, what: str) -> None:
+    with store.locked("name"):
+        pass
+    (lock,) = (store.folder / "locks").iterdir()
+    put(lock, what)
+    with store.locked("name"):
+        pass
+    assert not (store.folder / "locks" / "nowhere").exists()
+
+
+def test_a_seal_is_that_of_its_name_and_kind(store: Store) -> None:
+    """An entry that was put in another's place is no entry there."""
+    first = store.write_sealed("things", "a", b"first")
+    for kind, name in (("things", "b"), ("others", "a")):
+        store.write_sealed(kind, name, b"second")
+        store.path(kind, name).write_bytes(first.read_bytes())
+        assert store.read_sealed(kind, name) is None
+
+
+def test_what_is_in_use_outlives_any_capacity(tmp_path: Path) -> None:
+    small = Store(tmp_path, capacity=1)
+    for name in "ab":
+        small.write("things", name, bytes(100))
+    small.sweep()
+    assert small.read("things", "a") == bytes(100)
+    age(small, "things", "b", int(IN_USE_SECONDS) + 60)
+    small.sweep()
+    assert small.read("things", "a") == bytes(100)
+    assert small.read("things", "b") is None
+    age(small, "things", "a", -1000)
+    assert small.sweep() == 100, "a time that is still to come is no time of use"
+
+
 def test_nothing_is_left_of_a_write_that_fails(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +155,7 @@ def test_nothing_is_left_of_a_write_that_fails(
 def test_the_least_recently_used_go_first(store: Store) -> None:
     for i in range(5):
         store.write("things", str(i), bytes(180))
-        age(store, "things", str(i), 100 - i)
+        age(store, "things", str(i), 2000 - i)
     assert store.read("things", "0") is not None
     store.write("things", "5", bytes(180))
     left = {name for name in "012345" if store.path("things", name).exists()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,30 @@ async def test_x_exports_what_is_drawn(
         assert "12 blocks, laid out by tcw" in reader.text()
         await reader.press("x", "enter")
         assert "is there already" in reader.text()
+
+
+@pytest.mark.parametrize("name", ["link.svg", "dangling.svg", "model.svg", "pipe.svg"])
+async def test_x_saves_a_picture_of_the_screen_in_a_new_file_alone(
+    name: str,
+    open_trace: Open,
+    block_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.svg").write_text("mine")
+    Path("link.svg").symlink_to("model.svg")
+    Path("dangling.svg").symlink_to("made")
+    os.mkfifo("pipe.svg")
+    async with open_trace(block_file, WIDE) as reader:
+        for typed in (name, "~nobody-of-this-name.svg"):
+            await reader.press("x", "ctrl+u")
+            await reader.type(typed)
+            await reader.press("enter")
+            assert (f"{name}: it is " in reader.text()) is (typed == name)
+    assert Path("model.svg").read_text() == "mine"
+    assert "</svg>" in Path("~nobody-of-this-name.svg").read_text()
+    assert not Path("made").exists()
 
 
 HOSTILE = (

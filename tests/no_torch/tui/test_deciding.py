@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from compiler.control.commands import Answer, Measure, Rerun
 from compiler.control.decisions import APART
@@ -103,17 +106,46 @@ async def test_write_and_replay_command(drive: Drive, tmp_path: Path) -> None:
         assert driver.app.return_code == 0
 
 
-async def test_a_file_of_others_is_not_written_over_unasked(drive: Drive, tmp_path: Path) -> None:
+async def test_overrides_of_others_are_not_written_over_unasked(
+    drive: Drive, tmp_path: Path
+) -> None:
+    theirs = '# from Monday\n"tcw/0/0/forward/fuse/a+b" = "apart"\n'
     async with drive() as driver:
         file = tmp_path / "mine.toml"
-        file.write_text("something = 'else'\n")
+        file.write_text(theirs)
+        for said, left in (("n", theirs), ("y", f'"{FUSE}" = "apart"\n')):
+            await driver.press("d", "v", "W", "ctrl+u")
+            await driver.type(str(file))
+            await driver.press("enter")
+            assert "write over it" in driver.text()
+            await driver.type(said)
+            await driver.press("enter")
+            assert file.read_text() == left
+
+
+@pytest.mark.parametrize("what", ["model", "link", "fifo", "folder"])
+async def test_what_holds_no_overrides_is_never_written_over(
+    what: str, drive: Drive, tmp_path: Path
+) -> None:
+    model = tmp_path / "model.py"
+    model.write_text("import torch\n")
+    file = tmp_path / "chosen"
+    if what == "link":
+        file.symlink_to(model)
+    elif what == "fifo":
+        os.mkfifo(file)
+    elif what == "folder":
+        file.mkdir()
+    else:
+        file = model
+    async with drive() as driver:
         await driver.press("d", "v", "W", "ctrl+u")
         await driver.type(str(file))
         await driver.press("enter")
-        assert "write over it" in driver.text()
-        await driver.type("n")
-        await driver.press("enter")
-        assert file.read_text() == "something = 'else'\n"
+        assert "write over it" not in driver.text()
+        assert f"{file.name}: it is " in driver.text()
+        assert driver.bench.overruled.unsaved
+    assert model.read_text() == "import torch\n"
 
 
 async def test_quit_asks_while_overrides_are_not_written(drive: Drive) -> None:

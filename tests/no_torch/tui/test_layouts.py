@@ -128,7 +128,11 @@ def test_the_file_is_private_and_damage_is_forgotten(
         assert "belongs to user" in why
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
-    assert remembered.recall("model.py") == (nothing, f"{file} is no file of yours")
+    assert remembered.recall("model.py")[0] == nothing
+    assert "symbolic link" in remembered.recall("model.py")[1]
+    file.unlink()
+    os.mkfifo(file)
+    assert remembered.recall("model.py") == (nothing, f"{file}: it is no file of yours")
     folder.chmod(0o777)
     assert "open to others" in remembered.recall("model.py")[1]
 

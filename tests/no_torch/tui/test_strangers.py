@@ -261,7 +261,7 @@ def test_files_that_are_none(block: Path, tmp_path: Path) -> None:
         assert refused(block, file=file)
         assert refused(block, Word(yes=True), file=file)
     os.mkfifo(tmp_path / "fifo.py")
-    assert "no plain file" in refused(block, file=str(tmp_path / "fifo.py"))
+    assert "not a file" in refused(block, file=str(tmp_path / "fifo.py"))
     for name, text in (("run.tcw", TEXT), ("run.py", '{"record": 1}\n')):
         (tmp_path / name).write_text(text)
         assert "trace" in refused(block, file=str(tmp_path / name))

@@ -104,7 +104,7 @@ def test_a_quoted_string_ends_where_it_should(words: str) -> None:
 
 
 def test_what_cannot_be_written_is_said(block: View, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"cannot write .*: No such file or directory"):
+    with pytest.raises(ExportError, match=r"cannot write .*: there is no folder .*none"):
         export(block, tmp_path / "none" / "graph.dot", "dot")
     with pytest.raises(ExportError, match="no graph here"):
         export(view_of([]), tmp_path / "graph.dot", "dot")
@@ -119,3 +119,18 @@ def test_a_png_that_would_be_too_large_is_not_drawn(
     monkeypatch.setattr("viewers.drawing.png.PIXELS", 1000)
     with pytest.raises(ExportError, match="export it as SVG"):
         export(block, tmp_path / "graph.png", "png", own=True)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_is_written_over(block: View, tmp_path: Path, form: Format) -> None:
+    model, link = tmp_path / "model.py", tmp_path / f"link.{form}"
+    model.write_text("import torch\n")
+    link.symlink_to(model)
+    dangling = tmp_path / f"dangling.{form}"
+    dangling.symlink_to("made")
+    for path, why in ((model, "there already"), (link, "link"), (dangling, "link")):
+        with pytest.raises(ExportError, match=why):
+            export(block, path, form, own=True)
+    assert model.read_text() == "import torch\n"
+    assert not (tmp_path / "made").exists()
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".tcw-")]

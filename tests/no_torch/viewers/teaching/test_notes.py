@@ -64,6 +64,31 @@ def test_a_line_that_was_cut_off_stays_a_line_of_its_own(trace: Path) -> None:
     assert notes_of(Recording(found.records))[LINE].text == "words"
 
 
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("link", "symbolic link"),
+        ("fifo", "a pipe"),
+        ("model", "is no trace"),
+        ("/dev/null", "a device"),
+        ("gone", "No such file"),
+    ],
+)
+def test_a_note_goes_into_a_trace_alone(what: str, why: str, trace: Path, tmp_path: Path) -> None:
+    path = tmp_path / what
+    before = trace.read_bytes()
+    if what == "link":
+        path.symlink_to(trace)
+    elif what == "fifo":
+        os.mkfifo(path)
+    elif what == "model":
+        path.write_text("import torch\n")
+    with pytest.raises(OSError, match=why):
+        append(path, make(LINE, "words"))
+    assert trace.read_bytes() == before
+    assert what != "model" or path.read_text() == "import torch\n"
+
+
 def test_notes_of_two_readers_do_not_mix(trace: Path) -> None:
     def write(name: str) -> None:
         for number in range(50):
@@ -80,7 +105,7 @@ def test_notes_of_two_readers_do_not_mix(trace: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_says_so(trace: Path) -> None:
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(OSError, match="it is a folder"):
         append(trace.parent, make(LINE, "words"))
     with pytest.raises(OSError, match="No such file"):
         append(trace.parent / "gone" / "run.tcw", make(LINE, "words"))

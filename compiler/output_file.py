@@ -1,0 +1,142 @@
+"""Files that are written where a user says: new ones, or ours of the same kind, nobody else's.
+
+No link is followed, no pipe or device is opened, and a file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from compiler import plain_file
+from compiler.trace.records import AnyRecord
+
+SAFELY = plain_file.SAFELY | os.O_NOFOLLOW
+"""Flags for opening a file that somebody else may have put there."""
+_HEAD_BYTES = 4096
+
+
+class OutputRefused(OSError):
+    """The file may not be written; the message says why, without its name."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Files of ours that a later run may write over."""
+
+    words: str
+    """`trace`"""
+    begins: Callable[[bytes], bool]
+    """Whether a file that begins with these bytes is one of them."""
+    grows: bool = False
+    """It is written in place, as the run goes on."""
+
+
+_RECORD = re.compile(rb'\{"record":"([a-z-]+)"[,}]')
+_TAGS = frozenset(str(one.__struct_config__.tag).encode() for one in get_args(AnyRecord))
+
+
+def _begins_a_trace(head: bytes) -> bool:
+    found = _RECORD.match(head)
+    return found is not None and found[1] in _TAGS
+
+
+TRACE = Kind("trace", _begins_a_trace, grows=True)
+
+
+def check(path: Path, kind: Kind | None = None) -> None:
+    """Raise `OutputRefused` unless `path` can be made, or is an empty file or one of this kind."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        _check_folder(path.parent)
+        return
+    except OSError as error:
+        raise OutputRefused(words(error)) from error
+    except ValueError as error:
+        raise OutputRefused("that is no name of a file") from error
+    refuse_special(found.st_mode)
+    if kind is None:
+        raise OutputRefused("it is there already; name another file")
+    if not kind.grows:
+        _check_folder(path.parent)
+    elif not os.access(path, os.W_OK):
+        raise OutputRefused("it is there and cannot be written")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | SAFELY)
+    except OSError as error:
+        raise OutputRefused(words(error)) from error
+    try:
+        check_open(descriptor, kind)
+    finally:
+        os.close(descriptor)
+
+
+def check_open(descriptor: int, kind: Kind) -> None:
+    """The same of a file that is open for reading."""
+    refuse_special(os.fstat(descriptor).st_mode)
+    head = os.pread(descriptor, _HEAD_BYTES, 0)
+    if head and not kind.begins(head):
+        raise OutputRefused(f"it is there and is no {kind.words}: it is left as it is")
+
+
+def refuse_special(mode: int) -> None:
+    """Raise `OutputRefused` for what is not a regular file."""
+    if stat.S_ISLNK(mode):
+        raise OutputRefused("it is a symbolic link, which is not followed; name the file itself")
+    if what := plain_file.special(mode):
+        raise OutputRefused(f"it is {what}, not a file")
+
+
+def write(path: Path, content: bytes, kind: Kind | None = None) -> None:
+    """Put a whole file there in one step: a new one, or over one of ours of this kind.
+
+    Raises `OutputRefused` as `check` does, and OSError where the disk does not take it.
+    """
+    check(path, kind)
+    temporary = path.with_name(f".tcw-{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFELY, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+        if kind is not None and os.path.lexists(path):
+            check(path, kind)  # again: writing may have taken a while
+            os.replace(temporary, path)
+        else:
+            _place(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _place(temporary: Path, path: Path) -> None:
+    """Give the file its name, if nobody else has taken it."""
+    try:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links: take the name, then fill it
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFELY))
+            os.replace(temporary, path)
+    except FileExistsError as error:
+        raise OutputRefused("it is there already; name another file") from error
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise OutputRefused(f"there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputRefused(f"the folder {folder} cannot be written")
+
+
+def words(error: OSError) -> str:
+    """What the error says, without the file's name."""
+    return error.strerror or str(error)

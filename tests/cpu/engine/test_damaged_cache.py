@@ -1,0 +1,229 @@
+"""The cache of `backend="tcw"`, damaged in every way: the results are right every time.
+
+A process that has imported torch forks for each damage; its child compiles two models of the same
+shapes with a copy of a good cache in which one kind of entry is damaged. A stand-in for g++ keeps
+what g++ made, so that building again is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+COMPILER = """#!{python} -SE
+import hashlib, os, subprocess, sys
+words = sys.argv[1:]
+at = words.index("-o") + 1 if "-o" in words else 0
+if not at or "-" not in words:
+    os.execvp("g++", ["g++", *words])
+source = sys.stdin.buffer.read()
+key = hashlib.sha256(source + repr(words[: at - 1]).encode()).hexdigest()
+kept = os.path.join({folder!r}, key)
+if not os.path.exists(kept):
+    made = kept + str(os.getpid())
+    command = ["g++", *words[:at], made, *words[at + 1 :]]
+    code = subprocess.run(command, input=source).returncode
+    if code:
+        sys.exit(code)
+    os.rename(made, kept)
+with open(kept, "rb") as read, open(words[at], "wb") as write:
+    write.write(read.read())
+"""
+
+CHILDREN = """
+import os, signal, sys, warnings
+import torch, torch._dynamo, torch._inductor.compile_fx
+import compiler.engine.backend
+from compiler.engine.backend import backend
+
+MODELS = (lambda x: torch.softmax(x * 3, -1).sum(0), lambda x: torch.softmax(x + 3, 0).amax(-1))
+
+def works():
+    x = torch.linspace(-1, 1, 64).reshape(8, 8)
+    for model in MODELS:
+        torch.testing.assert_close(torch.compile(model, backend=backend)(x), model(x))
+        assert torch.compile(model, backend=backend)(x).shape == (8,)
+
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        signal.alarm(90)
+        os.environ["TCW_CACHE_DIR"] = line.strip()
+        code = 1
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                works()
+            said = [str(one.message) for one in caught if "tcw" in str(one.message)]
+            code = 0 if not said else 2
+            print(*said, file=sys.stderr)
+        except BaseException as error:
+            print(type(error).__name__, error, file=sys.stderr)
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Children:
+    """Asks the process whether the models work with a cache folder: 0 for yes."""
+
+    def __init__(self, process: subprocess.Popen[str], good: Path) -> None:
+        self.process = process
+        self.good = good
+
+    def work_with(self, folder: Path) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{folder}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+
+@pytest.fixture(scope="module")
+def children(tmp_path_factory: pytest.TempPathFactory) -> Children:
+    folder = tmp_path_factory.mktemp("damaged")
+    (folder / "built").mkdir()
+    command = folder / "c++"
+    command.write_text(COMPILER.format(python=sys.executable, folder=str(folder / "built")))
+    command.chmod(0o755)
+    environment = {**os.environ, "CXX": str(command), "TCW_STRICT": "0"}
+    for name in ("TCW_CACHE_BYTES", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILDREN],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    good = folder / "good"
+    good.mkdir(mode=0o700)
+    found = Children(process, good)
+    assert found.work_with(good) == "0"
+    yield found
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(60)
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes((content[place] ^ 0x10,)) + content[place + 1 :]
+
+
+BYTES = {
+    "first byte": lambda content: flipped(content, 0),
+    "behind the seal": lambda content: flipped(content, min(80, len(content) - 1)),
+    "middle": lambda content: flipped(content, len(content) // 2),
+    "last byte": lambda content: flipped(content, len(content) - 1),
+    "half": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "longer": lambda content: content + b"\0",
+    "zeros": lambda content: bytes(len(content)),
+}
+THINGS = ("fifo", "folder", "link", "gone", "rotated")
+KINDS = ("graphs", "kernels", "objects", "keys")
+
+
+def damage(files: list[Path], how: str) -> None:
+    contents = [file.read_bytes() for file in files]
+    for number, (file, content) in enumerate(zip(files, contents, strict=True)):
+        if how in BYTES:
+            file.write_bytes(BYTES[how](content))
+            continue
+        file.unlink()
+        if how == "fifo":
+            os.mkfifo(file)
+        elif how == "folder":
+            file.mkdir()
+        elif how == "link":
+            file.symlink_to("/dev/zero")
+        elif how == "rotated":  # each has what another one had: all whole, all in a wrong place
+            file.write_bytes(contents[number - 1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", [*BYTES, *THINGS])
+def test_a_kind_of_entry_that_is_damaged(
+    children: Children, kind: str, how: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cache"
+    shutil.copytree(children.good, folder)
+    files = sorted((folder / kind).iterdir())
+    assert len(files) >= 2
+    damage(files, how)
+    assert children.work_with(folder) == "0"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", [*BYTES, *THINGS])
+def test_each_entry_alone_and_what_was_made_anew(
+    children: Children, kind: str, how: str, tmp_path: Path
+) -> None:
+    for name in sorted(file.name for file in (children.good / kind).iterdir()):
+        folder = tmp_path / name
+        shutil.copytree(children.good, folder)
+        damage([folder / kind / name], how)
+        for _ in range(2):
+            assert children.work_with(folder) == "0", name
+
+
+@pytest.mark.parametrize("what", ["fifo", "file", "gone"])
+@pytest.mark.parametrize("kind", [*KINDS, "locks"])
+@pytest.mark.long
+def test_a_folder_of_a_kind_that_is_none(
+    children: Children, kind: str, what: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cache"
+    shutil.copytree(children.good, folder)
+    shutil.rmtree(folder / kind)
+    if what == "fifo":
+        os.mkfifo(folder / kind)
+    elif what == "file":
+        (folder / kind).write_bytes(b"")
+    assert children.work_with(folder) == "0"
+
+
+def test_a_capacity_below_one_graph(tmp_path: Path) -> None:
+    """What is about to be loaded stays."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    code = CHILDREN.replace("for line in sys.stdin", "works()\nfor line in ()")
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TCW_CACHE_DIR": str(folder), "TCW_CACHE_BYTES": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((folder / "objects").iterdir())
+
+
+def test_a_cache_folder_that_is_refused_is_said_once(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o755)
+    code = CHILDREN.replace("for line in sys.stdin", "works()\nfor line in ()")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TCW_CACHE_DIR": str(folder), "TCW_STRICT": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "without a cache" in line]
+    assert len(said) == 1, done.stderr
+    assert f"run: chmod 700 {folder}" in said[0]
+    assert not list(folder.iterdir())

@@ -1,0 +1,55 @@
+"""The one encoder of the JSON that tcw prints or writes: safe to look at, equal when it is parsed.
+
+What `viewers.plain` makes visible in text (controls, bidirectional overrides, zero-width
+characters, spaces of other widths) is written as `\\u202e`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from viewers.plain import plain
+
+_NOT_ASCII = re.compile(r"[^\n -~]")
+
+
+def json_text(value: Any, indent: int = 2, encoding: str = "utf-8") -> str:
+    """`value` as JSON with a newline at its end. `indent` 0: on one line.
+
+    Always valid: nan and infinity are null, lone surrogates are `?`, and what `encoding` cannot
+    carry is escaped.
+    """
+    try:
+        body = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        body = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(value)))
+    if indent:
+        body = msgspec.json.format(body, indent=indent)
+
+    def written(found: re.Match[str]) -> str:
+        character = found[0]
+        if plain(character) != character or not _carries(encoding, character):
+            units = character.encode("utf-16-be")
+            return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+        return character
+
+    return _NOT_ASCII.sub(written, body.decode()) + "\n"
+
+
+def _carries(encoding: str, character: str) -> bool:
+    try:
+        character.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+    return [_without_surrogates(one) for one in value] if isinstance(value, list) else value

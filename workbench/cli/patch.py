@@ -1,0 +1,52 @@
+"""The edits of the source that were kept, as a patch: made anew, and tried on a copy."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import structs
+
+from compiler.edits import EditError, applied, diff
+from compiler.trace.records import Settings, Trial
+from viewers.summary.profile.tried import chosen
+from workbench.cli.edits import base_of, names_of, source_diff, texts_of
+from workbench.cli.output import say
+from workbench.cli.outputs import Outputs
+from workbench.cli.trials import changed_by
+
+
+def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequence[Trial]) -> None:
+    """Write what was kept of the source as a patch of the files as they are, those edits with it
+    that `settings` asked for; on stderr, what was done."""
+    kept = chosen(trials)
+    if kept is None or not kept.diff:
+        what = "nothing was kept" if kept is None else "what was kept changes no source"
+        say(f"{path} is not written: {what}")
+        return
+    best = changed_by(settings, kept.options).settings
+    try:
+        if source_diff(settings, best).text != kept.diff:
+            raise EditError("the source has changed since the edits were tried")
+        texts = texts_of(structs.replace(settings, edits=()), best)
+        patch = _checked(texts)
+    except (EditError, OSError, UnicodeDecodeError) as error:
+        outputs.fail(f"--patch {path} is not written: {error}")
+        return
+    if outputs.write("--patch", path, patch):
+        base = base_of(texts)
+        where = "" if base == os.getcwd() else f" -d {base}"
+        say(f"{path} has the edits: patch -p1{where} < {shlex.quote(str(path))}")
+
+
+def _checked(texts: dict[str, tuple[str, str]]) -> str:
+    """A patch from each first text to the second that does just that; else `EditError`."""
+    names = names_of(texts)
+    patch = "".join(diff(names[file], *pair) for file, pair in texts.items())
+    made = applied(patch, {names[file]: before for file, (before, _) in texts.items()})
+    for file, (before, after) in texts.items():
+        if made.get(names[file], before) != after:
+            raise EditError(f"it would not make the edits of {file}")
+    return patch
