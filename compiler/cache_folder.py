@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from compiler.plain_file import plain_file
+
 
 class CacheRefused(Exception):
     """The cache folder cannot be used safely; the message says why and what to do."""
@@ -51,10 +53,8 @@ def read_own(path: Path, most: int) -> bytes:
 
     No link is followed and no pipe is waited for. Raises OSError, also for what is anything else.
     """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags), "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    with plain_file(path, links=False) as (stream, found):
+        if found.st_uid != os.geteuid():
             raise OSError(errno.EPERM, "it is no file of yours", str(path))
         content = stream.read(most + 1)
     if len(content) > most:

@@ -58,8 +58,8 @@ def test_only_one_of_its_kind_is_replaced(tmp_path: Path) -> None:
     ("thing", "why"),
     [
         ("link", "symbolic link"), ("dangling", "symbolic link"), ("loop", "symbolic link"),
-        ("folder", "it is a folder"), ("fifo", "a pipe, a socket or a device"),
-        ("socket", "a pipe, a socket or a device"), ("/dev/null", "a pipe, a socket or a device"),
+        ("folder", "it is a folder"), ("fifo", "a pipe"),
+        ("socket", "a socket"), ("/dev/null", "a device"),
         ("no/file", "there is no folder"), ("file/file", "Not a directory"),
         ("x" * 300, "too long"),
     ],

@@ -261,7 +261,7 @@ def test_what_is_no_plain_file_is_not_read(
     file.rmdir()
     (model.parent / "real.toml").write_text(TRAINS)
     file.symlink_to("real.toml")
-    assert "is a link" in untrusted(model, client, capsys)
+    assert "is a symbolic link" in untrusted(model, client, capsys)
     file.unlink()
     with file.open("wb") as stream:
         stream.truncate(8 << 30)

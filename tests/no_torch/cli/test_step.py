@@ -70,7 +70,7 @@ def test_options_become_settings_and_breakpoints(
     [
         (["--break", "rejections"], "Did you mean 'rejection'?"),
         (["--no-grad", "--train"], "exclude each other"),
-        (["--trace", "model.py"], "is no trace"),
+        (["--trace", "model.py"], "a file that the run reads"),
         (["--until", "fusion"], "No such option"),
     ],
 )

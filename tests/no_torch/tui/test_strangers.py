@@ -335,7 +335,7 @@ async def test_overrides_are_written_here_and_through_no_link(
         await reader.press("W")
         assert str(elsewhere) not in reader.lines()[-1]
         await reader.press("enter")
-        assert "File exists" in reader.lines()[-1]
+        assert "symbolic link" in reader.lines()[-1]
         assert not (tmp_path / "victim").exists()
         (tmp_path / "overrides.toml").unlink()
         await reader.press("W", "enter")
