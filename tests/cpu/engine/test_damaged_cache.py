@@ -13,7 +13,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+import torch
+
+from compiler.control.decisions import Gate
+from compiler.control.recorder import Recorder
+from compiler.engine.backend import backend
+from compiler.engine.recording import listening
+from compiler.trace.records import AnyRecord, Settings, Warned
+from compiler.trace.writer import TraceWriter
 
 ROOT = Path(__file__).parents[3]
 
@@ -227,3 +236,15 @@ def test_a_cache_folder_that_is_refused_is_said_once(tmp_path: Path) -> None:
     assert len(said) == 1, done.stderr
     assert f"run: chmod 700 {folder}" in said[0]
     assert not list(folder.iterdir())
+
+
+def test_in_a_recording_it_is_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path))
+    written: list[bytes] = []
+    recorder = Recorder(TraceWriter(written.append), Settings(file="model.py"))
+    with listening(recorder, Gate({})):
+        for model in (torch.sin, torch.cos):
+            torch.compile(model, backend=backend)(torch.ones(3))
+    (said,) = [line for line in written if b"without a cache" in line]
+    assert isinstance(msgspec.json.decode(said, type=AnyRecord), Warned)

@@ -296,6 +296,25 @@ def test_a_fault_of_ours_is_one_line(
     assert details.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_fault_of_ours_without_a_place_for_its_details(
+    model: Path,
+    client: Client,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """The one cache folder has one rule: what is open to others is not used, and that is said."""
+    (tmp_path / "cache" / "tcw").mkdir(parents=True)
+    (tmp_path / "cache" / "tcw").chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    client.error = RuntimeError("broken")
+    assert main(["explain", "model.py"]) == codes.INTERNAL
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("tcw: internal error: RuntimeError: broken; its details are not kept: ")
+    assert "chmod 700" in line
+    assert not list((tmp_path / "cache" / "tcw").iterdir())
+
+
 def test_interrupted(model: Path, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     client.error = KeyboardInterrupt()
     assert main(["explain", "model.py", "--json"]) == codes.INTERRUPTED
