@@ -36,7 +36,7 @@ def kind(ref: Ref) -> str:
 def split_source(ref: Ref) -> tuple[str, int]:
     """`src:FILE:LINE` -> (FILE, LINE); FILE may hold colons."""
     file, _, line = ref[4:].rpartition(":")
-    return file, int(line)
+    return file, digits(line) or 0
 
 
 def split_node(ref: Ref) -> tuple[str, str]:
@@ -48,4 +48,9 @@ def split_node(ref: Ref) -> tuple[str, str]:
 def split_kernel(ref: Ref) -> tuple[str, int | None]:
     """`k:KERNEL` or `k:KERNEL:LINE` -> (KERNEL, LINE or None)."""
     name, _, line = ref[2:].partition(":")
-    return name, int(line) if line else None
+    return name, digits(line)
+
+
+def digits(text: str) -> int | None:
+    """The number that a text of a trace is; None for a text that is none, or too long to be one."""
+    return int(text) if len(text) <= 18 and text.isascii() and text.isdigit() else None

@@ -26,15 +26,15 @@ def every_record() -> list[AnyRecord]:
     for kind in union.types:
         assert isinstance(kind, inspect.StructType)
         if kind.cls not in have and kind.cls is not End:
-            records.append(_made(kind))  # type: ignore[arg-type]
+            records.append(made(kind))  # type: ignore[arg-type]
     return records
 
 
-def _made(kind: inspect.Type) -> Any:
+def made(kind: inspect.Type) -> Any:
     """A value of a type; texts say where they stand."""
     match kind:
         case inspect.StructType():
-            return kind.cls(**{field.name: _made(field.type) for field in kind.fields})
+            return kind.cls(**{field.name: made(field.type) for field in kind.fields})
         case inspect.StrType():
             return "text"
         case inspect.IntType():
@@ -46,11 +46,11 @@ def _made(kind: inspect.Type) -> Any:
         case inspect.LiteralType():
             return kind.values[0]
         case inspect.UnionType():
-            return _made(next(one for one in kind.types if not isinstance(one, inspect.NoneType)))
+            return made(next(one for one in kind.types if not isinstance(one, inspect.NoneType)))
         case inspect.VarTupleType():
-            return (_made(kind.item_type),)
+            return (made(kind.item_type),)
         case inspect.TupleType():
-            return tuple(_made(one) for one in kind.item_types)
+            return tuple(made(one) for one in kind.item_types)
         case inspect.DictType():
-            return {_made(kind.key_type): _made(kind.value_type)}
+            return {made(kind.key_type): made(kind.value_type)}
     raise TypeError(f"no value for {kind}")

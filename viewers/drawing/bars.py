@@ -7,6 +7,14 @@ from dataclasses import dataclass
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
+def cells_of(value: float, most: float, room: int) -> int:
+    """Cells of a bar to a scale on which `most` takes `room` cells: from 0 to `room`, whatever
+    the values are."""
+    if value <= 0 or most <= 0:
+        return 0
+    return round(room * min(1.0, value / most))
+
+
 @dataclass(frozen=True)
 class Bars:
     """Cells on each side of the axis, and what one cell stands for."""

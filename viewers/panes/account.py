@@ -8,6 +8,7 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
+from viewers.drawing.bars import cells_of
 from viewers.labels import kernel_label
 from viewers.panes import profiled
 from viewers.panes.profiled import figure, role_of
@@ -115,7 +116,7 @@ def _line(
     body = _row(name, [figure(value, unit) for value in values], role, role).body
     spans: list[Span] = [("  ", "text")]
     for value, role in zip(values, BARS if bars else (), strict=False):
-        cells = round(bars * max(0.0, value or 0.0) / most)
+        cells = cells_of(value or 0.0, most, bars)
         spans.append((pad("█" * cells, bars + 1), role))
     room = width - NAME - 2 * FIGURE - 3 - (2 * bars + 2 if bars else 0)
     spans.append((cut(plain(what), max(0, room)), "dim"))

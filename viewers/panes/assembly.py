@@ -41,7 +41,7 @@ _CODE_ENDS = re.compile(r"^\s*\.section\s+\.debug")
 
 
 def _ptx(lines: list[str], kernel: str) -> Iterator[CodeLine]:
-    place = re.compile(rf"{re.escape(kernel)}[\w.]*\.py:(\d+):")
+    place = re.compile(rf"{re.escape(kernel)}[\w.]*\.py:([0-9]{{1,9}}):")
     origin = 0
     debug = False
     for number, line in enumerate(lines, start=1):

@@ -44,11 +44,12 @@ NAME = 15
 
 def argument_words(opcode: str, argument: str) -> str:
     """`BINARY_OP 5` -> `*`, `CALL 2` -> `2 arguments`; anything else as it is."""
-    if opcode == "BINARY_OP" and argument.isdecimal() and int(argument) < len(OPERATORS):
-        return OPERATORS[int(argument)]
+    count = refs.digits(argument)
+    if opcode == "BINARY_OP" and count is not None and count < len(OPERATORS):
+        return OPERATORS[count]
     noun = _COUNTS.get(opcode)
-    if noun is not None and argument.isdecimal():
-        return plural(int(argument), noun)
+    if noun is not None and count is not None:
+        return plural(count, noun)
     if opcode == "RESUME":
         return ""
     if opcode == "KW_NAMES":

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from compiler.trace import refs
+
 _LOOP = re.compile(r"^ *(?:for|reduce) (\w+) in (.+):$")
 _LINE = re.compile(r"^ *(?:(\w+) = )?(\w+)\((.*)\)$")
 _BINARY = {
@@ -174,9 +176,10 @@ def subscript(index: str, ranges: list[tuple[str, str]]) -> str:
     terms: list[str] = []
     for name, size in reversed(used):
         terms.append(name if stride == 1 else f"{stride}*{name}")
-        if not size.isdigit():
+        count = refs.digits(size)
+        if count is None:
             break
-        stride *= int(size)
+        stride *= count
     if sorted(terms) == sorted(index.split(" + ")):
         return "[" + ", ".join(name for name, _ in used) + "]"
     return f"[{index}]"

@@ -6,6 +6,7 @@ A row is a place in memory: a buffer that takes over another's is drawn behind i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -17,6 +18,7 @@ from viewers.panes.rows import (
     Line,
     Role,
     Row,
+    Rows,
     Span,
     empty,
     pad,
@@ -40,6 +42,8 @@ NARROWEST, WIDEST = 4, 16
 NAMED = 5
 """Cells of a step from which on it is named by what runs, not by its kernel's id."""
 LIVE_LINES = 4
+MOST_STEPS = 5000
+"""Steps that are drawn: a row is longer the more there are."""
 
 
 def plan_of(view: View) -> MemoryPlan | None:
@@ -57,22 +61,33 @@ def content(view: View, width: int) -> Content:
     chart = _Chart(view, plan, width)
     names = [_step_name(view, step) for step in plan.steps]
     live = alive(plan)
-    rows = [*_peak(plan, live, names, width), BLANK, chart.head(names)]
+    above = [*_peak(plan, live, names, width), BLANK, chart.head(names)]
     inputs = [buffer for buffer in plan.buffers if buffer.kind == "input"]
+    drawn: list[_Drawn] = []
     for place in sorted(places(plan), key=_order(view)):
-        rows.extend(chart.place(place))
-    rows += [BLANK, *chart.live(live)]
+        drawn.extend(chart.place(place))
+    below = [BLANK, *chart.live(live)]
+    owned: list[_Drawn] = []
     if inputs:
         key = f"{graph}:inputs"
         opened = key in view.unfolded
-        rows += [BLANK, _inputs(inputs, key, opened)]
-        for buffer in inputs if opened else ():
-            rows.append(chart.row(Place((buffer,)), ""))
+        below += [BLANK, _inputs(inputs, key, opened)]
+        owned = [_Drawn(Place((buffer,))) for buffer in inputs] if opened else []
+    rows: list[Row | _Drawn] = [*above, *drawn, *below, *owned]
+
+    def make(index: int) -> Row:
+        row = rows[index]
+        return row if isinstance(row, Row) else chart.row(row)
+
     words: list[Span] = [("■ ", "hot"), ("kept for backward or output  ", "dim")]
     words += [("■ ", "accent"), ("takes over another's memory", "dim")]
     if chart.cells > chart.room:
         words.append(("  h l scroll", "dim"))
-    return Content("memory", subject, tuple(words), rows)
+    if chart.steps < len(plan.steps):
+        said = f"  the first {number(chart.steps)} of {number(len(plan.steps))} steps"
+        words.append((said, "warn"))
+    keys = [row.key if isinstance(row, Row) else chart.key(row) for row in rows]
+    return Content("memory", subject, tuple(words), Rows(len(rows), make, [""] * len(rows), keys))
 
 
 def _order(view: View) -> Callable[[Place], tuple[int, int]]:
@@ -83,11 +98,20 @@ def _order(view: View) -> Callable[[Place], tuple[int, int]]:
     return lambda place: (place.first, place.last)
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """A row that has bars; it is as long as there are steps, and made when it is looked at."""
+
+    place: Place
+    folds: str = ""
+    inside: bool = False
+
+
 class _Chart:
     """The rows that have bars, all with the same steps."""
 
     def __init__(self, view: View, plan: MemoryPlan, width: int) -> None:
-        steps = len(plan.steps) or 1
+        steps = min(len(plan.steps), MOST_STEPS) or 1
         self.view = view
         self.plan = plan
         self.steps = steps
@@ -101,32 +125,40 @@ class _Chart:
 
     def head(self, names: list[str]) -> Row:
         spans: list[Span] = []
-        for name in names:
+        for name in names[: self.steps]:
             kernel, _, label = name.partition(" ")
             words = plain(label if label and self.cell >= NAMED else kernel)
             spans.append((pad(cut(words, self.cell - 1), self.cell), "dim"))
         gutter = (pad(" buffer", NAME + 1), "dim"), (pad_left("size ", SIZE + 1), "dim")
         return Row(gutter=gutter, body=tuple(spans))  # type: ignore[arg-type]
 
-    def place(self, place: Place) -> list[Row]:
+    def place(self, place: Place) -> list[_Drawn]:
         """A row; of a place that several took over, one for each below it when it is unfolded."""
         key = f"{self.plan.graph}:place:{place.buffers[0].name}"
         if len(place.buffers) < 3:
-            return [self.row(place, "")]
+            return [_Drawn(place)]
         opened = key in self.view.unfolded
-        rows = [self.row(place, key)]
+        rows = [_Drawn(place, key)]
         if opened:
-            rows += [self.row(Place((buffer,)), "", True) for buffer in place.buffers[1:]]
+            rows += [_Drawn(Place((buffer,)), inside=True) for buffer in place.buffers[1:]]
         return rows
 
-    def row(self, place: Place, folds: str, inside: bool = False) -> Row:
+    @staticmethod
+    def _subject(place: Place) -> Buffer:
+        return place.buffers[1] if len(place.buffers) == 2 else place.buffers[0]
+
+    def key(self, drawn: _Drawn) -> str:
+        return f"buffer:{self._subject(drawn.place).name}"
+
+    def row(self, drawn: _Drawn) -> Row:
+        place, folds = drawn.place, drawn.folds
         first = place.buffers[0]
-        mark = "  " if inside else " "
+        mark = "  " if drawn.inside else " "
         if folds:
             mark = "▾" if folds in self.view.unfolded else "▸"
         name = mark + keep_end(plain(first.name), NAME - 2)
         size = bytes_text(place.bytes) if place.bytes is not None else "?"
-        subject = place.buffers[1] if len(place.buffers) == 2 else first
+        subject = self._subject(place)
         decided = self.decided.get(place.buffers[1].name if folds else subject.name)
         return Row(
             gutter=(
@@ -135,7 +167,7 @@ class _Chart:
             ),
             body=self._bars(place),
             right=(*self._note(place), (" ", "text")),
-            key=f"buffer:{subject.name}",
+            key=self.key(drawn),
             copies=decided.id if decided is not None else first.name,
             opens=f"fold:{folds}" if folds else "",
             decision=decided.id if decided is not None else "",
@@ -150,7 +182,7 @@ class _Chart:
             end = min(buffer.last + 1, self.steps)
             if after is not None:
                 end = min(end, max(after.first, buffer.first))
-            start = max(at, buffer.first)
+            start = min(max(at, buffer.first), self.steps)
             spans.append((" " * ((start - at) * self.cell), "text"))
             size = max(0, end - start) * self.cell
             gap = 1 if size and self.cell > 1 else 0

@@ -41,7 +41,7 @@ def line_text(location: Location | None, inferred: bool = False, width: int = 4)
 def operations_text(name: str) -> str:
     """`op9_op10_op11` -> `op9–11`, `op1_op4` -> `op1,4`; other names as they are."""
     parts = name.split("_")
-    if len(parts) > 1 and all(re.fullmatch(r"op\d+", part) for part in parts):
+    if len(parts) > 1 and all(re.fullmatch(r"op[0-9]{1,9}", part) for part in parts):
         numbers = sorted(int(part[2:]) for part in parts)
         if numbers[-1] - numbers[0] == len(numbers) - 1:
             return f"op{numbers[0]}–{numbers[-1]}"

@@ -7,6 +7,7 @@ import re
 from rich.cells import cell_len
 
 from compiler.trace.records import Progress, Waiting
+from viewers.drawing.bars import cells_of
 from viewers.losses import losses_sentences
 from viewers.panes import engines
 from viewers.panes import why as profile_why
@@ -243,7 +244,7 @@ def _label(piece: Piece) -> str:
 
 
 def _bar(piece: Piece, most: int, label: int) -> Row:
-    size = max(1, round(BAR * piece.ops / most)) if piece.ops else 0
+    size = max(1, cells_of(piece.ops, most, BAR)) if piece.ops else 0
     name = _label(piece)
     if not piece.ops and piece.status == "open":
         facts = " its capture has not ended"

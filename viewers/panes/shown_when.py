@@ -18,7 +18,7 @@ def _wanted(view: View, waiting: Waiting) -> tuple[str, ...]:
         asked = next(
             (a for a in reversed(view.recording.all(Asked)) if a.id == waiting.decision), None
         )
-        kind = asked.kind if asked is not None else waiting.decision.split("/")[-2]
+        kind = asked.kind if asked is not None else kind_of(waiting.decision)
         return {FUSE: ("fusion",), SAVE: ("autograd",)}.get(kind, ("decision", "fusion"))
     if waiting.kind == "event":
         last = max(
@@ -43,3 +43,8 @@ def _wanted(view: View, waiting: Waiting) -> tuple[str, ...]:
     if waiting.stage in ("codegen", "build"):
         return ("kernels", "source")
     return (by_stage.get(waiting.stage, "source"), "source")
+
+
+def kind_of(decision: str) -> str:
+    """`tcw/0/0/forward/fuse/exp+sum` -> `fuse`."""
+    return decision.rpartition("/")[0].rpartition("/")[2]

@@ -43,6 +43,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     sites = {site.place.line: site for site in view.summary.breaks if site.place.file == file}
     chosen = view.summary.breaks[view.site] if annotate and view.summary.breaks else None
     at = chosen.place.line if chosen and chosen.place.file == file else 0
+    at = at if at <= len(lines) else 0
 
     def make(index: int) -> Row:
         if at and index == at:

@@ -363,11 +363,12 @@ def _verdict(table: Table) -> str:
     speedup, share = head.speedup, head.noise
     if (total.eager, total.compiled) != (head.eager.median, head.compiled.median):  # one phase
         speedup = total.eager / total.compiled if total.compiled else head.speedup
-        share = total.noise / max(total.eager, total.compiled)
+        longer = max(total.eager, total.compiled)
+        share = total.noise / longer if longer else 0.0
     noise = f"±{percent(share)}"
     if speedup >= 1:
         return f"{ratio_text(speedup)} faster {noise}"
-    return f"{ratio_text(1 / speedup)} slower {noise}"
+    return f"{ratio_text(1 / speedup if speedup > 0 else None)} slower {noise}"
 
 
 def _name(row: RegionRow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.trace.records import Progress, Timed
+from viewers.drawing.bars import cells_of
 from viewers.panes.rows import (
     BLANK,
     Content,
@@ -180,7 +181,7 @@ def _bars(measured: Measured, subject: str, width: int) -> list[Row]:
 
 
 def _bar(name: str, version: Timed, most: float, room: int, unit: str, role: Role) -> Row:
-    cells = max(1, round(room * version.median / most)) if most else 1
+    cells = max(1, cells_of(version.median, most, room))
     figures = f"{in_unit(version.median, unit)} {unit} ±{in_unit(version.spread, unit)}"
     return Row(
         body=(

@@ -37,6 +37,8 @@ RULES = {
 """Words for rules whose short names do not say enough; any other is shown by its name."""
 
 LABEL_PARTS = 4
+_MOST_PARTS = 1000
+"""Of what a fused node computes so many are told apart; a label names the first few of them."""
 """Different ops named in the label of a fused node; more are counted."""
 
 
@@ -213,16 +215,21 @@ def _bare(id: str, graph: str, verdict: str, told: Decided | Asked) -> Pair:
 def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
     """(graph, scheduler node) -> what it computes in words; fused nodes join their parts' words."""
     labels = {(node.graph, node.name): node.label for node in recording.all(SchedulerNode)}
-    parts: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    parts: dict[str, dict[str, dict[str, None]]] = defaultdict(dict)
     for node in recording.all(SchedulerNode):
-        parts[node.graph][node.name] = node.label.split(", ")
+        parts[node.graph][node.name] = dict.fromkeys(node.label.split(", "))
     for round_ in recording.all(FusionRound):
+        of = parts[round_.graph]
         for first, second, name in round_.fused:
+            words = of.setdefault(name, {})
             for one in (first, second):
-                found = parts[round_.graph].get(one, [one])
-                parts[round_.graph].setdefault(name, []).extend(found)
-            words = list(dict.fromkeys(parts[round_.graph][name]))
-            labels[round_.graph, name] = listed(words, LABEL_PARTS)
+                if len(words) < _MOST_PARTS and one != name:
+                    words.update(of.get(one) or {one: None})
+            labels[round_.graph, name] = listed(list(words), LABEL_PARTS)
+            if first != name != second:
+                # They are gone: nothing is fused with them again.
+                of.pop(first, None)
+                of.pop(second, None)
     return labels
 
 

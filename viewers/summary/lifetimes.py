@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from compiler.trace.records import Buffer, Decided, MemoryPlan
 from viewers.recording import Recording
@@ -54,18 +55,21 @@ def places(plan: MemoryPlan) -> list[Place]:
 
 def alive(plan: MemoryPlan) -> list[int]:
     """Bytes alive at each step; a buffer whose memory is taken over counts until it is."""
-    live = [0] * max(1, len(plan.steps))
+    steps = max(1, len(plan.steps))
+    born, once = [0] * (steps + 1), [0] * steps
     known = {buffer.name: buffer for buffer in plan.buffers}
     for buffer in plan.buffers:
         if buffer.kind == "input":
             continue
-        for step in range(buffer.first, min(buffer.last + 1, len(live))):
-            live[step] += buffer.bytes or 0
+        first, end = min(buffer.first, steps), min(buffer.last + 1, steps)
+        if first < end:
+            born[first] += buffer.bytes or 0
+            born[end] -= buffer.bytes or 0
     for buffer in plan.buffers:
         taken = known.get(buffer.reuses)
         if taken is not None and taken.kind != "input" and taken.last >= buffer.first:
-            live[min(buffer.first, len(live) - 1)] -= taken.bytes or 0
-    return live
+            once[min(buffer.first, steps - 1)] += taken.bytes or 0
+    return [alive - gone for alive, gone in zip(accumulate(born[:-1]), once, strict=True)]
 
 
 def reuse_decisions(recording: Recording, graph: str) -> dict[str, Decided]:

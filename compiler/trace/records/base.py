@@ -43,6 +43,9 @@ UnixTime = Annotated[float, Meta(ge=0, le=1e11)]
 Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
 """A ratio, a rate or a score."""
 
+Ratio = Annotated[float, Meta(ge=1e-30, le=1e30)]
+"""One time over another."""
+
 Error = float
 """How far two results are apart: anything finite, as an infinite error is recorded as the largest
 number of float64. Views only compare and print it."""

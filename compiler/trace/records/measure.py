@@ -10,6 +10,7 @@ from compiler.trace.records.base import (
     Milliseconds,
     Number,
     Part,
+    Ratio,
     Record,
     Seconds,
 )
@@ -40,7 +41,7 @@ class Speed(Record):
     compiled_ms: Milliseconds
     eager_mad_ms: Milliseconds
     compiled_mad_ms: Milliseconds
-    speedup: Number
+    speedup: Ratio
     """Median of the ratios eager/compiled, pair by pair."""
     noise: Number
     """max(3 MAD of the pair ratios / their median, 1%): a difference inside it is none."""
@@ -69,7 +70,7 @@ class EngineSpeed(Record):
     second: str
     first_ms: Milliseconds
     second_ms: Milliseconds
-    speedup: Number
+    speedup: Ratio
     """Median of the ratios first/second, round by round: above 1 the second is faster."""
     noise: Number
     """max(3 MAD of the ratios / their median, 1%)."""

@@ -17,6 +17,7 @@ from compiler.trace.records.base import (
     Location,
     Number,
     Part,
+    Ratio,
     Record,
     Seconds,
     TensorMeta,
@@ -199,7 +200,7 @@ class CallProfile(Record):
     device: str
     eager: Timed
     compiled: Timed
-    speedup: Number
+    speedup: Ratio
     """eager/compiled: the median over the rounds, or of the medians, whichever is surer."""
     noise: Number
     """max(3 MAD of it, 1%), as a share of it."""
@@ -316,7 +317,7 @@ class ModeRow(Record):
     eager: Timed | None = None
     """Of the same rounds."""
     time: Timed | None = None
-    speedup: Number = 1.0
+    speedup: Ratio = 1.0
     noise: Number = 0.0
     compile_seconds: Seconds = 0.0
     """Wall, of the first call beyond its run time, from empty caches."""

@@ -163,5 +163,5 @@ def test_any_plan_is_drawn_within_its_cells(lives: list[tuple[int, int, int]], s
     assert len(alive(plan)) == steps
     chart = memory._Chart(view_of([]), plan, 100)
     for place in found:
-        row = chart.row(place, "")
+        row = chart.row(memory._Drawn(place))
         assert width_of(row.body) == chart.cells
