@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
@@ -140,7 +141,7 @@ async def _stop(process: Process) -> None:
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
+                os.kill(process.pid, signal.SIGKILL)  # `kill` would take the status from asyncio
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), LEFT_OPEN)
 

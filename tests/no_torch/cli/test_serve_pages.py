@@ -229,7 +229,7 @@ def test_a_connection_that_never_asks_is_cut(sent: str, block_file: Path, tmp_pa
 
 
 async def test_a_download_that_is_not_read_is_cut(block_file: Path, tmp_path: Path) -> None:
-    changes = "connections.SECONDS = 5.0; connections.CONNECTIONS = 1"
+    changes = "connections.SECONDS = 20.0; connections.CONNECTIONS = 1"
     with served(str(block_file), cache=tmp_path, changes=changes) as server:
         async with aiohttp.ClientSession() as session, session.get(server.address) as answer:
             found = re.search(r'src="(/\w+/static/js/textual.js)"', await answer.text())
