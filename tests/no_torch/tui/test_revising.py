@@ -68,7 +68,7 @@ async def test_a_pair_of_a_list_of_which_nobody_was_asked(drive: Drive) -> None:
         pairs = [one for one in block_trace() if isinstance(one, FusionPair) and one.fused]
         await driver.press("d", "a")
         driver.driver.write([structs.replace(pairs[0], id=FUSE + "_1")])
-        await driver.settle()
+        await driver.until(lambda: answered(driver.bench.view, FUSE + "_1") is not None)
         found = answered(driver.bench.view, FUSE + "_1")
         assert found is not None
         assert (found[0].default, found[0].choices, found[1]) == ("fuse", ("fuse", "apart"), "fuse")
