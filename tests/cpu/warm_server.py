@@ -147,9 +147,10 @@ def become(
     os.umask(request["umask"])
     sys.argv = list(request["arguments"])
     sys.orig_argv = [sys.executable, "-P", *sys.argv]
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()
+    # as a new process: drawn by the system
+    sys.modules["torch"].default_generator.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
 
 
 def _take_descriptors(numbers: list[int], descriptors: list[int]) -> None:
