@@ -21,6 +21,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the tests got into tests/goldens/ and docs/schema/; then look at the diff",
     )
+    parser.addoption(
+        "--cold-start",
+        action="store_true",
+        help="start each worker as a new process, and fork none from one that has torch imported",
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -46,6 +46,24 @@ _PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 
 
+def start_process(
+    arguments: list[str], environment: dict[str, str], inherited: list[int]
+) -> subprocess.Popen[bytes]:
+    """Start Python on a script and its `arguments`, in a session of its own.
+
+    It inherits the descriptors `inherited` under their numbers; its output comes through pipes.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-P", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        pass_fds=inherited,
+        start_new_session=True,
+    )
+
+
 class Child:
     """One worker: started at once, pumped by `wait`, gone after `close`."""
 
@@ -159,17 +177,10 @@ class Child:
         )
         door = Path(__file__).parents[2] / "tcw.py"
         try:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-P", str(door), "--worker", "record"),
-                    *(self._caches, *pipes.arguments()),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, RECORDING: self._mark, **_fresh_caches(self._caches)},
-                pass_fds=pipes.inherited(),
-                start_new_session=True,
+            process = start_process(
+                [str(door), "--worker", "record", self._caches, *pipes.arguments()],
+                {**os.environ, RECORDING: self._mark, **_fresh_caches(self._caches)},
+                pipes.inherited(),
             )
         finally:
             for number in (read_commands, read_lifeline, write_records, write_faults, write_status):

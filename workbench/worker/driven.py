@@ -31,7 +31,7 @@ from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
 from workbench.worker.finished_run import FinishedRun
-from workbench.worker.forget import beside_what_is_compiled, forget_compiled
+from workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
 from workbench.worker.inputs import InputSet, mark_dynamic, named_arguments, parameters
 from workbench.worker.load import Loaded, form_of
 from workbench.worker.notes import WorkerRecorder
@@ -104,6 +104,7 @@ class Driven:
         )
         self._changed = _stamp(code.file)
         self._aside = False
+        self._caches = caches_folder()
         self._before_load = RandomState.now()
         self._pristine: dict[Given, Pristine] = {}
         """Absent where it cannot be copied."""
@@ -138,7 +139,7 @@ class Driven:
         )
         run = run_record(number, recorder.settings, rerun)
         recorder.emit(run)
-        forget_compiled(recorder)
+        forget_compiled(recorder, self._caches)
         self.live.begins(run, rerun.until)
 
     def _run(self, number: int, rerun: Rerun | None) -> Ended:

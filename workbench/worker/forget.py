@@ -34,8 +34,11 @@ HOOK = Hook(
 )
 
 _VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
-_given = os.environ.get(_VARIABLE, "")
-"""The recording's own folder, before the user's file could choose another."""
+
+
+def caches_folder() -> str:
+    """Where torch keeps what it compiles, by its own variable; "" for its usual place."""
+    return os.environ.get(_VARIABLE, "")
 
 
 def beside_what_is_compiled() -> None:
@@ -47,11 +50,12 @@ def beside_what_is_compiled() -> None:
     convert_frame.FRAME_COMPILE_COUNTER.clear()
 
 
-def forget_compiled(recorder: Recorder) -> None:
+def forget_compiled(recorder: Recorder, own: str) -> None:
     """As in a fresh process: torch's ids count from 0, and no cache of graphs serves anything.
 
-    Only the recording's own caches are emptied. Where the user's file has chosen a folder of its
-    own, that is left alone, and said.
+    Only the recording's own caches are emptied; `own` is their folder, which is what
+    `caches_folder` returned before the user's file ran. Where the file has chosen another folder,
+    that is left alone, and said.
     """
     torch._dynamo.reset()
     aot_autograd = sys.modules.get("torch._functorch.aot_autograd")
@@ -60,9 +64,10 @@ def forget_compiled(recorder: Recorder) -> None:
     inductor = sys.modules.get("torch._inductor.codecache")
     if inductor is None or recorder.settings.cached:
         return
-    if not _given or os.environ.get(_VARIABLE) != _given:
+    chosen = caches_folder()
+    if not own or chosen != own:
         recorder.warn_once(
-            f"the file keeps torch's caches in {os.environ.get(_VARIABLE) or 'their usual place'}: "
+            f"the file keeps torch's caches in {chosen or 'their usual place'}: "
             "what they serve is not decided again in another run",
             asked=True,
         )

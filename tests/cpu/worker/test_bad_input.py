@@ -51,6 +51,7 @@ FORWARD = 9
 """Line of `body` in the text of `net`."""
 
 
+@pytest.mark.cold_start
 def test_syntax_error_is_found_before_torch_is_imported(tmp_path: Path) -> None:
     found = recorded(tmp_path, "import torch\nx = (1,\nfor y in 3:\n")
     assert found.failure.type == "SyntaxError"
@@ -364,6 +365,7 @@ def test_an_exception_that_cannot_be_read(tmp_path: Path) -> None:
     assert found.line == 5
 
 
+@pytest.mark.cold_start
 def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="run", engine="inductor")
@@ -374,6 +376,7 @@ def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found.end.status == "failed"
 
 
+@pytest.mark.cold_start
 def test_no_compiler_is_needed_for_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="codegen")
@@ -381,6 +384,7 @@ def test_no_compiler_is_needed_for_code(tmp_path: Path, monkeypatch: pytest.Monk
     assert [kernel.language for kernel in found.all(Kernel)].count("cpp") == 1
 
 
+@pytest.mark.cold_start
 def test_prints_without_torch_are_quick(tmp_path: Path) -> None:
     """The worker never waits for the front end longer than a pipe takes to empty."""
     start = time.monotonic()

@@ -17,6 +17,8 @@ from compiler.trace.records import AnyRecord, End, Failure, Output, Settings, St
 from tests.cpu.worker.recorded import MARK, left_behind, recorded
 from workbench.worker.client import record
 
+pytestmark = pytest.mark.cold_start
+"""What the front end does with a process."""
 HANG = "import time\nprint('here')\ntime.sleep(1000)\n"
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from compiler.trace.records import End, Failure, Output, Settings, Warned
 from tests.cpu.worker.recorded import recorded
 from workbench.worker.isolation import PACKAGES
 
+pytestmark = pytest.mark.cold_start
+"""What a process imports, and when, is the subject."""
 MODEL = """
 import sys
 import torch

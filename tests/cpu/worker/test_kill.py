@@ -30,6 +30,8 @@ from workbench.worker import child
 from workbench.worker.client import record
 from workbench.worker.guardian import CACHES_PREFIX, remove_caches, sweep
 
+pytestmark = pytest.mark.cold_start
+"""Some of the moments are in the imports of a new process."""
 ROOT = Path(__file__).parents[3]
 
 MODEL = """

@@ -18,7 +18,7 @@ from compiler.trace.records import HookStatus, Settings, WhatIf
 from compiler.trace.writer import TraceWriter
 from workbench.worker import measuring_hooks, what_if
 from workbench.worker.forget import HOOK as FORGETTING
-from workbench.worker.forget import beside_what_is_compiled, forget_compiled
+from workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
 
 
 def test_this_torch_has_what_measurements_need() -> None:
@@ -64,7 +64,7 @@ def test_kernels_of_a_generated_module_run_alone_and_all_is_forgotten() -> None:
         replay.prepare()()
         beside_what_is_compiled()
         assert not convert_frame.FRAME_COMPILE_COUNTER
-        forget_compiled(recorder)
+        forget_compiled(recorder, caches_folder())
         assert not torch._dynamo.convert_frame.FRAME_COUNTER
         torch.compile(model)(x)
     assert len(found) == 2, "it was compiled again, or at least loaded again"

@@ -1,0 +1,211 @@
+"""Workers that have torch imported when they start: forks of a server, in place of new processes.
+
+Importing torch and ours takes a worker three seconds of a processor. `WarmStart.start` stands in
+for `workbench.worker.child.start_process`. It starts a new process all the same where a worker
+would inherit what the server has already read: an environment variable, a limit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from tests.cpu.warm_server import ROOM
+
+SERVER = Path(__file__).with_name("warm_server.py")
+SECONDS = 240.0
+"""How long a busy machine may take to import torch."""
+READ_LATE = (
+    *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR"),
+    *("TCW_CACHE_DIR", "TCW_RECORDING", "TCW_TEST_MARK", "TCW_STRICT"),
+    *("PYTEST_CURRENT_TEST", "NO_COLOR"),
+)
+"""Environment variables that torch and ours read when they use them, and not when they are
+imported. A worker with any other that the server has not is a new process."""
+
+log = logging.getLogger(__name__)
+
+Start = Callable[[list[str], dict[str, str], list[int]], Any]
+
+
+class ServerDied(Exception):
+    """The fork server is gone, or does not answer."""
+
+
+class Forked:
+    """A process that the server has forked, with what `Child` uses of `subprocess.Popen`."""
+
+    def __init__(
+        self, pid: int, report: int, stdout: IO[bytes], stderr: IO[bytes], server: Server
+    ) -> None:
+        self.pid = pid
+        self.stdout = stdout
+        self.stderr = stderr
+        self.returncode: int | None = None
+        self._report = report
+        """Its wait status comes here from the server, its parent."""
+        self._server = server
+
+    def poll(self) -> int | None:
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            ready, _, _ = select.select([self._report], [], [], timeout)
+            if not ready:
+                raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
+            status = os.read(self._report, 64)
+            os.close(self._report)
+            if not status:
+                self.returncode = -signal.SIGKILL
+                raise self._server.died("while a worker ran")
+            self.returncode = os.waitstatus_to_exitcode(int(status))
+        return self.returncode
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class Server:
+    """One fork server. It ends when this process does, or closes it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._said: bytes | None = None
+        self._connection, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(SERVER), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={ROOM: "-" * 16384, **environment},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    def fork(self, request: dict[str, Any], inherited: list[int]) -> Forked:
+        """Raises `OSError` where the machine cannot fork, `ServerDied`."""
+        report, theirs = os.pipe()
+        out, write_out = os.pipe()
+        err, write_err = os.pipe()
+        given = [theirs, write_out, write_err]
+        data = json.dumps(request | {"numbers": [1, 2, *inherited]}).encode()
+        try:
+            socket.send_fds(self._connection, [len(data).to_bytes(4, "big")], [*given, *inherited])
+            self._connection.sendall(data)
+        except OSError as error:
+            raise self.died("before a worker") from error
+        finally:
+            for number in given:
+                os.close(number)
+        pid = self._line(report)
+        if not pid.isdigit():
+            raise OSError(pid)
+        return Forked(int(pid), report, open(out, "rb"), open(err, "rb"), self)
+
+    def _line(self, report: int) -> str:
+        """The first thing that comes; the wait status may be right behind it."""
+        line = b""
+        deadline = time.monotonic() + SECONDS
+        while not line.endswith(b"\n"):
+            left = max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select([report], [], [], left)
+            byte = os.read(report, 1) if ready else b""
+            if not byte:
+                raise self.died("before it had started a worker")
+            line += byte
+        return line.decode().strip()
+
+    def died(self, when: str) -> ServerDied:
+        """The error of a test, with what the server has said."""
+        if self._said is None:
+            self._process.kill()
+            _, self._said = self._process.communicate()
+        return ServerDied(f"the fork server died {when}: {self._said.decode(errors='replace')}")
+
+    @property
+    def lives(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it, and wait for it."""
+        self._connection.close()
+        if self._said is not None:
+            return
+        try:
+            self._process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+
+class WarmStart:
+    """Starts workers, by a server that it starts for the first of them."""
+
+    def __init__(self, cold: Start, always_cold: Callable[[], bool]) -> None:
+        """`always_cold`: whether the test that runs is about the start of a process."""
+        self._cold = cold
+        self._always_cold = always_cold
+        self._first = {k: v for k, v in os.environ.items() if k not in READ_LATE}
+        self._inherited = inherited_state()
+        self._lock = threading.Lock()
+        self._server: Server | None = None
+
+    def start(self, arguments: list[str], environment: dict[str, str], inherited: list[int]) -> Any:
+        """In place of `start_process`."""
+        why = "the test is marked" if self._always_cold() else self._why_cold(environment)
+        if why:
+            log.info("a cold start: %s", why)
+            return self._cold(arguments, environment, inherited)
+        request = {
+            "arguments": arguments,
+            "environment": environment,
+            "folder": os.getcwd(),
+            "umask": umask(),
+        }
+        with self._lock:  # drivers have threads of their own
+            if self._server is None or not self._server.lives:
+                self._server = Server(self._first)
+            return self._server.fork(request, inherited)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    def _why_cold(self, environment: Mapping[str, str]) -> str:
+        """What the server has read that is different now; "" for nothing."""
+        for name in sorted(self._first.keys() | environment.keys()):
+            if name not in READ_LATE and self._first.get(name) != environment.get(name):
+                return f"{name} has changed"
+        if inherited_state() != self._inherited:
+            return "limits, signals or the processors have changed"
+        return ""
+
+
+def inherited_state() -> list[str]:
+    """Limits, ignored signals and processors of this process, which a new one has too."""
+    status = Path("/proc/thread-self/status").read_text().splitlines()
+    names = ("SigBlk:", "SigIgn:", "Cpus_allowed:")
+    limits = Path("/proc/self/limits").read_text().splitlines()
+    return [*(line for line in status if line.startswith(names)), *limits]
+
+
+def umask() -> int:
+    """Of this process, without changing it."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("Umask:")[2].split()[0], 8)

@@ -1,0 +1,201 @@
+"""The fork server: a process with torch and the worker's modules imported, which becomes workers.
+
+`tests/cpu/warm.py` starts it as `python -P warm_server.py SOCKET` and sends it a request for each
+worker: a length, then JSON and the descriptors that the worker is to have. A fork of this process
+takes over what `python -P tcw.py --worker …` would have got, and runs `tcw.py`. The socket's end
+ends this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import importlib.util
+import json
+import os
+import select
+import socket
+import sys
+import tempfile
+import time
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+from typing import Any
+
+ROOM = "TCW_TEST_ROOM"
+"""A long variable in this process's environment. /proc/PID/environ is the text that a process was
+started with: a worker writes the variables that it has of its own over this one, so that those who
+look for the processes of a recording find it."""
+MOST_DESCRIPTORS = 32
+
+DOOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "tcw.py")
+
+Request = dict[str, Any]
+
+
+def import_all() -> None:
+    """Import what a worker has imported when it begins to load the user's file."""
+    spec = importlib.util.spec_from_file_location("door_of_the_fork_server", DOOR)
+    assert spec is not None
+    assert spec.loader is not None
+    door = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(door)
+    sys.meta_path.insert(0, door.Ours)
+    for name in ("process", "recording", "session", "driven"):
+        importlib.import_module(f"workbench.worker.{name}")
+    sys.meta_path.remove(door.Ours)
+
+
+def check(connection: socket.socket) -> None:
+    """End this process where a fork of it would lack a thread, or have a file of somebody else's.
+
+    OpenBLAS, which numpy loads, has threads at once; it ends them before a fork.
+    """
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    threads = len(os.listdir("/proc/self/task"))
+    others = set(open_descriptors()) - {0, 1, 2, connection.fileno()}
+    if threads > 1 or others:
+        sys.exit(f"what a worker imports leaves {threads} threads and open descriptors: {others}")
+
+
+def open_descriptors() -> list[int]:
+    """All of this process's, without the one that reads the list."""
+    listed = os.listdir("/proc/self/fd")
+    return [int(name) for name in listed if os.path.exists(f"/proc/self/fd/{name}")]
+
+
+def take_room() -> tuple[int, int]:
+    """Address and length of the variable's text, which no longer is a variable."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_void_p
+    start = getenv(ROOM.encode())
+    length = len(os.environ.pop(ROOM))
+    return start - len(ROOM) - 1, len(ROOM) + 1 + length
+
+
+def serve(connection: socket.socket) -> Request:
+    """Fork for each request. Returns in a worker only."""
+    room = take_room()
+    initial = dict(os.environ)
+    reports: dict[int, tuple[int, int]] = {}
+    """By descriptor of a worker's process: its id, and where its wait status is awaited."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    while True:
+        for ready, _ in poll.poll():
+            if ready != connection.fileno():
+                poll.unregister(ready)
+                os.close(ready)
+                pid, report = reports.pop(ready)
+                _write(report, str(os.waitpid(pid, 0)[1]))
+                os.close(report)
+                continue
+            request, descriptors = receive(connection)
+            try:
+                pid = os.fork()
+            except OSError as error:
+                _write(descriptors[0], f"{error}\n")
+            else:
+                if pid == 0:
+                    connection.detach()  # else its end would close somebody's descriptor
+                    become(request, descriptors, initial, room)
+                    return request
+                watched = os.pidfd_open(pid)
+                poll.register(watched, select.POLLIN)
+                reports[watched] = pid, os.dup(descriptors[0])
+                _write(descriptors[0], f"{pid}\n")
+            for number in descriptors:
+                os.close(number)
+
+
+def _write(report: int, text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the test has gone on without it
+        os.write(report, text.encode())
+
+
+def receive(connection: socket.socket) -> tuple[Request, list[int]]:
+    """The next request; ends this process where there is none any more."""
+    head, descriptors, _, _ = socket.recv_fds(connection, 4, MOST_DESCRIPTORS)
+    data = head
+    while head and len(data) < 4 + int.from_bytes(head, "big"):
+        part = connection.recv(1 << 16)
+        if not part:
+            break
+        data += part
+    if len(data) < 4 or len(data) < 4 + int.from_bytes(head, "big"):
+        os._exit(0)
+    return json.loads(data[4:]), descriptors
+
+
+def become(
+    request: Request, descriptors: list[int], initial: dict[str, str], room: tuple[int, int]
+) -> None:
+    """Take over what a process that is started gets from the one that starts it."""
+    os.setsid()
+    _take_descriptors(request["numbers"], descriptors[1:])
+    environment: dict[str, str] = request["environment"]
+    os.environ.clear()
+    os.environ.update(environment)
+    _show_environment(environment, initial, room)
+    time.tzset()
+    tempfile.tempdir = None
+    os.chdir(request["folder"])
+    os.umask(request["umask"])
+    sys.argv = list(request["arguments"])
+    sys.orig_argv = [sys.executable, "-P", *sys.argv]
+    # as a new process: drawn by the system
+    sys.modules["torch"].default_generator.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+
+
+def _take_descriptors(numbers: list[int], descriptors: list[int]) -> None:
+    """Have `descriptors` under these numbers, and no other but standard input."""
+    beyond = max(numbers) + 1
+    moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, beyond) for one in descriptors]
+    for wanted, number in zip(numbers, moved, strict=True):
+        os.dup2(number, wanted)
+    for number in set(open_descriptors()) - {0, *numbers}:
+        os.close(number)
+
+
+def _show_environment(
+    environment: dict[str, str], initial: dict[str, str], room: tuple[int, int]
+) -> None:
+    own = [f"{name}={text}" for name, text in environment.items() if initial.get(name) != text]
+    data = b"".join(os.fsencode(one) + b"\0" for one in own)
+    start, length = room
+    if len(data) > length:
+        raise OverflowError(f"{ROOM} has no room for {len(data)} bytes")
+    ctypes.memset(start, 0, length)
+    ctypes.memmove(start, data, len(data))
+
+
+def main_module(path: str) -> ModuleType:
+    """A `__main__` as Python makes it for a script, which is not run yet."""
+    made = ModuleType("__main__")
+    made.__dict__.update(
+        __file__=path,
+        __cached__=None,
+        __builtins__=sys.modules["builtins"],
+        __loader__=SourceFileLoader("__main__", path),
+    )
+    sys.modules["__main__"] = made
+    return made
+
+
+if __name__ == "__main__":
+    import_all()
+    _connection = socket.socket(fileno=int(sys.argv[1]))
+    check(_connection)
+    _request = serve(_connection)
+    _before = sys.modules["__main__"]
+    """Kept alive, with what this file binds."""
+    _door = _request["arguments"][0]
+    with open(_door, "rb") as _stream:
+        _code = compile(_stream.read(), _door, "exec", dont_inherit=True)
+    exec(_code, vars(main_module(_door)))
