@@ -52,4 +52,6 @@ def _without_surrogates(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
-    return [_without_surrogates(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list | tuple):
+        return [_without_surrogates(one) for one in value]
+    return value

@@ -95,7 +95,8 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
     trace: Path | None = ctx.params["trace"]
-    Outputs(settings).expect("--trace", trace, TRACE)
+    outputs = Outputs(settings)
+    outputs.expect("--trace", trace, TRACE)
     recording = Recording(file=trace)
     end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
     if recording.end is None:
@@ -106,7 +107,8 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         write_json(report(recording))
     else:
         show_text(recording, ctx.params["show"], trace)
-    return exit_code(recording, end)
+    outputs.recorded(trace, end)
+    return outputs.code(exit_code(recording, end))
 
 
 def record(

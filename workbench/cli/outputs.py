@@ -13,9 +13,12 @@ import click
 
 from compiler.edits import EditError, by_file
 from compiler.output_file import Kind, check, words, write
-from compiler.trace.records import Settings
+from compiler.trace.records import End, Settings
 from workbench.cli import codes
 from workbench.cli.output import say
+
+_TAIL_BYTES = 1 << 16
+"""The end of a trace is within its last bytes; notes may follow it."""
 
 
 class Outputs:
@@ -47,6 +50,19 @@ class Outputs:
             self.fail(f"{option} {path} is not written: {words(error)}")
             return False
         return True
+
+    def recorded(self, trace: Path | None, end: End) -> None:
+        """Look whether a trace has got its end: the disk may have been full."""
+        if trace is None:
+            return
+        try:
+            with trace.open("rb") as stream:
+                stream.seek(-min(_TAIL_BYTES, stream.seek(0, os.SEEK_END)), os.SEEK_END)
+                tail = b"\n" + stream.read()
+        except OSError:  # the user took it away
+            return
+        if b'\n{"record":"end"' not in tail:
+            self.fail(f"--trace {trace} is cut off: {end.reason or 'its end could not be written'}")
 
     def fail(self, message: str) -> None:
         """An output that was asked for cannot be made."""

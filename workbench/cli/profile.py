@@ -153,6 +153,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         write_json(report(recording))
     else:
         _show(recording, ctx, trace)
+    outputs.recorded(trace, end)
     return outputs.code(exit_code(recording, end))
 
 

@@ -186,3 +186,23 @@ def test_a_trace_that_another_recording_writes_is_refused(
     assert json.loads(said.out)["status"] == "usage"
     assert f"another recording is writing to it (process {os.getpid()})" in said.err
     assert msgspec.json.decode(said.out)["error"]["message"].startswith("--trace run.tcw: ")
+
+
+@pytest.mark.parametrize("verb", ["explain", "profile"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_trace_without_its_end_is_said_and_counts(
+    verb: str,
+    whole: bool,
+    profiled: Client,
+    model: Path,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As on a disk that is full: what comes then is in the answer alone."""
+    lines = [msgspec.json.encode(one) for one in profiled.records]
+    text = b"\n".join(lines if whole else lines[:-1])
+    Path("run.tcw").write_bytes(text)
+    code = main([verb, "model.py", "--json", "--trace", "run.tcw"])
+    said = capsys.readouterr()
+    assert json.loads(said.out)["status"] == "ok"
+    assert code == (codes.OK if whole else codes.UNWRITTEN)
+    assert ("--trace run.tcw is cut off" in said.err) is not whole
