@@ -28,7 +28,7 @@ TIMES = 10
 FLOOR = 64 << 20
 """… beside what any takes."""
 SECONDS = 60
-"""A trace takes well below one; a machine may be busy."""
+"""Of the processor; a trace takes well below one."""
 LIMIT = 4 << 30
 """Address space: beyond it Python raises, before the machine suffers."""
 
@@ -74,13 +74,13 @@ def _within(seconds: int) -> Iterator[None]:
     def late(*_: object) -> None:
         raise TimeoutError(f"not open after {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def main() -> None:
