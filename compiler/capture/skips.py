@@ -26,7 +26,6 @@ NOT_SAID = "this torch does not say why"
 
 
 @functools.lru_cache(maxsize=4096)
-@functools.lru_cache(maxsize=4096)
 def users_own(file: str, root: str) -> bool:
     """Whether a file is the user's own: not torch's, not an installed package's, and below `root`
     if given."""

@@ -32,8 +32,8 @@ Bytes = Annotated[int, Meta(ge=0, le=MOST)]
 Whole = Annotated[int, Meta(ge=-MOST - 1, le=MOST)]
 """A number of the user's program, of either sign: what 64 bits hold."""
 
-Seconds = Annotated[float, Meta(ge=-1e9, le=1e9)]
-"""A time or a difference of times: 30 years at most."""
+Seconds = Annotated[float, Meta(ge=-1e10, le=1e10)]
+"""A time or a difference of times: 300 years at most, so that a time since 1970 fits."""
 
 Milliseconds = Annotated[float, Meta(ge=-1e12, le=1e12)]
 
