@@ -136,7 +136,7 @@ def test_strides_that_were_not_foretold(store: Store) -> None:
     assert "    c = laid_out(c, (4, 4), (4, 1))\n" in made.artifact.wrapper
     x = torch.randn(4, 4)
     assert torch.equal(made.call([x.t()])[0], x.t() * 2)
-    with pytest.raises(RuntimeError, match=r"answered \(16,\), not \(4, 4\)"):
+    with pytest.raises(RuntimeError, match=r"returned \(16,\), not \(4, 4\)"):
         made.call([x.view(16)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from compiler.output_file import OutputRefused
 from compiler.trace.reader import read_trace
 from compiler.trace.records import AnyRecord, End, Failure, Output, Settings, Start, Warned
 from tests.cpu.worker.recorded import MARK, left_behind, recorded
@@ -61,7 +63,7 @@ def test_an_error_of_the_caller_comes_out_and_leaves_nothing(hanging: Settings, 
 
 
 def test_a_trace_that_cannot_be_written(hanging: Settings, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputRefused, match="there is no folder"):
         record(hanging, trace=tmp_path / "no" / "run.tcw", on_record=lambda _: None)
 
 
@@ -70,8 +72,13 @@ def test_a_full_disk_ends_the_trace_and_not_the_recording(tmp_path: Path) -> Non
     file.write_text("def broken(:\n")
     found: list[AnyRecord] = []
     settings = Settings(file=str(file))
-    end = record(settings, trace=Path("/dev/full"), on_record=found.append)
-    assert end.reason == "the trace could not be written: No space left on device"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        end = record(settings, trace=tmp_path / "run.tcw", on_record=found.append)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert end.reason == "the trace could not be written: File too large"
     assert [one.message for one in found if isinstance(one, Failure)] == ["invalid syntax"]
 
 
@@ -132,7 +139,7 @@ def test_standard_input_is_empty(tmp_path: Path) -> None:
 def test_records_are_numbered_in_the_end(tmp_path: Path) -> None:
     found = recorded(tmp_path, "def broken(:\n")
     assert isinstance(found.end, End)
-    assert found.end.records == len(found.records) - 1
+    assert found.end.lines == len(found.records) - 1
     (start,) = found.all(Start)
     assert start.settings.file == str(found.file)
 

@@ -1,0 +1,58 @@
+"""Damaged traces open without a raw error, within ten times their size in memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.records import AnyRecord
+from tests.no_torch.fuzz import run
+from tests.no_torch.fuzz.damage import damaged, fields
+from viewers.panes import memory
+
+ROOT = Path(__file__).parents[3]
+
+
+def failures(first: int, count: int) -> list[dict[str, object]]:
+    """What a process of its own says of these traces."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.no_torch.fuzz.run", str(first), str(count)],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_damaged_traces_open() -> None:
+    assert failures(0, 40) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(6 * 3600)
+@pytest.mark.parametrize("part", range(10))
+def test_five_thousand_damaged_traces_open(part: int) -> None:
+    assert failures(500 * part, 500) == []
+
+
+def test_each_field_of_each_record_is_damaged() -> None:
+    tags = {str(kind.__struct_config__.tag) for kind in AnyRecord.__args__}
+    assert {field[0] for field in fields()} == tags
+    assert len(fields()) > len(tags)
+
+
+def test_a_number_makes_the_same_trace_again() -> None:
+    assert damaged(7) == damaged(7)
+    assert damaged(7).data != damaged(8).data
+
+
+def test_a_raw_error_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def content(*_: object) -> None:
+        raise IndexError("planted")
+
+    monkeypatch.setattr(memory, "content", content)
+    found = [run.failure_of(number, tmp_path) for number in range(23)]
+    assert any(one is not None and "planted" in str(one["error"]) for one in found)
