@@ -371,7 +371,7 @@ def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="run", engine="inductor")
     assert found.failure.type == "InvalidCxxCompiler"
     assert found.failure.eager_fails is False
-    assert found.failure.culprit == "user"
+    assert found.failure.culprit == "machine"
     assert "install g++" in found.failure.hint
     assert found.end.status == "failed"
 
