@@ -101,7 +101,8 @@ def cut_out(folder: Path, name: str) -> str:
     """The text of the file that shows one kernel's error, out of the trace."""
     done = tcw(folder, "repro", "run.tcw", "--kernel", name, "-o", f"{name}.py")
     assert done.returncode == 1, done.stderr
-    assert f"wrote {name}.py: run alone it shows the error" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert f"wrote {name}.py: the trace says: run alone it shows the error" in said
     assert "5.8e-03" in done.stdout
     text = (folder / f"{name}.py").read_text()
     assert "torch.sigmoid(x @ w) * 0.34375" in text
