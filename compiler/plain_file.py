@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -15,6 +16,13 @@ SAFELY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 class NotPlain(OSError):
     """It is a folder, a FIFO, a device or a socket."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(errno.EINVAL, f"it is {what}, not a file", os.fspath(path))
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.filename} is {self.what}, not a file"
 
 
 def open_plain(path: Path, *, links: bool = True) -> int:
@@ -44,7 +52,7 @@ def plain_file(path: Path, *, links: bool = True) -> Iterator[tuple[BinaryIO, os
 def refuse_special(path: Path, mode: int) -> None:
     """Raise `NotPlain` if a file of this mode is not a regular file."""
     if what := special(mode):
-        raise NotPlain(f"{os.fspath(path)} is {what}, not a file")
+        raise NotPlain(path, what)
 
 
 def special(mode: int) -> str:

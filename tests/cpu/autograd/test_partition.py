@@ -158,7 +158,7 @@ def test_the_default_partitioner():
 def test_a_checkpointed_region_is_recomputed_because_the_user_asked(backend):
     recorded = train(Checkpointed(), torch.randn(4, 8), backend=backend)
     recomputed = named(only(recorded), "recomputed")
-    asked = {n: v for n, v in recomputed.items() if v.reason.startswith("the user asked")}
+    asked = {n: v for n, v in recomputed.items() if v.reason.startswith("requested by the user")}
     targets = {n.target for n in recorded.graphs["0/0/joint"].nodes if n.name in asked}
     assert targets >= {"aten.sin.default", "aten.exp.default", "aten.addmm.default"}
     assert {value.location.line for value in asked.values()} == {line("region")}

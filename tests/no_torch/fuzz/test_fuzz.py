@@ -12,7 +12,7 @@ import pytest
 from compiler.trace.records import AnyRecord
 from tests.no_torch.fuzz import run
 from tests.no_torch.fuzz.damage import damaged, fields
-from viewers.panes import memory
+from viewers.panes.arrangement import PANES
 
 ROOT = Path(__file__).parents[3]
 
@@ -53,6 +53,6 @@ def test_a_raw_error_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def content(*_: object) -> None:
         raise IndexError("planted")
 
-    monkeypatch.setattr(memory, "content", content)
+    monkeypatch.setitem(PANES, "memory", content)
     found = [run.failure_of(number, tmp_path) for number in range(23)]
     assert any(one is not None and "planted" in str(one["error"]) for one in found)

@@ -132,7 +132,7 @@ def test_the_file_is_private_and_damage_is_forgotten(
     assert "symbolic link" in remembered.recall("model.py")[1]
     file.unlink()
     os.mkfifo(file)
-    assert remembered.recall("model.py") == (nothing, f"{file}: it is no file of yours")
+    assert remembered.recall("model.py") == (nothing, f"{file}: it is a pipe (FIFO), not a file")
     folder.chmod(0o777)
     assert "open to others" in remembered.recall("model.py")[1]
 
