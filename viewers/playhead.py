@@ -50,19 +50,29 @@ class Playhead:
         self._position = found
 
 
-def fork(recording: Recording, known: dict[int, Recording] | None = None) -> Recording:
-    """A recording with the same records that grows by itself; its parts likewise."""
+def fork(recording: Recording, known: dict[int, Any] | None = None) -> Recording:
+    """A recording with the same records that grows by itself; its parts likewise. What parts share
+    they share again."""
     known = {} if known is None else known
     if id(recording) not in known:
         copy = known[id(recording)] = Recording.__new__(Recording)
         for name, value in vars(recording).items():
             setattr(copy, name, _copied(value, known))
-    return known[id(recording)]
+    found: Recording = known[id(recording)]
+    return found
 
 
-def _copied(value: Any, known: dict[int, Recording]) -> Any:
+def _copied(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(value, Recording):
         return fork(value, known)
+    if isinstance(value, (dict, list)):
+        if id(value) not in known:
+            known[id(value)] = _copy_of(value, known)
+        return known[id(value)]
+    return value
+
+
+def _copy_of(value: dict[Any, Any] | list[Any], known: dict[int, Any]) -> Any:
     if isinstance(value, defaultdict):
         found: defaultdict[Any, Any] = defaultdict(value.default_factory)
         found.update((key, _copied(inner, known)) for key, inner in value.items())
@@ -72,6 +82,4 @@ def _copied(value: Any, known: dict[int, Recording]) -> Any:
         if isinstance(first, (Recording, list)):
             return {key: _copied(inner, known) for key, inner in value.items()}
         return dict(value)
-    if isinstance(value, list):
-        return list(value)
-    return value
+    return list(value)

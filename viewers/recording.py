@@ -56,8 +56,12 @@ _TOLD = frozenset((*_PLACED, Text, Source))
 """What `feed` looks into: most records of a large trace are of other kinds."""
 
 
-_SHARED = (Source, Text, Note, Ceilings, End)
-"""What belongs to all parts wherever it stands."""
+_SHARED = (Note, Ceilings, End)
+"""What belongs to all parts wherever it stands; and so do texts and sources, which they look up
+in the dictionaries of the whole."""
+MOST_SHARED = 2_000_000
+"""How many records all runs together may hold of what belongs to all: a person makes some dozens of
+runs, and a trace of many thousands would be many times as large in memory as it is on disk."""
 
 
 def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> AnyRecord:
@@ -117,7 +121,9 @@ class Recording:
     def feed(self, records: Iterable[AnyRecord]) -> None:
         for record in records:
             kind = type(record)
-            if self._part is None and kind is not Run and kind is not EnginePart:
+            if kind is Text or kind is Source:
+                pass
+            elif self._part is None and kind is not Run and kind is not EnginePart:
                 self._common.append(record)
             else:
                 self._pass_on(record)
@@ -139,9 +145,12 @@ class Recording:
     def _pass_on(self, record: AnyRecord) -> None:
         """Give a part what is its own, and each part what belongs to all."""
         if isinstance(record, Run) and not self._of_one_run:
-            if record.number not in self.runs:
-                self.runs[record.number] = self._new_part(record.settings)
-            self._part = self.runs[record.number]
+            if record.number in self.runs:
+                self._part = self.runs[record.number]
+            elif (len(self.runs) + 1) * len(self._common) <= MOST_SHARED:
+                self._part = self.runs[record.number] = self._new_part(record.settings)
+            else:
+                self._part = Recording(of_one_run=True)  # of a run that is not kept
             self._part.feed([record])
         elif isinstance(record, EnginePart) and not self.runs:
             if record.engine not in self.engines:
@@ -149,8 +158,10 @@ class Recording:
             self._part = self.engines[record.engine]
         elif self._part is None or isinstance(record, _SHARED):
             self._common.append(record)
-            for part in (*self.engines.values(), *self.runs.values()):
-                part.feed([record])
+            parts = (*self.engines.values(), *self.runs.values())
+            if len(parts) * len(self._common) <= MOST_SHARED:
+                for part in parts:
+                    part.feed([record])
         elif isinstance(record, WhatIf) or (isinstance(record, EngineSpeed) and not self.runs):
             return
         else:
@@ -159,6 +170,7 @@ class Recording:
     def _new_part(self, settings: Settings | None, engine: str = "") -> Recording:
         of_one_run = self._of_one_run or settings is not None
         part = Recording(losses=self.losses, of_one_run=of_one_run, file=self.file)
+        part._texts, part._sources = self._texts, self._sources
         part.feed(_as_of(one, settings, engine) for one in self._common)
         return part
 

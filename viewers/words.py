@@ -12,6 +12,9 @@ NOT_MEASURED = "not measured"
 
 _BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
+DEEPEST = 40
+"""Levels that are indented."""
+
 
 def bytes_text(count: int | None) -> str:
     """524288 -> `512 KB`, 2097152 -> `2.0 MB` (units of 1024); None -> `size unknown`."""
@@ -135,3 +138,8 @@ def _run_text(run: Sequence[int]) -> str:
     if len(run) == 1:
         return str(run[0])
     return f"{run[0]}, {run[1]}" if len(run) == 2 else f"{run[0]}–{run[-1]}"
+
+
+def indent(depth: int) -> str:
+    """Two blanks a level; what is nested deeper than a screen shows is not indented further."""
+    return "  " * min(depth, DEEPEST)

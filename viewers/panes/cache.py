@@ -34,7 +34,7 @@ def content(view: View, width: int) -> Content:
     recompiles = {record.compile_id: record for record in view.recording.all(Recompile)}
     inputs = _inputs(view, recompiles)
     columns = {
-        name: max(len(name), *(len(value) for value in values.values()), 1) + 2
+        name: min(width, max(len(name), *(len(value) for value in values.values()), 1) + 2)
         for name, values in inputs.items()
     }
     label = min(CALL + sum(columns.values()), max(CALL, width // 2))

@@ -13,7 +13,7 @@ from viewers.panes.loops import read_loops
 from viewers.panes.names import is_view, short_target
 from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, text
 from viewers.panes.view import View
-from viewers.words import plural
+from viewers.words import indent, plural
 
 _LOAD = re.compile(r"\b([A-Za-z_]\w*)(\[[^\[\]]*\])")
 
@@ -63,11 +63,11 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
     if nest is None:
         return []
     rows = _headers(nest.ranges)
-    indent: Span = ("  " * len(nest.ranges), "text")
+    lead: Span = (indent(len(nest.ranges)), "text")
     blank: Span = ("      ", "faint")
     names = _named_loads(nest)
     for load, name in names.items():
-        body = (indent, *marked(f"{name} = {load}", shared))
+        body = (lead, *marked(f"{name} = {load}", shared))
         rows.append(Row(gutter=(blank,), body=body))
     for number, (node, statement, last) in enumerate(nest.statements):
         target, sign, value = statement.partition("= ")
@@ -77,7 +77,7 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
         rows.append(
             Row(
                 gutter=(line_of(view, node) if last else blank,),
-                body=(indent, *marked(target + sign + value, shared)),
+                body=(lead, *marked(target + sign + value, shared)),
                 ref=ref,
                 key=f"{ref}:{number}",
             )
@@ -101,7 +101,7 @@ def _headers(ranges: tuple[tuple[str, str], ...]) -> list[Row]:
     rows = []
     for depth, (name, size) in enumerate(ranges):
         spans: Line = (
-            ("  " * depth + "for ", "keyword"),
+            (indent(depth) + "for ", "keyword"),
             (name, "text"),
             (" in ", "keyword"),
             text(size, "number"),
@@ -181,7 +181,7 @@ def content(view: View, width: int) -> Content:
         return Content("loops", subject, rows=empty(width, why, view.not_reached("fusion")))
     rows: list[Row] = []
     for node in nodes:
-        head: Line = ((f" {node.name} ", "faint"), text(node.label, "strong"))
+        head: Line = (text(f" {node.name} ", "faint"), text(node.label, "strong"))
         ref = refs.operation(graph, node.name)
         rows += [
             Row(body=head, ref=ref, key=f"node:{node.name}"),

@@ -21,7 +21,7 @@ from viewers.panes.nests import line_of, marked, nests, traffic
 from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, text
 from viewers.panes.view import View
 from viewers.plain import plain_lines
-from viewers.words import plural
+from viewers.words import indent, plural
 
 _TARGET = re.compile(r"^\s*(\w+)")
 
@@ -95,14 +95,14 @@ def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str])
             rows.append(_statement(view, marked(words, shared), words, writers, number))
         return rows
     for number, one in enumerate(read):
-        indent: Span = ("  " * one.depth, "text")
+        blank: Span = (indent(one.depth), "text")
         if one.statement:
-            line = (indent, *marked(one.statement, shared))
+            line = (blank, *marked(one.statement, shared))
             rows.append(_statement(view, line, one.statement, writers, number))
             continue
         name, size = one.loop
         head: Line = (
-            indent, ("for ", "keyword"), text(name), (" in ", "keyword"), text(size, "number"),
+            blank, ("for ", "keyword"), text(name), (" in ", "keyword"), text(size, "number"),
             (":", "dim"),
         )  # fmt: skip
         rows.append(Row(gutter=(("      ", "faint"),), body=head))

@@ -17,7 +17,8 @@ from compiler.trace.records import Bytecode, StackValue, Step
 from viewers.recording import Recording
 
 EVERY = 64
-"""Steps from one checkpoint to the next."""
+"""Steps from one checkpoint to the next, at least: as many as the frames have values, so that all
+checkpoints together stay within a few times the recording."""
 _LEAVES = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
 
 
@@ -78,8 +79,8 @@ def apply(frames: Frames, step: Step, before: Step | None) -> None:
     there = frames.get(step.depth)
     if is_entry(step, before, there):
         there = frames[step.depth] = Frame(step.function, step.location.file, step)
-        for depth in [depth for depth in frames if depth > step.depth]:
-            del frames[depth]
+        while (deepest := next(reversed(frames))) > step.depth:  # in order: the last came last
+            del frames[deepest]
     assert there is not None
     there.step = step
     if step.popped:
@@ -198,7 +199,10 @@ class Track:
         """Old name -> new name."""
         self._open: list[int] = []
         """Steps whose `after` is not known yet, outermost first."""
-        self._checkpoints: list[Frames] = []
+        self._checkpoints: list[tuple[int, Frames]] = []
+        """The frames at some steps, in order."""
+        self._due = 0
+        """The step from which on the next checkpoint is set."""
         self._tip: Frames = {}
         self._walk: tuple[int, Frames] | None = None
         """Where the last question ended: the next is most often one step further."""
@@ -229,8 +233,9 @@ class Track:
         self.guards.extend(Installed(one.kind, one.name, by) for one in step.new_guards)
         self.guard_counts.append(len(self.guards))
         apply(self._tip, step, before)
-        if index % EVERY == 0:
-            self._checkpoints.append(_copy(self._tip))
+        if index >= self._due:
+            self._checkpoints.append((index, _copy(self._tip)))
+            self._due = index + max(EVERY, sum(map(_size, self._tip.values())))
 
     def last_name(self, name: str) -> str:
         """What a node is called in the end that was called `name` once."""
@@ -249,18 +254,26 @@ class Track:
 
     def state(self, index: int) -> StepState:
         """Dynamo's state before it ran step `index`."""
-        walked = self._walk
-        if walked is not None and 0 <= index - walked[0] <= EVERY:
-            at, frames = walked
+        at, known = self._checkpoints[bisect_right(self._checkpoints, index, key=_first) - 1]
+        if self._walk is not None and at <= self._walk[0] <= index:
+            at, frames = self._walk
         else:
-            at = index // EVERY * EVERY
-            frames = _copy(self._checkpoints[index // EVERY])
+            frames = _copy(known)
         for number in range(at + 1, index + 1):
             apply(frames, self.steps[number], self.steps[number - 1])
         self._walk = (index, frames)
         depth = self.steps[index].depth
         shown = tuple(frames[one].copy() for one in sorted(frames) if one <= depth)
         return StepState(self, index, shown)
+
+
+def _first(checkpoint: tuple[int, Frames]) -> int:
+    return checkpoint[0]
+
+
+def _size(frame: Frame) -> int:
+    """What a copy of it takes, in values."""
+    return 8 + len(frame.stack) + len(frame.locals)
 
 
 def _copy(frames: Frames) -> Frames:

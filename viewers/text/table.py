@@ -19,12 +19,16 @@ LEAST = 10
 def table(rows: Sequence[Sequence[Cell]], align: str, width: int, indent: int = 0) -> list[Line]:
     """Rows as lines of at most `width` cells. `align` has a letter a column:
 
-    `l` left and `r` right, never cut; `f` left, cut at its end (`›`) where the width is short;
-    `e` left, cut at its start (`…`): for paths and parameter names, which differ at the end.
+    `l` left and `r` right, cut only where the column alone is wider than `width`; `f` left, cut at
+    its end (`›`) where the width is short; `e` left, cut at its start (`…`): for paths and
+    parameter names, which differ at the end.
     """
     texts = [[plain(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
-    widths = [max((cell_len(row[i]) for row in texts), default=0) for i in range(len(align))]
-    _shrink(widths, align, width - indent)
+    room = width - indent
+    widths = [
+        min(room, max((cell_len(row[i]) for row in texts), default=0)) for i in range(len(align))
+    ]
+    _shrink(widths, align, room)
     lines = []
     for row, shown in zip(rows, texts, strict=True):
         pieces: list[Cell] = [" " * indent]

@@ -233,7 +233,8 @@ class Change:
         if self.how == "removed":
             place.pop(name, None)
         elif self.how in ("plus", "minus"):
-            place[name] = (before or 0) + (1 if self.how == "plus" else -1)
+            before = before if isinstance(before, (int, float)) else 0
+            place[name] = before + (1 if self.how == "plus" else -1)
         elif self.how == "other":
             words = [one for key, one in place.items() if isinstance(one, str) and key != "record"]
             place[name] = self.random.choice(words or [""])
@@ -253,7 +254,8 @@ class Change:
             items = [(f"{key}{n}", one) for n in range(self._times()) for key, one in items]
             many = {"empty": {}, "reversed": dict(items[::-1]), "many": dict(items)}
             return many.get(self.how, {**before, "": next(iter(before.values()))})
-        assert isinstance(before, list)
+        if not isinstance(before, list):
+            return before  # of another type since it was damaged before
         return {
             "empty": [],
             "reversed": before[::-1],

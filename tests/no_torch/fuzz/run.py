@@ -1,6 +1,6 @@
 """Opens damaged traces one after the other, within bounds of memory and time:
 
-    python -m tests.no_torch.fuzz.run FIRST COUNT
+    python -m tests.no_torch.fuzz.run FIRST COUNT [STEP]
 
 A line of JSON for each trace that fails: its number, its damage, and the error. `damaged(number)`
 makes that trace again.
@@ -84,11 +84,11 @@ def _within(seconds: int) -> Iterator[None]:
 
 
 def main() -> None:
-    first, count = map(int, sys.argv[1:3])
+    first, count, *step = map(int, sys.argv[1:])
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(first, first + count):
-            found = failure_of(number, Path(folder))
+        for turn in range(count):
+            found = failure_of(first + turn * (step[0] if step else 1), Path(folder))
             if found is not None:
                 print(json.dumps(found), flush=True)
 

@@ -238,7 +238,7 @@ def test_no_checkpoint_copies_what_only_grows() -> None:
     for number in range(10_000):
         track.add(step(number, nodes=(f"n{number}",), ip=1))
     assert len(track._checkpoints) == 10_000 // EVERY + 1
-    assert all(not frames[0].stack for frames in track._checkpoints)
+    assert all(not frames[0].stack for _, frames in track._checkpoints)
     state = track.state(7_000)
     assert len(state.nodes) == 7_001
     assert state.nodes[-1] == "n7000"

@@ -6,7 +6,7 @@ from compiler.trace.records import Step
 from viewers.text.lines import BLANK, Line
 from viewers.text.sections import View
 from viewers.text.table import Cell, heading, table
-from viewers.words import listed, plural
+from viewers.words import indent, listed, plural
 
 
 def section(view: View) -> list[Line]:
@@ -30,7 +30,7 @@ def _row(view: View, step: Step) -> list[Cell]:
     where = view.names.place(step.location.file, step.location.line)
     return [
         (str(step.ip), "dim"),
-        "  " * step.depth + f"{step.opcode} {step.argument}".rstrip(),
+        indent(step.depth) + f"{step.opcode} {step.argument}".rstrip(),
         (where, "dim"),
         (added, "won"),
         (f"{step.guards} guards", "dim"),
