@@ -26,7 +26,8 @@ Examples:
 \b
 Exit codes: 0 ok, 1 a finding that was asked about, 2 usage, 3 the model failed,
 4 a fault of tcw, 5 an override that is refused, 6 an output that cannot be
-written, 130 interrupted. Results go to stdout, all else to stderr.
+written, 7 the machine is the cause (a full disk, a limit, no C++ compiler),
+130 interrupted. Results go to stdout, all else to stderr.
 """
 
 
