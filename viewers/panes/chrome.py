@@ -166,7 +166,7 @@ def _counterparts(view: View) -> Line:
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:
-        spans.append((_why_unlinked(view), "dim"))
+        spans.append(text(_why_unlinked(view), "dim"))
     return tuple(spans)
 
 

@@ -84,8 +84,8 @@ def verdict(comparison: Comparison) -> tuple[str, Role]:
             "strong",
         )
     if speed.speedup >= 1:
-        return f" {speed.second} is {ratio_text(speed.speedup)} faster ({noise})", "good"
-    return f" {speed.first} is {ratio_text(1 / speed.speedup)} faster ({noise})", "bad"
+        return text(f" {speed.second} is {ratio_text(speed.speedup)} faster ({noise})", "good")
+    return text(f" {speed.first} is {ratio_text(1 / speed.speedup)} faster ({noise})", "bad")
 
 
 def _line(what: str, *cells: str, role: Role = "text") -> Row:

@@ -117,7 +117,7 @@ def _fitting(words: list[str], room: int) -> Line:
     """Facts for the right of a title, the last left out first; the first always stays."""
     while len(words) > 1 and len(" · ".join(words)) > room:
         words = words[:-1]
-    return ((" · ".join(words), "dim"),)
+    return (text(" · ".join(words), "dim"),)
 
 
 def _facts(view: View, kernel: Kernel) -> list[str]:

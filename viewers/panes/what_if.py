@@ -77,12 +77,12 @@ def _answer(view: View, difference: Difference, width: int) -> list[Row]:
     measured = found.measured
     if measured is None:
         words = found.why or _pending(view, difference)
-        head: Line = ((f" {glyph} ", role), (found.title, "strong"))
+        head: Line = ((f" {glyph} ", role), text(found.title, "strong"))
         rest = [f"   {line}" for line in wrap(words, width - 4)] if words else []
         return [Row(body=head), *(Row(body=((line, "dim"),)) for line in rest)]
     before, after, unit = measured.times
     size: Role = "text" if measured.outcome == "in noise" else role
-    title: Line = ((f" {glyph} ", role), (found.title, "strong"))
+    title: Line = ((f" {glyph} ", role), text(found.title, "strong"))
     times: Line = (
         (f"{before} → {after} {unit}", "strong"),
         ("   ", "text"),

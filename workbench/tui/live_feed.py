@@ -102,6 +102,12 @@ class LiveFeed:
         self._urgent.set()
         self._arrived.set()
 
+    @property
+    def holds(self) -> bool:
+        """Whether records have come that the screen was not sent yet."""
+        with self._lock:
+            return bool(self._batch)
+
     def alive(self, start: Start | None) -> bool:
         return not self.ended
 
@@ -122,7 +128,7 @@ class LiveFeed:
             self._urgent.clear()
             with self._lock:
                 batch, self._batch = self._batch, []
-            if batch:
-                self._post(Delivered(batch, time.monotonic()))
-            elif self.ended:
+                if batch:
+                    self._post(Delivered(batch, time.monotonic()))
+            if not batch and self.ended:
                 return

@@ -26,7 +26,9 @@ Row = dict[str, Any]
 Field = tuple[str, ...]
 """Tag of a record, then names of fields: `("kernel", "lines", "locations", "line")`."""
 
-BASES: tuple[Callable[[], list[AnyRecord]], ...] = (
+Base = Callable[[], list[AnyRecord]]
+
+BASES: tuple[Base, ...] = (
     every_record, block_trace, both_engines_trace, two_runs, attention, stopped, bert_on_a_gpu,
     profiles.block_profile, profiles.masked_attention, profiles.graph_break,
     profiles.float_argument, profiles.training, profiles.layout_copies, profiles.host_bound,

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from compiler.trace.records import AnyRecord
 from tests.no_torch.fuzz import run
-from tests.no_torch.fuzz.damage import damaged, fields
+from tests.no_torch.fuzz.damage import BASES, Base, damaged, fields
+from tests.no_torch.fuzz.everything import open_everything
+from tests.no_torch.hostile import How, hostile
 from viewers.panes.arrangement import PANES
 
 ROOT = Path(__file__).parents[3]
@@ -42,6 +45,14 @@ def test_each_field_of_each_record_is_damaged() -> None:
     tags = {str(kind.__struct_config__.tag) for kind in AnyRecord.__args__}
     assert {field[0] for field in fields()} == tags
     assert len(fields()) > len(tags)
+
+
+@pytest.mark.parametrize("how", ["added", "replaced", pytest.param("long", marks=pytest.mark.long)])
+@pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)
+def test_no_text_reaches_a_screen_raw(base: Base, how: How, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.tcw"
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in hostile(base(), how)))
+    open_everything(path, tmp_path)
 
 
 def test_a_number_makes_the_same_trace_again() -> None:

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
+from tests.no_torch.tui.idle import idle
 from workbench.tui.again import Word
 from workbench.tui.app import Workbench
 from workbench.tui.bench import Bench
@@ -20,6 +21,8 @@ from workbench.tui.live_feed import LiveFeed
 from workbench.tui.pane import PaneView
 from workbench.tui.picture import picture
 from workbench.tui.theme import ThemeName
+
+__all__ = ["idle"]
 
 PATIENCE = 60
 """Seconds that a test waits for what must come: other work may hold the machine."""
@@ -56,12 +59,7 @@ class Reader:
 
     async def settle(self) -> None:
         """Wait for what a key set off: a palette's choice rebuilds panes some messages later."""
-        same, before = 0, None
-        while same < 4:
-            await self.pilot.pause()
-            after = (self.app.screen, *(pane.pane for pane in self.bench.panes()), self.lines())
-            same = same + 1 if after == before else 0
-            before = after
+        await self.pilot.pause()
 
     async def type(self, words: str) -> None:
         await self.press(*(KEYS.get(letter, letter) for letter in words))

@@ -1,0 +1,69 @@
+"""Waiting until the app has nothing left to do, in place of waiting until the processor is idle.
+
+Textual's pilot sleeps 20 ms at a time until the process takes little CPU time, several times a key.
+Here the event loop itself is asked: nothing is ready to run, nothing is to be painted, no worker
+runs, and the driven compile has delivered what it wrote. Textual 8 and the loop of asyncio are
+looked into for this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+import textual.app
+import textual.pilot
+from textual._context import active_app
+from textual.screen import Screen
+
+from workbench.tui.bench import Bench
+from workbench.tui.live_feed import LiveFeed
+
+QUIET = 3
+"""Turns of the loop in a row without anything to do: a thread's message arrives in the next."""
+MOMENT = 0.001
+"""Seconds to sleep where a thread is at work."""
+
+
+async def wait_for_idle(least: float = 0.0, most: float = 10.0) -> None:
+    """In the place of `textual._wait.wait_for_idle`, with its arguments."""
+    app = active_app.get()
+    loop: Any = asyncio.get_running_loop()
+    end = time.monotonic() + most
+    quiet = 0
+    while quiet < QUIET and time.monotonic() < end:
+        await asyncio.sleep(0)
+        if loop._ready:
+            quiet = 0
+        elif _to_be_painted(app.screen):
+            app.screen._on_timer_update()
+            quiet = 0
+        elif any(not worker.is_finished for worker in app.workers) or _to_be_delivered(app):
+            await asyncio.sleep(MOMENT)
+            quiet = 0
+        else:
+            quiet += 1
+
+
+def _to_be_painted(screen: Screen[Any]) -> bool:
+    return bool(
+        screen._layout_required
+        or screen._scroll_required
+        or screen._repaint_required
+        or screen._recompose_required
+        or screen._dirty_widgets
+        or screen._callbacks
+    )
+
+
+def _to_be_delivered(app: textual.app.App[Any]) -> bool:
+    feeds = [screen.feed for screen in app.screen_stack if isinstance(screen, Bench)]
+    return any(isinstance(feed, LiveFeed) and feed.holds for feed in feeds)
+
+
+@pytest.fixture(autouse=True)
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (textual.app, textual.pilot):
+        monkeypatch.setattr(module, "wait_for_idle", wait_for_idle)
