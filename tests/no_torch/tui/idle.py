@@ -37,10 +37,12 @@ async def wait_for_idle(least: float = 0.0, most: float = 10.0) -> None:
         await asyncio.sleep(0)
         if loop._ready:
             quiet = 0
+        elif app._exit:
+            quiet += 1
         elif _to_be_painted(app.screen):
             app.screen._on_timer_update()
             quiet = 0
-        elif any(not worker.is_finished for worker in app.workers) or _to_be_delivered(app):
+        elif _waits(app):
             await asyncio.sleep(MOMENT)
             quiet = 0
         else:
@@ -48,6 +50,9 @@ async def wait_for_idle(least: float = 0.0, most: float = 10.0) -> None:
 
 
 def _to_be_painted(screen: Screen[Any]) -> bool:
+    """Whether the screen is one that can be painted, and has something new."""
+    if not screen.is_current:
+        return False
     return bool(
         screen._layout_required
         or screen._scroll_required
@@ -58,9 +63,15 @@ def _to_be_painted(screen: Screen[Any]) -> bool:
     )
 
 
-def _to_be_delivered(app: textual.app.App[Any]) -> bool:
+def _waits(app: textual.app.App[Any]) -> bool:
+    """Whether something comes by itself: a thread's result, records, the size of the terminal."""
     feeds = [screen.feed for screen in app.screen_stack if isinstance(screen, Bench)]
-    return any(isinstance(feed, LiveFeed) and feed.holds for feed in feeds)
+    return (
+        any(not worker.is_finished for worker in app.workers)
+        or any(isinstance(feed, LiveFeed) and feed.holds for feed in feeds)
+        or app._resize_event is not None
+        or app._batch_count > 0
+    )
 
 
 @pytest.fixture(autouse=True)
