@@ -25,6 +25,7 @@ from viewers.panes.rows import (
     text,
     wrap,
 )
+from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
 from viewers.panes.why import diff_rows, trial_words
 from viewers.places import cut
@@ -301,8 +302,8 @@ def _exact(view: View, one: KernelPrecision, width: int, errors: int) -> list[Ro
         Row(
             body=(mark, (pad(cut(name, room - 1), room), "text"), *figures),
             ref=refs.kernel(one.kernel),
-            key=f"kernel:{one.kernel}",
-            opens=f"kernel:{one.kernel}",
+            at=ToKernel(one.kernel),
+            opens=ToKernel(one.kernel),
             copies=view.recording.text(one.repro) if one.repro else name,
         )
     ]

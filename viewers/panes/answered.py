@@ -16,6 +16,7 @@ from compiler.control.decisions import (
 )
 from compiler.trace.records import Asked, Decided, FusionPair, Partition
 from viewers.panes.rows import Row
+from viewers.panes.targets import ToDecision, ToOverride, ToPair
 from viewers.panes.view import View
 
 T = TypeVar("T", Asked, Decided, FusionPair)
@@ -23,8 +24,12 @@ T = TypeVar("T", Asked, Decided, FusionPair)
 
 def decision_of(row: Row) -> str:
     """Id of the decision that a row shows; "" where it shows none."""
-    kind, _, rest = row.key.partition(":")
-    return row.decision or (rest if kind in ("pair", "decision", "override") else "")
+    if row.decision:
+        return row.decision
+    match row.at:
+        case ToPair(id) | ToDecision(id) | ToOverride(id):
+            return id
+    return ""
 
 
 def answered(view: View, id: str) -> tuple[Asked, str] | None:

@@ -8,6 +8,7 @@ from compiler.trace.records import Asked, Decided, Partition, SavedValue
 from compiler.trace.refs import Ref
 from viewers.panes.names import line_text
 from viewers.panes.rows import Content, Role, Row, Span, empty, pad, pad_left, text, wrap
+from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.words import bytes_text, plural, shape_text
@@ -136,7 +137,7 @@ def _deciding(view: View, width: int) -> Content:
     told: list[Decided | Asked] = [*decided.values(), *([asked] if asked is not None else [])]
     rows = [_decided(one, width) for one in told]
     words = f"{plural(len(decided), 'value')} decided, the graph is not cut yet"
-    start = f"decision:{asked.id}" if asked is not None else ""
+    start = str(ToDecision(asked.id)) if asked is not None else ""
     return Content("autograd", name, ((words, "dim"),), rows, start, tracks=True)
 
 
@@ -154,7 +155,7 @@ def _decided(one: Decided | Asked, width: int) -> Row:
             (pad_left(bytes_text(int(size)) if size is not None else "", 9), "dim"),
             text("  " + (one.reason or one.rule), "dim"),
         ),
-        key=f"decision:{one.id}",
+        at=ToDecision(one.id),
         copies=one.id,
         decision=one.id,
     )

@@ -12,6 +12,7 @@ from compiler.trace import refs
 from compiler.trace.records import Asked, Waiting
 from viewers.panes.answered import decision_of
 from viewers.panes.rows import Content, Line, Row, empty, pad, text
+from viewers.panes.targets import ToBreakpoint, ToStage
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.words import plural
@@ -76,17 +77,16 @@ def _row(view: View, one: Breakpoint) -> Row:
             (met, "dim"),
         ),
         right=(("⏎ off, D delete " if one.enabled else "⏎ on, D delete ", "faint"),),
-        key=f"breakpoint:{one.number}",
-        opens=f"breakpoint:{one.number}",
+        at=ToBreakpoint(one.number),
+        opens=ToBreakpoint(one.number),
         selects=refs.source(one.file, one.line) if one.kind == "line" else "",
     )
 
 
 def of_row(view: View, row: Row, number: int) -> Breakpoint | None:
     """A breakpoint on the thing that a row shows; None where it shows none."""
-    kind, _, rest = row.key.partition(":")
-    if kind == "stage":
-        stage = rest.rpartition(":")[2]
+    if isinstance(row.at, ToStage):
+        stage = row.at.name
         known = {"kernels": "codegen", "guards": "capture"}
         return Breakpoint(number=number, kind="stage", stage=known.get(stage, stage))  # type: ignore[arg-type]
     if decision := decision_of(row):

@@ -6,6 +6,7 @@ from compiler.trace import refs
 from compiler.trace.records import Crossing, Graph, GraphBreak, Node
 from viewers.panes.names import line_text, short_target
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.targets import ToCompile
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import BreakSite, Piece
@@ -135,8 +136,8 @@ def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
         gutter=((" ", "text"),),
         body=(text(f"{piece.compile_id} ", "accent"), text(name, "strong")),
         right=(text(facts, "dim"), (" ", "text")),
-        key=f"compile:{piece.compile_id}",
-        opens=f"compile:{piece.compile_id}",
+        at=ToCompile(piece.compile_id),
+        opens=ToCompile(piece.compile_id),
     )
     graph = view.recording.graphs.get(piece.compile_id)
     if graph is None:
@@ -147,9 +148,7 @@ def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
     rows = [_node(graph, node, min(longest, 16), width) for node in shown]
     if len(shown) < len(nodes):
         more = f"     · {len(nodes) - len(shown)} more"
-        rows.insert(
-            3, Row(body=((more, "faint"),), key="more", opens=f"compile:{piece.compile_id}")
-        )
+        rows.insert(3, Row(body=((more, "faint"),), key="more", opens=ToCompile(piece.compile_id)))
     return [head, *rows]
 
 

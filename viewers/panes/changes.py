@@ -9,6 +9,7 @@ from viewers.labels import kernel_label
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.kernel import tidy, without_decorators
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.targets import ToLineup
 from viewers.panes.view import LANGUAGES, View
 from viewers.panes.what_if import difference_of, nothing
 from viewers.places import cut
@@ -132,7 +133,7 @@ def changed(view: View, width: int) -> Content:
     rows += _kernels(difference)
     if difference.nothing:
         rows += empty(width, difference.verdict.why)
-    start = f"lineup:{view.lined}"
+    start = str(ToLineup(view.lined))
     return Content("what changed", rows=rows, start=start, tracks=True, still=True)
 
 
@@ -238,7 +239,7 @@ def _kernels(difference: Difference) -> list[Row]:
         rows.append(
             Row(
                 body=((" ▸ ", "faint"), text(one.name), text(f"  {kind_words(one)}", "dim")),
-                key=f"lineup:{index}",
+                at=ToLineup(index),
             )
         )
     if len(changes) > KERNELS:

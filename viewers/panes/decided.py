@@ -5,6 +5,7 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.records import Asked, Decided
 from viewers.panes.rows import Content, Role, Row, Span, empty, pad, text
+from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
 from viewers.places import keep_end
 from viewers.summary import rule_words
@@ -33,7 +34,7 @@ def content(view: View, width: int) -> Content:
     said += [f"{overruled} overruled"] if overruled else []
     said += ["1 open"] if asked is not None else []
     words = " · ".join(said)
-    start = f"decision:{asked.id}" if asked is not None else ""
+    start = str(ToDecision(asked.id)) if asked is not None else ""
     return Content("decisions", view.compile_id, ((words, "dim"),), rows, start, tracks=True)
 
 
@@ -64,7 +65,7 @@ def _line(one: Asked | Decided, choice: str, mark: Span, role: Role, width: int)
     first = one.id.rpartition("/")[2].split("+")[0]
     return Row(
         body=tuple(spans),
-        key=f"decision:{one.id}",
+        at=ToDecision(one.id),
         selects=refs.node(_lowered(one.graph), first),
         copies=one.id,
     )

@@ -8,6 +8,7 @@ from compiler.trace.records import Kernel
 from viewers.labels import kernel_label
 from viewers.panes import kernel as kernel_pane
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, pad_left, text
+from viewers.panes.targets import ToLineup
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
@@ -69,7 +70,7 @@ def content(view: View, width: int) -> Content:
     ]
     names = " and ".join(column.engine for column in comparison.columns)
     return Content(
-        "engines", names, rows=rows, start=f"lineup:{view.lined}", tracks=True, still=True
+        "engines", names, rows=rows, start=str(ToLineup(view.lined)), tracks=True, still=True
     )
 
 
@@ -160,7 +161,7 @@ def _kernels(comparison: Comparison, width: int) -> list[Row]:
             Row(
                 gutter=(text(pad_left(lines, LINES) + " ", "faint"),),
                 body=(*_kernel(place.first, room), *_kernel(place.second, room)),
-                key=f"lineup:{index}",
+                at=ToLineup(index),
             )
         )
     return rows

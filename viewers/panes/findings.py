@@ -6,6 +6,7 @@ from rich.cells import cell_len
 
 from viewers.panes.highlight import highlight
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad_left, text, width_of, wrap
+from viewers.panes.targets import ToFinding
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.findings import Finding
@@ -25,12 +26,13 @@ def content(view: View, width: int) -> Content:
             rows.append(BLANK)
     rows.append(_rest(view, bool(rows)))
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
-    return Content("findings", right=right, rows=rows, start=f"finding:{view.finding}", tracks=True)
+    return Content(
+        "findings", right=right, rows=rows, start=str(ToFinding(view.finding)), tracks=True
+    )
 
 
 def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
     role = ROLES.get(finding.kind, "bad")
-    key = f"finding:{index}"
     rows = [
         Row(
             body=(
@@ -41,8 +43,8 @@ def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
                 text("   " + " · ".join(finding.notes) if finding.notes else "", "dim"),
             ),
             selects=finding.refs[0] if finding.refs else "",
-            key=key,
-            opens=key,
+            at=ToFinding(index),
+            opens=ToFinding(index),
             copies=finding.code,
         )
     ]

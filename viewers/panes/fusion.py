@@ -21,6 +21,7 @@ from viewers.panes.rows import (
     text,
     width_of,
 )
+from viewers.panes.targets import Fold, ToPair
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
@@ -184,7 +185,7 @@ def decisions(view: View, width: int) -> Content:
     for rule, members in groups.items():
         rows.extend(_rule(view, graph, rule, members, decided, column, width))
     chosen = chosen_pair(view)
-    start = f"pair:{chosen.id}" if chosen else ""
+    start = str(ToPair(chosen.id)) if chosen else ""
     return Content("fusion", subject, _counts(view, pairs), rows, start, tracks=True)
 
 
@@ -262,8 +263,7 @@ def _row(
         spans.append(("  queued", "faint"))
     return Row(
         body=tuple(spans),
-        key=f"pair:{pair.id}",
-        opens=f"pair:{pair.id}",
+        at=ToPair(pair.id),
         copies=pair.id,
         decision=pair.id,
     )
@@ -293,7 +293,7 @@ def _rule(
         ),
         right=((f"{mark} ", "faint"),),
         key=key,
-        opens=f"fold:{key}",
+        opens=Fold(key),
     )
     shown = members if opened else members[:FEW]
     if not opened:
@@ -301,7 +301,7 @@ def _rule(
     rows = [BLANK, head, *(_row(view, pair, decided, column, width, 5) for pair in shown)]
     if not opened and len(members) > len(shown):
         rest = f"     · {number(len(members) - len(shown))} more"
-        rows.append(Row(body=((rest, "faint"),), key=f"more:{key}", opens=f"fold:{key}"))
+        rows.append(Row(body=((rest, "faint"),), key=f"more:{key}", opens=Fold(key)))
     return rows
 
 

@@ -10,6 +10,7 @@ from compiler.trace.records import Graph, Node
 from viewers.panes.names import is_view, line_text, short_target
 from viewers.panes.profile_source import node_times
 from viewers.panes.rows import Content, Line, Row, Rows, Span, empty, pad, text
+from viewers.panes.targets import Fold
 from viewers.panes.view import View, variant_of
 from viewers.places import cut
 from viewers.words import plural, seconds_text, shape_text, tensor_text
@@ -202,5 +203,5 @@ def _fold(entry: Entry, graph: Graph, opened: bool) -> Row:
         gutter=((f"   {mark} ", "faint"),),
         body=(text(entry.words, "faint"),),
         key=entry.fold,
-        opens=f"fold:{entry.fold}",
+        opens=Fold(entry.fold),
     )

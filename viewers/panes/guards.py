@@ -9,6 +9,7 @@ from compiler.trace.records import Guard, Guards
 from viewers.panes import growing
 from viewers.panes.rows import Content, Row, empty, pad, text
 from viewers.panes.stepping import state_of
+from viewers.panes.targets import Fold
 from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.summary.guards import Condition, KindGroup, condition_value, guard_groups
@@ -58,7 +59,7 @@ def _condition(
             body=(text(pad(shown, column)), text(condition.value, "accent")),
             ref="" if several else _ref(guard),
             key=key,
-            opens=f"fold:{key}" if several else "",
+            opens=Fold(key) if several else None,
             copies="\n".join(code for one in condition.guards for code in one.code),
         )
     ]
@@ -79,7 +80,7 @@ def _kind(view: View, compile_id: str, group: KindGroup, width: int, column: int
                 text(cut(words, width - column - COUNT - 2), "dim"),
             ),
             key=key,
-            opens=f"fold:{key}",
+            opens=Fold(key),
         )
     ]
     if opened:

@@ -7,6 +7,7 @@ from compiler.trace.records import Kernel
 from viewers.labels import kernel_label
 from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text
+from viewers.panes.targets import ToKernel
 from viewers.panes.view import LANGUAGES, View
 from viewers.places import cut
 from viewers.plain import plain
@@ -41,7 +42,7 @@ def content(view: View, width: int) -> Content:
     calls = sum(kernel.language == "aten" for kernel in real)
     words = f"{len(real) - calls} generated, {plural(calls, 'library call' if wide else 'call')}"
     right: Line = ((words, "dim"),)
-    start = f"kernel:{view.kernel}" if view.kernel else ""
+    start = str(ToKernel(view.kernel)) if view.kernel else ""
     return Content("kernels", view.compile_id, right, rows, start, tracks=bool(start))
 
 
@@ -70,7 +71,7 @@ def _row(view: View, kernel: Kernel, column: int, wide: bool) -> Row:
         ),
         right=(text(f" {facts} ", "dim"),),
         ref=refs.kernel(kernel.id),
-        key=f"kernel:{kernel.id}",
-        opens=f"kernel:{kernel.id}",
+        at=ToKernel(kernel.id),
+        opens=ToKernel(kernel.id),
         copies=kernel.name,
     )

@@ -26,6 +26,7 @@ from viewers.panes.rows import (
     text,
     wrap,
 )
+from viewers.panes.targets import Fold, ToBuffer
 from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.plain import plain
@@ -147,8 +148,11 @@ class _Chart:
     def _subject(place: Place) -> Buffer:
         return place.buffers[1] if len(place.buffers) == 2 else place.buffers[0]
 
+    def at(self, drawn: _Drawn) -> ToBuffer:
+        return ToBuffer(self._subject(drawn.place).name)
+
     def key(self, drawn: _Drawn) -> str:
-        return f"buffer:{self._subject(drawn.place).name}"
+        return str(self.at(drawn))
 
     def row(self, drawn: _Drawn) -> Row:
         place, folds = drawn.place, drawn.folds
@@ -167,9 +171,9 @@ class _Chart:
             ),
             body=self._bars(place),
             right=(*self._note(place), (" ", "text")),
-            key=self.key(drawn),
+            at=self.at(drawn),
             copies=decided.id if decided is not None else first.name,
-            opens=f"fold:{folds}" if folds else "",
+            opens=Fold(folds) if folds else None,
             decision=decided.id if decided is not None else "",
         )
 
@@ -251,7 +255,7 @@ def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
     words = (
         f" {'▾' if opened else '▸'} {plural(len(inputs), 'input')}, {total}, owned by the caller"
     )
-    return Row(gutter=((words, "faint"),), key=f"fold:{key}", opens=f"fold:{key}")
+    return Row(gutter=((words, "faint"),), key=f"fold:{key}", opens=Fold(key))
 
 
 def _step_name(view: View, step: str) -> str:

@@ -11,6 +11,7 @@ from viewers.labels import kernel_label
 from viewers.panes.names import is_view, operations_text, short_target
 from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import BLANK, Content, Line, Row, empty, pad, text, wrap
+from viewers.panes.targets import ToView
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
@@ -283,7 +284,7 @@ def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:
         Row(
             body=((" ⏎ ", "key"), ("opens the decisions", "dim")),
             key="decisions",
-            opens="view:fusion",
+            opens=ToView("fusion"),
         )
     )
     return rows

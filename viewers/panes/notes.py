@@ -7,6 +7,7 @@ from dataclasses import replace
 from compiler.trace import refs
 from compiler.trace.records import Note
 from viewers.panes.rows import BLANK, Content, Row, Rows, Span, empty, text, width_of, wrap
+from viewers.panes.targets import ToNote, ToPair, ToThing, ToView
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain, plain_lines
@@ -77,8 +78,8 @@ def content(view: View, width: int) -> Content:
             Row(
                 body=(('" ', "warn"), text(thing_words(view, on), "strong")),
                 ref="" if decision else on,
-                key=f"pair:{decision}" if decision else f"note:{on}",
-                opens="view:fusion" if decision else on,
+                at=ToPair(decision) if decision else ToNote(on),
+                opens=ToView("fusion") if decision else ToThing(on),
                 copies=note.text,
                 decision=decision,
             )

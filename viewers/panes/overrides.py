@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.trace.records import Asked, Decided, End, Run, Waiting
 from viewers.panes.rows import Content, Role, Row, empty, pad, text
+from viewers.panes.targets import ToOverride
 from viewers.panes.view import View
 from viewers.places import keep_end
 from viewers.words import plural
@@ -32,7 +33,7 @@ def _row(view: View, id: str, choice: str, column: int, width: int) -> Row:
             text(f"  {words}", role if role != "good" else "dim"),
         ),
         right=((kept + " ", "dim"),),
-        key=f"override:{id}",
+        at=ToOverride(id),
         copies=f'"{id}" = "{choice}"',
     )
 

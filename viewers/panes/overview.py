@@ -12,6 +12,7 @@ from viewers.losses import losses_sentences
 from viewers.panes import engines
 from viewers.panes import why as profile_why
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
+from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
@@ -61,7 +62,7 @@ def _engines(view: View) -> list[Row]:
     if comparison is None:
         return []
     words, role = engines.verdict(comparison)
-    return [Row(body=(text(words, role),), key="engines", opens="view:engines")]
+    return [Row(body=(text(words, role),), key="engines", opens=ToView("engines"))]
 
 
 def _profile(view: View, width: int) -> list[Row]:
@@ -73,7 +74,7 @@ def _profile(view: View, width: int) -> list[Row]:
     if not profile.causes:
         words = f"profile: {profile.verdict.headline[:1].lower()}{profile.verdict.headline[1:]}"
         return [
-            Row(body=((" · ", "dim"), text(words)), right=_OPENS, key=key, opens="view:profile")
+            Row(body=((" · ", "dim"), text(words)), right=_OPENS, key=key, opens=ToView("profile"))
         ]
     first = profile.causes[0]
     glyph, role = profile_why.glyph_of(first)
@@ -88,7 +89,9 @@ def _profile(view: View, width: int) -> list[Row]:
         text(cut(plain(first.title), max(12, room)), "strong"),
         text(place, "dim"),
     )
-    return [Row(body=body, right=_OPENS, key=key, opens="view:profile", selects=_ref(first.place))]
+    return [
+        Row(body=body, right=_OPENS, key=key, opens=ToView("profile"), selects=_ref(first.place))
+    ]
 
 
 _OPENS: Line = (("V", "key"), (" profile ", "dim"))
@@ -262,8 +265,8 @@ def _bar(piece: Piece, most: int, label: int) -> Row:
             ("█" * size, "bar"),
             (facts, "dim"),
         ),
-        key=f"compile:{piece.compile_id}",
-        opens=f"compile:{piece.compile_id}",
+        at=ToCompile(piece.compile_id),
+        opens=ToCompile(piece.compile_id),
     )
 
 
@@ -282,5 +285,5 @@ def _break(view: View, cut: Cut) -> Row:
         body=tuple(spans),
         ref=cut.place.ref,
         key=f"cut:{cut.place.file}:{cut.place.line}:{cut.gb}",
-        opens=f"break:{cut.place.file}:{cut.place.line}:{cut.gb}",
+        opens=ToBreak(cut.place.file, cut.place.line, cut.gb),
     )

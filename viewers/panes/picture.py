@@ -17,6 +17,7 @@ from viewers.drawing.layout import Layout, lay_out
 from viewers.panes import graph
 from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import Content, Line, Row, Rows, pad, text
+from viewers.panes.targets import Fold, ToBlock, ToThing
 from viewers.panes.view import View, variant_of
 from viewers.places import cut
 from viewers.plain import plain
@@ -84,8 +85,8 @@ def _picture(drawn: Diagram, times: tuple[str, ...]) -> Picture:
         block = blocks[index]
         return Row(
             body=(text(" ".join((block.title, *block.lines)), "text"),),
-            key=f"block:{block.key}",
-            opens=f"fold:{block.fold}" if block.fold else drawn.ref(index),
+            at=ToBlock(block.key),
+            opens=Fold(block.fold) if block.fold else ToThing(drawn.ref(index)),
             selects=drawn.ref(index),
             copies=_copied(drawn, block),
         )
@@ -96,7 +97,7 @@ def _picture(drawn: Diagram, times: tuple[str, ...]) -> Picture:
         f"{drawn.graph.compile_id} {variant_of(drawn.graph)}",
         zoom,
         Rows(len(blocks), make, [""] * len(blocks)),
-        f"block:{blocks[0].key}",
+        str(ToBlock(blocks[0].key)),
         diagram=drawn,
         words=[words_of(block, time) for block, time in zip(blocks, times, strict=True)],
     )

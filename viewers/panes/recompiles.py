@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewers.panes.highlight import highlight
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text, width_of, wrap
+from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
 from viewers.panes.view import View
 from viewers.places import keep_end
 from viewers.plain import plain
@@ -28,7 +29,6 @@ def causes(view: View, width: int) -> Content:
     for index, cause in enumerate(found):
         if index:
             rows.append(BLANK)
-        key = f"cause:{index}"
         frames = plural(len(cause.frames), "frame")
         took = seconds_text(cause.seconds) if cause.seconds is not None else "unfinished"
         right_side: Line = ((f"{frames}  ", "dim"), (took + " ", "warn"))
@@ -39,8 +39,8 @@ def causes(view: View, width: int) -> Content:
                 body=((" ↻ ", "warn"), (lead + change, "strong")),
                 right=right_side,
                 selects=cause.place.ref if cause.place else "",
-                key=key,
-                opens=key,
+                at=ToCause(index),
+                opens=ToCause(index),
                 copies=next((advice.code for advice in cause.advice if advice.code), ""),
             )
         )
@@ -59,14 +59,14 @@ def causes(view: View, width: int) -> Content:
             rows.append(
                 Row(
                     body=(text(f"     {path}  ", "dim"), (name, "text"), *values),
-                    key=f"frame:{frame.compile_id}",
-                    opens=f"compile:{frame.compile_id}",
+                    at=ToFrame(frame.compile_id),
+                    opens=ToCompile(frame.compile_id),
                 )
             )
     seconds = view.summary.recompile_seconds
     total = f", {seconds_text(seconds)}" if seconds is not None else ""
     right: Line = ((plural(len(found), "cause") + total, "dim"),)
-    return Content("recompiles", "by cause", right, rows, f"cause:{view.cause}", tracks=True)
+    return Content("recompiles", "by cause", right, rows, str(ToCause(view.cause)), tracks=True)
 
 
 def why(view: View, width: int) -> Content:
@@ -99,7 +99,13 @@ def why(view: View, width: int) -> Content:
         code = highlight(place.text.strip(), "python")[0]
         body: Line = ((pad("line", LABEL), "dim"), text(name + "  ", "dim"), *code)
         rows.append(
-            Row(gutter=((" ", "text"),), body=body, selects=place.ref, opens=place.ref, key="line")
+            Row(
+                gutter=((" ", "text"),),
+                body=body,
+                selects=place.ref,
+                opens=ToThing(place.ref),
+                key="line",
+            )
         )
     for advice in cause.advice:
         rows.append(BLANK)

@@ -13,6 +13,7 @@ from viewers.panes import profiled
 from viewers.panes.names import short_target
 from viewers.panes.profiled import figure
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
+from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
@@ -168,8 +169,9 @@ def _step(
             *_figures(work_of(profile.index, group), columns, unit, "text"),
         ),
         ref=refs.kernel(kernel.id) if kernel is not None else "",
-        key=f"kernel:{kernel.id}" if kernel is not None else f"step:{first.id}",
-        opens=f"kernel:{kernel.id}" if kernel is not None else "",
+        key=f"step:{first.id}" if kernel is None else "",
+        at=ToKernel(kernel.id) if kernel is not None else None,
+        opens=ToKernel(kernel.id) if kernel is not None else None,
         copies=first.name,
     )
 

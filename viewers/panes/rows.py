@@ -10,6 +10,7 @@ from typing import Literal, overload
 from rich.cells import cell_len, chop_cells
 
 from compiler.trace.refs import Ref
+from viewers.panes.targets import Target
 from viewers.plain import plain
 
 Role = Literal[
@@ -38,9 +39,12 @@ class Row:
     ref: Ref = ""
     """What this row shows: it lights up with its counterparts."""
     key: str = ""
-    """Names the row for the reader's cursor and for folding; "" where it cannot be selected."""
-    opens: str = ""
-    """Where `⏎` leads: `view:fusion`, `compile:1/0`, `break:2`, … ; "" for its ref."""
+    """Names the row for the reader's cursor, and is never taken apart; "" where it cannot be
+    selected."""
+    at: Target | None = None
+    """What the row stands for, where that is more than a ref; it names the row."""
+    opens: Target | None = None
+    """Where `⏎` leads; None for its ref."""
     selects: Ref = ""
     """What the cursor selects here, where the row itself is not that thing."""
     copies: str = ""
@@ -51,6 +55,10 @@ class Row:
     Its gutter says the same by a sign."""
     decision: str = ""
     """Id of the decision that can be taken otherwise here; "" for none."""
+
+    def __post_init__(self) -> None:
+        if self.at is not None and not self.key:
+            object.__setattr__(self, "key", str(self.at))
 
     @property
     def text(self) -> str:

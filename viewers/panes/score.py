@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewers.panes.fusion import label_of, nodes_of
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.targets import ToPair, ToView
 from viewers.panes.view import View
 from viewers.places import cut
 from viewers.summary import rule_words
@@ -128,8 +129,8 @@ def _missed(view: View, guess: Guess, width: int) -> list[Row]:
             text("   " + cut(f"{first} + {second}", max(12, width - 40))),
             (f"   you: {WORDS[guess.answer]}   it is {was}", "dim"),
         ),
-        key=f"pair:{question.id}",
-        opens="view:fusion",
+        at=ToPair(question.id),
+        opens=ToView("fusion"),
         copies=question.id,
     )
     why = wrap(truth.reason, width - 8)[:2] if truth is not None and truth.reason else []

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from compiler.trace.records import Run, Settings
 from viewers.panes.rows import BLANK, Content, Row, empty, pad, text
+from viewers.panes.targets import ToInputs, ToSetting
 from viewers.panes.view import View
 
 
@@ -100,17 +101,17 @@ def content(view: View, width: int) -> Content:
                         ("● " if now else "○ ", "accent" if now else "faint"),
                         text(toggle.words, "strong" if now else "text"),
                     ),
-                    key=f"setting:{name}:{index}",
-                    opens=f"setting:{name}:{index}",
+                    at=ToSetting(name, index),
+                    opens=ToSetting(name, index),
                 )
             )
-            start = start or (f"setting:{name}:{index}" if now else "")
+            start = start or (str(ToSetting(name, index)) if now else "")
     inputs = "; ".join(settings.inputs) or "those of the file"
     rows += [
         Row(
             body=((pad(" inputs", 12), "dim"), ("● ", "accent"), text(inputs, "strong")),
-            key="setting:inputs:other",
-            opens="setting:inputs:other",
+            at=ToInputs(),
+            opens=ToInputs(),
             right=(("⏎ others ", "faint"),),
         ),
         BLANK,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from compiler.trace.records import MemoryPlan, Partition
 from viewers.panes import profiled
 from viewers.panes.rows import Content, Line, Row, Span, pad, text
+from viewers.panes.targets import ToCompile, ToStage
 from viewers.panes.view import LANGUAGES, View
 from viewers.summary import Call, Piece
 from viewers.words import bytes_text, plural, seconds_text
@@ -26,7 +27,7 @@ def content(view: View, width: int) -> Content:
     if not rows:
         words = " no call yet" if view.live else " no call"
         rows = [Row(body=((words if width >= len(words) else " no call", "faint"),))]
-    return Content("calls", rows=rows, start=f"compile:{view.compile_id}", tracks=True)
+    return Content("calls", rows=rows, start=str(ToCompile(view.compile_id)), tracks=True)
 
 
 def _call(call: Call, width: int) -> Row:
@@ -56,13 +57,13 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
         badge.append(("✗", "bad"))
     if piece.status in ("failed", "skipped"):
         badge = [(piece.status, "bad")]
-    key = f"compile:{piece.compile_id}"
+    target = ToCompile(piece.compile_id)
     if width < WIDE:
         body: Line = (
             ("  ", "text"),
             text(pad(piece.compile_id, 4), "accent" if current else "dim"),
         )
-        return [Row(body=(*body, (" ", "text"), *badge), key=key)]
+        return [Row(body=(*body, (" ", "text"), *badge), at=target, opens=target)]
     resumes = f"⤷ line {piece.resumes_at}" if piece.resumes_at else piece.function
     mark = "▾ " if current else "▸ "
     if piece.recompiles and piece.seconds is not None:
@@ -75,7 +76,8 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
             text(resumes, "text"),
         ),
         right=(*badge, (" ", "text")),
-        key=key,
+        at=target,
+        opens=target,
     )
     return [head, *(_stages(view, piece) if current else [])]
 
@@ -110,7 +112,8 @@ def _stages(view: View, piece: Piece) -> list[Row]:
         Row(
             body=(("     ", "text"), (name, "dim")),
             right=(text(value, "dim"), (" ", "text")),
-            key=f"stage:{piece.compile_id}:{name}",
+            at=ToStage(piece.compile_id, name),
+            opens=ToStage(piece.compile_id, name),
         )
         for name, value in stages
     ]

@@ -23,6 +23,7 @@ from viewers.panes.rows import (
     width_of,
     wrap,
 )
+from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
 from viewers.places import cut, keep_end
 from viewers.plain import plain
@@ -89,7 +90,7 @@ def _start(view: View, table: Table) -> str:
         quiet = any(row.key == view.region for row in group.waterfall.quiet)
         if quiet and fold not in view.unfolded:
             return fold
-    return f"region:{view.region}"
+    return str(ToRegion(view.region))
 
 
 def _right(view: View, table: Table, width: int) -> Line:
@@ -120,7 +121,7 @@ def _entries(view: View, table: Table, width: int) -> list[_Entry]:
         if several:
             entries.append(_Entry("phase", f"phase:{group.phase}", group=group))
         for row in fall.rows:
-            entries.append(_Entry("region", f"region:{row.key}", ref_of(row), row))
+            entries.append(_Entry("region", str(ToRegion(row.key)), ref_of(row), row))
         if not fall.quiet:
             continue
         fold = f"profile:noise:{group.phase}"
@@ -130,7 +131,7 @@ def _entries(view: View, table: Table, width: int) -> list[_Entry]:
         entries.append(_Entry("fold", fold, lit_inside, group=group))
         if opened:
             for row in fall.quiet:
-                entries.append(_Entry("region", f"region:{row.key}", ref_of(row), row))
+                entries.append(_Entry("region", str(ToRegion(row.key)), ref_of(row), row))
     if not table.shown:
         entries.append(_Entry("note", words="no region has these words: & asks for others"))
     if table.rest is not None:
@@ -281,8 +282,8 @@ class _Chart:
         return Row(
             body=body,
             ref=entry.ref,
-            key=entry.key,
-            opens=entry.key,
+            at=ToRegion(row.key),
+            opens=ToRegion(row.key),
             copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 
@@ -326,7 +327,7 @@ class _Chart:
             ("", "dim"), (words, "dim"), sums.eager, sums.compiled, sums.difference, sums.noise,
             "dim", "dim",
         )  # fmt: skip
-        return Row(body=body, ref=entry.ref, key=entry.key, opens=f"fold:{entry.key}")
+        return Row(body=body, ref=entry.ref, key=entry.key, opens=Fold(entry.key))
 
     def _rest(self, rest: Sums) -> Row:
         role = role_of(rest.difference, rest.in_noise)
@@ -334,7 +335,7 @@ class _Chart:
             ("", "dim"), ("  host and rest", "dim"), rest.eager, rest.compiled, rest.difference,
             rest.noise, role, "dim",
         )  # fmt: skip
-        return Row(body=body, key="rest", opens="view:account")
+        return Row(body=body, key="rest", opens=ToView("account"))
 
     def _sum(self) -> Row:
         total = self.table.total
@@ -353,7 +354,7 @@ class _Chart:
             said = "in noise"
         right: Line = ((" ", "text"), (said, role), (" ", "text"))
         right = right if cell_len(said) <= room else ()
-        return Row(body=body, right=right, key="sum", opens="view:account")
+        return Row(body=body, right=right, key="sum", opens=ToView("account"))
 
 
 def _verdict(table: Table) -> str:

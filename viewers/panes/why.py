@@ -13,6 +13,7 @@ from viewers.panes import profiled
 from viewers.panes.highlight import highlight
 from viewers.panes.profiled import figure
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, text, wrap
+from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
@@ -94,7 +95,7 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
             right=((cost, role), (" ", "text")),
             key=key,
             selects=cause.place.ref if cause.place is not None else "",
-            opens=f"region:{_region(profile, cause)}" if cause.regions else "",
+            opens=ToRegion(_region(profile, cause)) if cause.regions else None,
             copies=fix or _command(view, cause) or cause.title,
         )
     ]
@@ -159,9 +160,9 @@ def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]
         else:
             said, role = f"{suggestion.words}   {shlex.join(suggestion.options)}", "dim"
         lines = wrap(said, width - INDENT - 6)
-        id = f"suggestion:{number}:{place}" if suggestion.options else ""
+        target = ToSuggestion(number, place) if suggestion.options else None
         row = _indented(("try  ", "dim"), (lines[0], role))
-        rows.append(replace(row, key=id, opens=id, copies=shlex.join(suggestion.options)))
+        rows.append(replace(row, at=target, opens=target, copies=shlex.join(suggestion.options)))
         rows += [_indented(("     ", "text"), (line, role)) for line in lines[1:]]
         rows += diff_rows(trial, width) if trial is not None else ()
     return rows

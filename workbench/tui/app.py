@@ -72,10 +72,9 @@ class Workbench(App[None]):
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     loop.add_signal_handler(number, self.exit, None, codes.INTERRUPTED)
-        bench = Bench(self.feed, self.look)
-        bench.theme_chosen = self.theme_chosen
-        bench.predict_first = self.predict
-        bench.questions = self.questions
+        bench = Bench(self.feed, self.look, self.theme_chosen)
+        bench.predicting.predict_first = self.predict
+        bench.predicting.questions = self.questions
         self.push_screen(bench)
 
     def drives(self) -> Starts:

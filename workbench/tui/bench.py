@@ -1,215 +1,250 @@
-"""The screen of the workbench: the commands that change what is shown, over regions and keys."""
+"""The screen of the workbench: its regions, and the controllers that do what keys ask for."""
 
 from __future__ import annotations
 
-from typing import get_args
+import time
+from collections.abc import Callable, Sequence
 
-from compiler.control.commands import Breakpoint
-from compiler.trace.records import Run
-from viewers.panes import breakpoints
-from viewers.panes.arrangement import PROFILES
-from viewers.panes.breakpoints import same
-from viewers.panes.view import Times
-from viewers.plain import plain
-from workbench.tui import help as help_text
-from workbench.tui.commands import COMMANDS, GOES
-from workbench.tui.edge import Edge
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.screen import Screen
+
+from compiler.trace.provenance import Provenance
+from compiler.trace.records import AnyRecord, Run
+from viewers.panes import chrome, spine
+from viewers.panes.arrangement import presented
+from viewers.panes.rows import Content, Row
+from viewers.panes.targets import ToBreakpoint, ToInputs, ToSetting, ToSuggestion
+from viewers.panes.view import Facts, View
+from viewers.recording import Recording
+from workbench.tui import edges
+from workbench.tui.breaking import Breaking
+from workbench.tui.canvas import CanvasView
+from workbench.tui.commands import Commands, command
+from workbench.tui.comparing import Comparing
+from workbench.tui.deciding import Deciding
+from workbench.tui.driving import Driving
+from workbench.tui.edge import Edge, Lines
+from workbench.tui.entry import Entry
+from workbench.tui.feed import Feed
+from workbench.tui.layouts import Layouts
 from workbench.tui.live_feed import LiveFeed
-from workbench.tui.overlay import Choice, Help, Palette
-from workbench.tui.remembered import Placed, Remembered, recall, remember
-from workbench.tui.revising import Revising
+from workbench.tui.messages import Delivered, Moved, Opened, Unreadable
+from workbench.tui.moving import Moving
+from workbench.tui.navigator import Navigator
+from workbench.tui.notes import Noting
+from workbench.tui.overlay import Choice, Palette
+from workbench.tui.overrides import Overrides
+from workbench.tui.pane import PaneView
+from workbench.tui.predict import Predicting
+from workbench.tui.reading import Reading
+from workbench.tui.remembering import Remembering
+from workbench.tui.running_again import RunningAgain
 from workbench.tui.saving import Saving
-from workbench.tui.theme import THEMES, ThemeName
-
-FOLLOWS = (
-    "kernel", "fusion", "fusion-narrow", "causes", "profile", "region-eager", "region-compiled",
-)  # fmt: skip
-"""Panes that go to the thing that `[ ]` chose."""
-
-ORDERS = {
-    "memory": ("", "size", "life"), "fusion": ("", "time"), "profile": ("", "line", "time"),
-}  # fmt: skip
-"""Arrangement -> the orders that its pane has."""
+from workbench.tui.scrubbing import Scrubbing
+from workbench.tui.searching import Searching
+from workbench.tui.setting import Setting
+from workbench.tui.stage import ROOMY, Stage, spine_width
+from workbench.tui.theme import THEMES, Theme, ThemeName
+from workbench.tui.tool import Tool
+from workbench.tui.turning import Turning
 
 
-class Bench(Saving):
-    """The workbench on one trace."""
+class Bench(Screen[None]):
+    """Header, spine, panes, selection or decision bar, timeline, footer.
 
-    theme_chosen = False
-    """By an option or the environment: the remembered one gives way."""
-    _model = ""
+    It paints and passes on; what a key does is in a controller. It is the `Desk` of them all.
+    """
 
-    def _kind(self, by: int) -> None:
-        pane = self.focus_pane()
-        note = self.navigator.step(by, pane.pane if pane else "")
-        for shown in self.panes():
-            shown.update(self.view.ref, self.view.lit, reset=shown.pane in FOLLOWS)
-        self.refresh_all()
-        self.say(note)
+    CSS = "Screen { layout: vertical; } #middle { height: 1fr; }"
+    BINDINGS = []
 
-    def do_next_kind(self) -> None:
-        self._kind(1)
+    def __init__(
+        self,
+        feed: Feed,
+        theme: Theme,
+        theme_chosen: bool = False,
+        recorded: Facts | None = None,
+    ) -> None:
+        """`recorded`: a recording that `feed` compiles again."""
+        super().__init__()
+        self.feed = feed
+        self.look = theme
+        self.navigator = Navigator(View(Facts(Recording(), Provenance())))
+        self.note = ""
+        self.spine = PaneView("spine", self._spine, theme, number=1, rule=False)
+        self.stage = Stage(lambda: self.view, lambda: self.look)
+        self._shown: tuple[object, ...] = ()
+        self._begun = False
+        self._offered = ""
+        """A text that `y` copies while the footer speaks of it."""
+        self._first_key = ""
+        """Of a sequence."""
+        self.reading = Reading(feed, self.navigator)
+        self.moving = Moving(self)
+        self.searching = Searching(self, Entry(theme))
+        self.layouts = Layouts(self)
+        self.scrubbing = Scrubbing(self, self.reading)
+        self.driving = Driving(self, self.scrubbing)
+        self.breaking = Breaking(self, self.driving)
+        self.overrides = Overrides(self, self.breaking)
+        again = RunningAgain(self)
+        self.deciding = Deciding(self, self.driving, self.overrides, again)
+        self.comparing = Comparing(
+            self, self.reading, self.driving, self.overrides, again, recorded
+        )
+        self.setting = Setting(self, self.comparing)
+        self.turning = Turning(self, self.reading, self.comparing)
+        self.predicting = Predicting(self, self.scrubbing, self.driving)
+        self.remembering = Remembering(
+            self, self.driving, self.breaking, self.layouts, theme_chosen
+        )
+        self.commands = Commands()
+        tool = Tool(
+            self,
+            self.commands,
+            self.turning,
+            self.driving,
+            self.breaking,
+            self.overrides,
+            self.layouts,
+            self.remembering,
+        )
+        for controller in (
+            self.moving,
+            self,
+            self.layouts,
+            self.searching,
+            self.turning,
+            self.driving,
+            self.breaking,
+            self.deciding,
+            self.comparing,
+            self.overrides,
+            self.setting,
+            Saving(self),
+            self.scrubbing,
+            self.predicting,
+            Noting(self),
+            tool,
+        ):
+            self.commands.register(controller)
 
-    def do_previous_kind(self) -> None:
-        self._kind(-1)
+    @property
+    def view(self) -> View:
+        return self.navigator.view
 
-    def _language(self, by: int) -> None:
-        pane = self.focus_pane()
-        name = pane.pane if pane else ""
-        if not self.navigator.language(by, name):
-            only = "one graph" if name == "graph" else "code in one language"
-            self.say(f"this recording has {only} here")
-        for shown in self.panes():
-            if shown.pane == ("graph" if name == "graph" else "kernel"):
-                shown.update(self.view.ref, self.view.lit, reset=True)
-        self.refresh_all()
+    @property
+    def recording(self) -> Recording:
+        """The whole trace."""
+        return self.reading.recording
 
-    def do_next_language(self) -> None:
-        self._language(1)
+    @property
+    def state(self) -> chrome.State:
+        return self.reading.state
 
-    def do_previous_language(self) -> None:
-        self._language(-1)
+    def compose(self) -> ComposeResult:
+        yield Edge("header", self._header, self.look)
+        with Horizontal(id="middle"):
+            yield self.spine
+            yield self.stage
+        yield Edge("bar", self._bar, self.look)
+        yield Edge("timeline", self._timeline, self.look)
+        yield self.searching.entry
+        yield Edge("footer", self._footer, self.look)
 
-    async def do_engine(self) -> None:
-        facts = self.view.facts.of_engines
-        runs = [number for _, number in self.view.track.runs]
-        if len(runs) > 1:
-            await self.turn_to_run(runs[(runs.index(self.view.run) + 1) % len(runs)])
-            return
-        if len(facts) < 2:
-            self.say("one engine was recorded: tcw explain --engine both records two")
-            return
-        names = list(facts)
-        name = names[(names.index(self.view.engine) + 1) % len(names)]
-        self.navigator.engine(name, facts[name])
-        for shown in self.panes():
-            shown.update(self.view.ref, self.view.lit, reset=True)
-        self.refresh_all()
-        self.say(f"{name}, {names.index(name) + 1} of {len(names)} engines")
-
-    async def turn_to_run(self, number: int) -> None:
-        """Look at another run, whole."""
-        view = self.view
-        view.run, view.playhead = number, 0
-        view.kernel = view.pair = view.variant = view.region = ""
-        view.finding = view.site = view.cause = 0
-        self.show_facts()
-        self._compare()
-        run = next((r for r in self.recording.all(Run) if r.number == number), None)
+    async def on_mount(self) -> None:
+        self.styles.background = self.look.background
+        self.spine.display = False
         await self.rebuild()
-        self.say(f"run {number}  {plain(run.because) if run else ''}".rstrip())
+        self.feed.start(self.post_message)
+        self.set_interval(1.0, self._look)
 
-    def do_order(self) -> None:
-        orders = ORDERS.get(self.navigator.arrangement)
-        if orders is None:
-            self.say("this pane has one order")
-            return
-        view = self.view
-        known = view.order if view.order in orders else ""
-        view.order = orders[(orders.index(known) + 1) % len(orders)]
-        self.refresh_all()
+    async def on_unmount(self) -> None:
+        self.feed.stop()
 
-    def do_filter(self) -> None:
-        """Only some regions, or only pairs of some nodes; all again where nothing is asked for."""
-        if self.navigator.arrangement in PROFILES:
-            self.ask_words("only regions with", self.view.region_filter, self._filter_regions)
-            return
+    # Records
 
-        def chosen(words: str) -> None:
-            self.view.pair_filter = words.strip()
+    def on_unreadable(self, message: Unreadable) -> None:
+        self.app.give_up(message.why, 2)  # type: ignore[attr-defined]
+
+    def _look(self) -> None:
+        """A compile that runs has a clock."""
+        if self.reading.look():
             self.refresh_all()
+        elif self.view.driven and self.state == "running":
+            self.query_one("#header", Edge).update()
 
-        self.ask_words("only pairs of", self.view.pair_filter, chosen)
-
-    def _filter_regions(self, words: str) -> None:
-        self.view.region_filter = words.strip()
-        self.refresh_all()
-
-    async def do_profile(self) -> None:
-        """Go to the profile; there, have a driven compile make one."""
-        view = self.view
-        if view.driven and view.facts.profile is None and self.navigator.arrangement in PROFILES:
-            self.profile_again()
-            return
-        pane = self.focus_pane()
-        self.navigator.go("profile", pane.pane if pane else "")
+    async def on_delivered(self, message: Delivered) -> None:
+        """Take records that were read."""
+        began = time.monotonic()
+        self.reading.take(message.records)
+        if self.recording.start is not None and not self._begun:
+            self._begun = True
+            await self.remembering.recall()
+        await self._arrived(message.records)
         await self.rebuild()
+        if self.driving.brings:
+            for pane in self.stage.panes:
+                pane.bring(self.driving.brings)
+            self.driving.brings = ""
+        took = time.monotonic() - began
+        self.feed.pause = max(self.feed.every, 5 * took)
 
-    def do_times(self) -> None:
-        """Other times beside the source."""
-        if self.view.facts.profile is None:
-            self.say("no times: tcw profile measures them")
-            return
-        view, kinds = self.view, get_args(Times)
-        view.times = kinds[(kinds.index(view.times) + 1) % len(kinds)]
+    async def _arrived(self, records: list[AnyRecord]) -> None:
+        """Tell the controllers: overrides first, for what the others show depends on them."""
+        self.overrides.see(records)
+        if any(isinstance(record, Run) for record in records):
+            self.comparing.look_at_base()
+        self.driving.arrived(records)
+        self.deciding.arrived(records)
+        await self.predicting.arrived(records)
+
+    # What is painted
+
+    async def rebuild(self) -> None:
+        """Build the panes of the present arrangement, unless they stand already."""
+        width = self.app.size.width
+        name, layouts = self.navigator.arrangement, self.layouts
+        arrangement = layouts.arrangement(name)
+        if self.view.presenting:
+            arrangement = presented(name, arrangement)
+        large = bool(layouts.zoomed) or self.view.presenting
+        cells = spine_width(arrangement, width, large)
+        roomy = self.view.presenting and self.app.size.height >= ROOMY
+        shape = width < 100, width >= 180, layouts.turned, layouts.zoomed, self.view.presenting
+        wanted = (name, arrangement, cells, *shape, roomy)
+        if wanted != self._shown:
+            pane = self.focus_pane()
+            kept = pane.pane if pane and self._shown[:1] == (name,) else ""
+            self._shown = wanted
+            self.spine.display = cells > 0
+            self.spine.styles.width = cells
+            await self.stage.show(name, arrangement, width, layouts.turned, layouts.zoomed, 2)
+            focus = arrangement.focus
+            self.focus_on(layouts.zoomed or kept, focus, f"{focus}-narrow")
         self.refresh_all()
-        self.say({"difference": "compiled - eager"}.get(view.times, view.times))
 
-    def do_raw(self) -> None:
-        self.view.raw = not self.view.raw
-        self.refresh_all()
+    def resized(self, pane: PaneView) -> None:
+        """A pane has another size: its content depends on its width."""
+        pane.update(self.view.ref, self.view.lit)
+        self.stage.fit(pane)
 
-    def do_torch_text(self) -> None:
-        self.view.torch_text = not self.view.torch_text
-        self.refresh_all()
+    async def on_resize(self) -> None:
+        if self.is_mounted and self._shown:
+            await self.rebuild()
 
-    def do_copy(self) -> None:
-        pane = self.focus_pane()
-        if pane is None or not pane.row.key:
-            return
-        words = pane.row.copies or pane.row.text.strip()
-        self.app.copy_to_clipboard(words)
-        shown = words.splitlines()[0] if words else ""
-        self.say(f"copied  {shown[:60]}")
+    def panes(self) -> list[PaneView]:
+        return [*([self.spine] if self.spine.display else []), *self.stage.panes]
 
-    def do_help(self) -> None:
-        pane = self.focus_pane()
-        name = pane.content.name if pane else "tcw"
-        self.app.push_screen(Help(self.look, help_text.lines(pane.pane if pane else "", name)))
-
-    def do_palette(self) -> None:
-        choices = [Choice(f"go:{name}", words) for name, words in GOES]
-        choices += [Choice(f"do:{c.name}", c.words, c.shown) for c in COMMANDS]
-        choices += [
-            Choice(f"break:{index}", words, "b")
-            for index, (words, _) in enumerate(breakpoints.KINDS)
-        ]
-        if len(self.view.track.runs) > 1:
-            for run in self.recording.all(Run):
-                said = f": {run.because}" if run.because else ""
-                choices.append(Choice(f"run:{run.number}", f"Look at run {run.number}{said}"))
-        choices += self.pane_choices()
-        choices += [Choice(f"theme:{name}", f"Use the {name} theme") for name in THEMES]
-        for piece in list(self.view.facts.pieces.values())[:500]:
-            name = f"line {piece.resumes_at}" if piece.resumes_at else piece.function
-            choices.append(
-                Choice(f"compile:{piece.compile_id}", f"Look at {piece.compile_id} {name}")
-            )
-
-        async def chosen(answer: str | None) -> None:
-            kind, _, rest = (answer or "").partition(":")
-            if kind == "do":
-                await self.command(rest)
-            elif kind == "go":
-                pane = self.focus_pane()
-                self.navigator.go(rest, pane.pane if pane else "")
-                await self.rebuild()
-            elif kind == "here":
-                await self.show_here(rest)
-            elif kind == "beside":
-                await self.show_beside(rest)
-            elif kind == "break":
-                self.break_at(int(rest))
-            elif kind == "run":
-                await self.turn_to_run(int(rest))
-            elif kind == "compile":
-                self.navigator.compile(rest)
-                self.refresh_all()
-            elif kind == "theme":
-                self.theme_chosen = False
-                await self.use_theme(rest)  # type: ignore[arg-type]
-
-        self.app.push_screen(Palette(self.look, choices), chosen)
+    def refresh_all(self) -> None:
+        """Everything that depends on the view is made anew."""
+        for pane in self.panes():
+            pane.update(self.view.ref, self.view.lit)
+            self.stage.fit(pane)
+        for edge in self.query(Edge):
+            edge.update()
 
     async def use_theme(self, name: ThemeName) -> None:
         """Paint everything anew in another theme."""
@@ -217,69 +252,179 @@ class Bench(Saving):
         self.styles.background = self.look.background
         for pane in self.panes():
             pane.theme = self.look
-        self.spine.theme = self.entry.theme = self.look
+        self.spine.theme = self.searching.entry.theme = self.look
         for edge in self.query(Edge):
             edge.theme = self.look
             edge.refresh()
         self.refresh_all()
 
-    def handing_over(self, live: Revising) -> None:
-        self._remember()
-        assert isinstance(live, Bench)
-        live.theme_chosen = True
+    def _spine(self, width: int) -> Content:
+        return spine.content(self.view, width)
 
-    def do_quit(self) -> None:
-        if self.may_leave():
-            self._remember()
-            self.app.exit(return_code=0)
+    def _header(self, width: int) -> Lines:
+        seconds = self.reading.seconds
+        line = chrome.header(self.view, self.state, width, self.feed.name, seconds)
+        return [(Row(body=line), "title")]
 
-    # What is remembered of the model's file
+    def _bar(self, width: int) -> Lines:
+        if self.predicting.guessing:
+            return edges.barred(self.predicting.bar(width))
+        return edges.barred(edges.bar(self.view, self.navigator.arrangement, width))
 
-    async def opened(self) -> None:
-        start = self.recording.start
-        self._model = start.settings.file if start is not None else ""
-        if not self._model:
+    def _timeline(self, width: int) -> Lines:
+        return edges.timeline_lines(self.view, self.navigator.arrangement, width)
+
+    def _footer(self, width: int) -> Lines:
+        if self.predicting.guessing:
+            hints = self.predicting.hints
+        else:
+            hints = edges.hints(self.view, self.navigator.arrangement)
+        return edges.footer(self.note, hints, self.commands, width)
+
+    def say(self, words: str) -> None:
+        """Say something in the footer until the next key."""
+        self.note = words
+        self.query_one("#footer", Edge).update()
+
+    # Focus
+
+    def focus_pane(self) -> PaneView | None:
+        return self.focused if isinstance(self.focused, PaneView) else None
+
+    def focus_on(self, *names: str) -> None:
+        """Focus the first of these panes that is shown, else the first of all."""
+        shown = {pane.pane: pane for pane in reversed(self.panes())}
+        found = next((shown[name] for name in names if name in shown), None)
+        found = found or next(iter(self.stage.panes), None)
+        if found is not None:
+            self.set_focus(found)
+
+    def on_descendant_focus(self) -> None:
+        for edge in self.query(Edge):
+            edge.update()
+
+    # Keys and the mouse
+
+    async def on_key(self, event: events.Key) -> None:
+        if self.focused is self.searching.entry:
             return
-        found, trouble = recall(self._model)
-        if trouble:
-            self.say(plain(f"✗ panes and breakpoints are as for a new file: {trouble}"))
-        self.own = {name: one.arrangement() for name, one in found.own.items()}
-        self.stage.shares = found.shares
-        self.turned = found.turned
-        self.prefer.update(found.prefer)
-        if found.breakpoints and self.view.driven:
-            have = self.view.breakpoints
-            new = [one for one in found.breakpoints if not any(same(one, h) for h in have)]
-            first = self.next_number()
-            numbered = (breakpoints.numbered(one, first + i) for i, one in enumerate(new))
-            self.set_breakpoints((*have, *numbered))
-        profiled = start is not None and start.settings.profile
-        if profiled and not self.view.driven:
-            at = found.arrangement
-            self.navigator.arrangement = at if at in PROFILES else "profile"
-            self.navigator.grown()
-        elif found.arrangement not in ("", *PROFILES) and not self.view.driven:
-            self.navigator.arrangement = found.arrangement
-        if found.theme in THEMES and not self.theme_chosen:
-            await self.use_theme(found.theme)
+        event.stop()
+        event.prevent_default()
+        if not await self.predicting.key(event.key):
+            await self._key(event.key)
 
-    def _own_breakpoints(self) -> tuple[Breakpoint, ...]:
-        """Those that the reader set: what the command line asked for is for this time."""
-        given = self.feed.breakpoints if isinstance(self.feed, LiveFeed) else ()
-        own = (b for b in self.view.breakpoints if not any(same(b, one) for one in given))
-        return tuple(own)
-
-    def _remember(self) -> None:
-        if not self._model:
+    async def _key(self, key: str) -> None:
+        if self.note:
+            self.say("")
+        if key == "g" and self._first_key != "g":
+            self._first_key = "g"
             return
-        before, _ = recall(self._model)
-        state = Remembered(
-            theme=before.theme if self.theme_chosen else self.look.name,
-            arrangement=before.arrangement if self.view.driven else self.navigator.arrangement,
-            turned=self.turned,
-            own={name: Placed.of(one) for name, one in self.own.items()},
-            shares=self.stage.shares,
-            prefer=self.prefer,
-            breakpoints=self._own_breakpoints() if self.view.driven else before.breakpoints,
-        )
-        remember(self._model, state)
+        first, self._first_key = self._first_key, ""
+        if first == "g" and key == "g":
+            self.moving.first()
+        elif key.isdigit() and key != "0":
+            self.moving.focus_number(int(key))
+        elif key in self.commands.by_key:
+            await self.run_command(self.commands.by_key[key].name)
+
+    async def run_command(self, name: str) -> None:
+        """Run a command."""
+        self.overrides.other_command(name)
+        offered, self._offered = self._offered, ""
+        if offered and name == "copy":
+            self.app.copy_to_clipboard(offered)
+            self.say("copied")
+            return
+        pane = self.focus_pane()
+        if isinstance(pane, CanvasView) and pane.command(name):
+            return
+        result = self.commands.by_name[name].run()
+        if result is not None:
+            await result
+
+    def on_moved(self, message: Moved) -> None:
+        self.navigator.moved(message.row)
+        self.refresh_all()
+
+    async def on_opened(self, message: Opened) -> None:
+        await self._open(message.pane)
+
+    @command("Open what is selected", "enter", shown="⏎")
+    async def open(self) -> None:
+        pane = self.focus_pane()
+        if pane is not None and pane.cursor >= 0:
+            await self._open(pane)
+
+    async def _open(self, pane: PaneView) -> None:
+        row = pane.row
+        match row.opens:
+            case ToBreakpoint(number):
+                self.breaking.toggle(number)
+            case ToSetting(name, index):
+                self.setting.choose(name, index)
+            case ToInputs():
+                self.setting.ask_inputs()
+            case ToSuggestion(cause, place):
+                self.setting.try_suggestion(cause, place)
+            case _ if self.navigator.opened(row, pane.pane):
+                await self.rebuild()
+            case _ if row.ref or row.key:
+                self.moving.focus_counterpart(pane)
+
+    @command("Go back", "escape", "backspace", shown="esc")
+    async def back(self) -> None:
+        if await self.layouts.leave_zoom():
+            return
+        self.searching.forget()
+        stop = self.navigator.back()
+        if stop is not None:
+            await self.rebuild()
+            self.focus_on(stop.focus)
+
+    async def show(self, arrangement: str) -> None:
+        """Go to an arrangement; again, back."""
+        if self.navigator.arrangement == arrangement:
+            self.navigator.back()
+        else:
+            pane = self.focus_pane()
+            self.navigator.go(arrangement, pane.pane if pane else "")
+        await self.rebuild()
+
+    async def on_edge_clicked(self, message: Edge.Clicked) -> None:
+        if message.edge.id == "timeline":
+            await self.scrubbing.clicked(message.edge.size.width, message.x)
+
+    def on_pane_view_dragged(self, message: PaneView.Dragged) -> None:
+        """The rule at the left of a pane, or its title row, is moved."""
+        self.stage.drag(message.pane, message.by, message.down)
+
+    # What is asked for
+
+    def on_entry_changed(self, message: Entry.Changed) -> None:
+        self.searching.changed(message)
+
+    def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
+        self.searching.ask_words(prompt, words, then)
+
+    def offer(self, words: str) -> None:
+        self._offered = words
+
+    def choose(self, choices: Sequence[Choice], asks: str = "") -> None:
+        async def chosen(choice: Choice | None) -> None:
+            result = choice.run() if choice is not None else None
+            if result is not None:
+                await result
+
+        self.app.push_screen(Palette(self.look, choices, asks), chosen)
+
+    # Another screen
+
+    def hand_over(self, feed: LiveFeed) -> None:
+        """Drive a compile of what is recorded, on a screen in place of this one."""
+        self.view.playhead = 0
+        self.reading.show_facts()
+        live = Bench(feed, self.look, theme_chosen=True, recorded=self.view.facts)
+        live.view.breakpoints = self.view.breakpoints
+        live.overrides.overruled.settled = dict(self.overrides.overruled.kept)
+        self.remembering.remember()
+        self.app.switch_screen(live)

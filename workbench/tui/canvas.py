@@ -6,9 +6,7 @@ before stays until it is there.
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from pathlib import Path
 
 from rich.segment import Segment
 from textual import events
@@ -18,11 +16,10 @@ from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.drawing.blocks import SCALES, all_key
 from viewers.drawing.diagram import Block
-from viewers.drawing.export import FORMATS, ExportError, export, suggested
 from viewers.drawing.layout import Box, Layout, Line
 from viewers.panes.picture import Picture
+from viewers.panes.targets import ToBlock
 from viewers.panes.view import View
-from viewers.plain import plain
 from workbench.tui.canvas_paint import CanvasPaint
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly
@@ -198,9 +195,8 @@ class CanvasView(PaneView):
         picture = self.drawn or self.content
         if not isinstance(picture, Picture):
             return super()._find(key)
-        wanted = key.removeprefix("block:")
         blocks = picture.diagram.blocks
-        return next((n for n, block in enumerate(blocks) if block.key == wanted), 0)
+        return next((n for n, block in enumerate(blocks) if str(ToBlock(block.key)) == key), 0)
 
     def find(self, words: str, start: int, step: int) -> int:
         if self.picture is None:
@@ -364,25 +360,9 @@ class CanvasView(PaneView):
             view.weights = not view.weights
             self._again()
             self._say("weights shown" if view.weights else "weights hidden")
-        elif name in ("picture", "export") and self.picture is not None:
-            words = f"export the graph to ({', '.join(f'.{form}' for form in FORMATS)})"
-            self.screen.ask_words(words, suggested(view), self._export)  # type: ignore[attr-defined]
         else:
             return False
         return True
-
-    def _export(self, name: str) -> None:
-        if not name:
-            return
-        path = Path(os.path.expanduser(name))
-        form = next((form for form in FORMATS if path.suffix.lower() == f".{form}"), None)
-        if form is None:
-            self._say(f"a graph is exported as {', '.join(FORMATS)}: end the name in one of them")
-            return
-        try:
-            self._say(plain(export(self._view, path, form)))
-        except ExportError as error:
-            self._say(plain(str(error)))
 
     def _again(self) -> None:
         self.update(self.selected, self._view.lit, reset=not isinstance(self.content, Picture))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewers.panes.rows import Line, pad
+from workbench.tui.commands import Commands
 
 SENTENCES: dict[str, str] = {
     "spine": "Calls, the compiles that each made, and the stages of the chosen one.",
@@ -59,21 +60,27 @@ SENTENCES: dict[str, str] = {
     "overrides": "What you decided otherwise. K keeps them, u undoes the last, W writes a file.",
 }
 _KEYS: tuple[tuple[str, str, str, str], ...] = (
-    ("j k h l", "move, scroll sideways", "gg G", "first, last row"),
-    ("⏎  esc", "one level in, out", "tab 1–9", "pane"),
-    ("[ ]", "next of this kind", "( )", "language, kind of graph"),
-    ("e E", "next, previous finding", "n N", "next hit, counterpart"),
-    ("/", "search", ":", "all commands"),
-    ("z  |", "zoom, turn the layout", "+ −", "more, less room"),
-    ("y", "copy the fix or the row", "o", "order"),
-    ("R", "kernels raw or tidied", "U", "torch's own text"),
-    ("T", "the other engine", "V C", "profile, times by line"),
-    ("s S F L", "step, over, out, line", "r c", "to the cursor, continue"),
-    ("d P H t", "next decision … stage", "b B", "break here, breakpoints"),
-    ("a v f", "accept, veto, force", "w M K u", "what-if, measure, keep, undo"),
-    ("< > { }", "record, stage in time", "end", "now"),
-    ("O W", "overrides, write them", "q", "quit"),
-)
+    ("down up scroll_left scroll_right", "move, scroll sideways", "first last", "first, last row"),
+    ("open  back", "one level in, out", "next_pane =1–9", "pane"),
+    ("previous_kind next_kind", "next of this kind", "previous_language next_language",
+     "language, kind of graph"),
+    ("next_finding previous_finding", "next, previous finding", "next_hit previous_hit",
+     "next hit, counterpart"),
+    ("search", "search", "palette", "all commands"),
+    ("zoom  layout", "zoom, turn the layout", "wider narrower", "more, less room"),
+    ("copy", "copy the fix or the row", "order", "order"),
+    ("raw", "kernels raw or tidied", "torch_text", "torch's own text"),
+    ("engine", "the other engine", "profile times", "profile, times by line"),
+    ("step over out line", "step, over, out, line", "to_cursor continue",
+     "to the cursor, continue"),
+    ("next_decision next_pass next_graph stage", "next decision … stage",
+     "breakpoint breakpoints", "break here, breakpoints"),
+    ("accept veto force", "accept, veto, force", "what_if measure keep undo",
+     "what-if, measure, keep, undo"),
+    ("earlier later previous_stage next_stage", "record, stage in time", "live", "now"),
+    ("overrides write", "overrides, write them", "quit", "quit"),
+)  # fmt: skip
+"""Commands and what they do, twice on a line. A blank more between two is shown."""
 _BADGES: tuple[Line, ...] = (
     (("✗", "bad"), (" graph break, rejected   ", "dim"), ("↻", "warn"), (" recompile   ", "dim"),
      ("✓", "good"), (" served, fused", "dim")),
@@ -82,7 +89,7 @@ _BADGES: tuple[Line, ...] = (
 )  # fmt: skip
 
 
-def lines(pane: str, name: str) -> list[Line]:
+def lines(commands: Commands, pane: str, name: str) -> list[Line]:
     """At most twenty."""
     found: list[Line] = [
         ((name, "title"),),
@@ -92,9 +99,9 @@ def lines(pane: str, name: str) -> list[Line]:
     for key, words, other, more in _KEYS:
         found.append(
             (
-                (pad(key, 9), "key"),
+                (pad(commands.keys(key), 9), "key"),
                 (pad(words, 26), "text"),
-                (pad(other, 9), "key"),
+                (pad(commands.keys(other), 9), "key"),
                 (more, "text"),
             )
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
+from workbench.tui.commands import command
+from workbench.tui.desk import Desk
 from workbench.tui.overlay import Choice
-from workbench.tui.pane import PaneView
-from workbench.tui.revising import Revising
 
 MOST = 4
 """Panes beside each other, at most."""
@@ -27,24 +28,74 @@ def title_of(pane: str) -> str:
     return TITLES.get(pane, pane)
 
 
-class Layouts(Revising):
+class Layouts:
     """Panes put, closed and sized by the reader."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.own: dict[str, Arrangement] = {}
+        """Arrangements that the reader made of those with these names."""
+        self.turned = False
+        """Columns are rows."""
+        self.zoomed = ""
+        """The one pane that is shown."""
 
     def arrangement(self, name: str) -> Arrangement:
         """The reader's own, or the one that belongs to the name."""
         return self.own.get(name) or ARRANGEMENTS[name]
 
+    @command("Zoom this pane", "z")
+    async def zoom(self) -> None:
+        pane = self.desk.focus_pane()
+        if pane is not None and pane is not self.desk.spine:
+            self.zoomed = "" if self.zoomed else pane.pane
+            focus = pane.pane
+            await self.desk.rebuild()
+            self.desk.focus_on(focus)
+
+    async def leave_zoom(self) -> bool:
+        """All panes again; False where none was zoomed."""
+        if not self.zoomed:
+            return False
+        self.zoomed = ""
+        await self.desk.rebuild()
+        return True
+
+    @command("Turn the layout: columns or rows", "vertical_line", shown="|")
+    async def layout(self) -> None:
+        self.turned = not self.turned
+        pane = self.desk.focus_pane()
+        await self.desk.rebuild()
+        self.desk.focus_on(pane.pane if pane else "")
+
+    def _share(self, by: int) -> None:
+        pane = self.desk.focus_pane()
+        if pane is not None and pane is not self.desk.spine:
+            self.desk.stage.resize(pane, by)
+
+    @command("Give this pane more room", "plus", "equals_sign", shown="+")
+    def wider(self) -> None:
+        self._share(1)
+
+    @command("Give this pane less room", "minus", shown="−")
+    def narrower(self) -> None:
+        self._share(-1)
+
     def pane_choices(self) -> list[Choice]:
         """For the palette: every pane, in place of this one or beside it."""
         names = sorted({title_of(name): name for name in PANES}.items())
-        here = [Choice(f"here:{name}", f"Show {title} here") for title, name in names]
-        return here + [Choice(f"beside:{name}", f"Show {title} beside") for title, name in names]
+        here = [
+            Choice(f"Show {title} here", partial(self.show_here, name)) for title, name in names
+        ]
+        return here + [
+            Choice(f"Show {title} beside", partial(self.show_beside, name)) for title, name in names
+        ]
 
     async def show_here(self, pane: str) -> None:
         """Put a pane in the place of the one in focus."""
-        focus = self.focus_pane()
-        if focus is None or focus is self.spine:
-            self.say("go to a pane first: tab")
+        focus = self.desk.focus_pane()
+        if focus is None or focus is self.desk.spine:
+            self.desk.say("go to a pane first: tab")
             return
         await self._lay_out(_put(self._present(), focus.pane, pane), pane)
 
@@ -52,39 +103,50 @@ class Layouts(Revising):
         """Put a pane into a column of its own."""
         now = self._present()
         if sum(len(column.slots) for column in now.columns) >= MOST:
-            self.say(f"{MOST} panes are the most: Show … here, or Z closes one")
+            self.desk.say(f"{MOST} panes are the most: Show … here, or Z closes one")
             return
         columns = (*now.columns, Column((Slot(pane),), max(1, _mean_share(now))))
         await self._lay_out(replace(now, columns=columns, narrow=(*now.narrow, Slot(pane))), pane)
 
-    async def do_close(self) -> None:
-        focus = self.focus_pane()
+    @command("Close this pane", "Z")
+    async def close(self) -> None:
+        focus = self.desk.focus_pane()
         now = self._present()
         count = sum(len(column.slots) for column in now.columns) + (now.top is not None)
-        if focus is None or focus is self.spine or count < 2:
-            self.say("the last pane stays")
+        if focus is None or focus is self.desk.spine or count < 2:
+            self.desk.say("the last pane stays")
             return
         await self._lay_out(_without(now, focus.pane), "")
 
-    async def do_reset(self) -> None:
-        self.own.pop(self.navigator.arrangement, None)
-        await self.rebuild()
-        self.say("the panes are as they were")
+    @command("Put the panes back as they were")
+    async def reset(self) -> None:
+        self.own.pop(self.desk.navigator.arrangement, None)
+        await self.desk.rebuild()
+        self.desk.say("the panes are as they were")
 
     def _present(self) -> Arrangement:
         """What stands now: on a wide screen its wide columns."""
-        now = self.arrangement(self.navigator.arrangement)
-        return replace(now, columns=self.stage.columns_of(now, self.app.size.width), wide=())
+        now = self.arrangement(self.desk.navigator.arrangement)
+        return replace(
+            now, columns=self.desk.stage.columns_of(now, self.desk.app.size.width), wide=()
+        )
 
     async def _lay_out(self, arrangement: Arrangement, focus: str) -> None:
-        self.own[self.navigator.arrangement] = arrangement
-        await self.rebuild()
+        self.own[self.desk.navigator.arrangement] = arrangement
+        await self.desk.rebuild()
         if focus:
-            self._focus(focus)
+            self.desk.focus_on(focus)
 
-    def on_pane_view_dragged(self, message: PaneView.Dragged) -> None:
-        """The rule at the left of a pane, or its title row, is moved."""
-        self.stage.drag(message.pane, message.by, message.down)
+    # For a room full of people
+
+    @command("Present: few large panes", "p")
+    async def presenter(self) -> None:
+        """No spine, no timeline, no ids; a few lines of source, two panes, twice the space."""
+        self.desk.view.presenting = not self.desk.view.presenting
+        self.zoomed = ""
+        await self.desk.rebuild()
+        if not self.desk.view.presenting:
+            self.desk.say("all of the screen again")
 
 
 def _put(now: Arrangement, old: str, new: str) -> Arrangement:

@@ -10,6 +10,23 @@ from compiler.trace import refs
 from viewers.panes import autograd, breaks, fusion, profiled, recompiles
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
+from viewers.panes.targets import (
+    Fold,
+    ToBlock,
+    ToBreak,
+    ToBuffer,
+    ToCause,
+    ToCompile,
+    ToFinding,
+    ToFrame,
+    ToKernel,
+    ToLineup,
+    ToPair,
+    ToRegion,
+    ToStage,
+    ToThing,
+    ToView,
+)
 from viewers.panes.view import Facts, KernelLanguage, View, variant_of
 from viewers.summary import BreakSite, RecompileCause
 
@@ -111,35 +128,32 @@ class Navigator:
         view.kernel = ""
         view.pair = ""
 
-    def moved(self, pane: str, row: Row) -> None:
+    def moved(self, row: Row) -> None:
         """The cursor of a pane stands on `row`."""
-        kind, _, rest = row.key.partition(":")
         view = self.view
-        if kind == "compile":
-            self.compile(rest)
-        elif kind == "stage":
-            self.compile(rest.partition(":")[0])
-        elif kind == "finding":
-            self.finding(int(rest))
-        elif kind == "cause":
-            view.cause = int(rest)
-        elif kind == "frame":
-            self.compile(rest)
-        elif kind == "kernel":
-            self._kernel(rest)
-        elif kind == "pair":
-            view.pair = rest
-            self.light_pair()
-        elif kind == "region":
-            view.region = rest
-            self.light_region()
-        elif kind == "buffer":
-            view.buffer = rest
-        elif kind == "lineup":
-            view.lined = int(rest)
-        elif kind == "block":
-            view.block = rest
-        if kind != "kernel" and (row.ref or row.selects):
+        match row.at:
+            case ToCompile(id) | ToStage(id, _) | ToFrame(id):
+                self.compile(id)
+            case ToFinding(index):
+                self.finding(index)
+            case ToCause(index):
+                view.cause = index
+            case ToKernel(id):
+                self._kernel(id)
+                return
+            case ToPair(id):
+                view.pair = id
+                self.light_pair()
+            case ToRegion(key):
+                view.region = key
+                self.light_region()
+            case ToBuffer(name):
+                view.buffer = name
+            case ToLineup(index):
+                view.lined = index
+            case ToBlock(key):
+                view.block = key
+        if row.ref or row.selects:
             self.select(row.ref or row.selects)
 
     def _kernel(self, name: str) -> None:
@@ -208,48 +222,52 @@ class Navigator:
         return ""
 
     def opened(self, row: Row, focus: str) -> bool:
-        """`⏎` on a row; answers whether it led anywhere."""
-        kind, _, rest = row.opens.partition(":")
-        key, _, name = row.key.partition(":")
-        if kind == "view":
-            self.go(rest, focus)
-        elif kind == "fold":
-            self.view.unfolded ^= {rest}
-        elif kind == "finding":
-            arrangement = self.finding(int(rest))
-            if not arrangement:
-                return False
-            self.show_finding(arrangement, focus)
-        elif kind == "region":
-            self.view.region = rest
-            self.light_region()
-            self.go("region", focus)
-        elif kind == "break":
-            file_line, _, gb = rest.rpartition(":")
-            self._open_break(file_line, gb, focus)
-        elif kind == "compile" or key == "compile":
-            self.go("source", focus)
-            self.compile(rest or name)
-            self._start_reading()
-        elif kind == "kernel":
-            self.go("source", focus)
-            self._kernel(rest)
-        elif kind == "cause":
-            cause = recompiles.cause_of(self.view)
-            if cause is None or cause.place is None:
-                return False
-            self.go("source", focus)
-            self.select(cause.place.ref)
-        elif key == "stage":
-            phase = name.rpartition(":")[2]
-            if phase.strip() in profiled.PHASES or phase == "profile":
-                self.view.phase = phase.strip() if phase != "profile" else ""
-            self.go(STAGES.get(name.partition(":")[2], "source"), focus)
-        elif refs.kind(row.ref or row.opens) in KINDS and not self._linked(focus):
-            self.go("source", focus)
-            self.select(row.ref or row.opens)
-        else:
+        """`⏎` on a row; whether it led anywhere."""
+        match row.opens:
+            case ToView(arrangement):
+                self.go(arrangement, focus)
+            case Fold(key):
+                self.view.unfolded ^= {key}
+            case ToFinding(index):
+                arrangement = self.finding(index)
+                if not arrangement:
+                    return False
+                self.show_finding(arrangement, focus)
+            case ToRegion(key):
+                self.view.region = key
+                self.light_region()
+                self.go("region", focus)
+            case ToBreak():
+                self._open_break(row.opens, focus)
+            case ToCompile(id):
+                self.go("source", focus)
+                self.compile(id)
+                self._start_reading()
+            case ToStage(_, name):
+                if name.strip() in profiled.PHASES or name == "profile":
+                    self.view.phase = name.strip() if name != "profile" else ""
+                self.go(STAGES.get(name, "source"), focus)
+            case ToKernel(id):
+                self.go("source", focus)
+                self._kernel(id)
+            case ToCause():
+                cause = recompiles.cause_of(self.view)
+                if cause is None or cause.place is None:
+                    return False
+                self.go("source", focus)
+                self.select(cause.place.ref)
+            case ToThing(ref):
+                return self._open_thing(row.ref or ref, focus)
+            case _:
+                return self._open_thing(row.ref, focus)
+        return True
+
+    def _open_thing(self, ref: str, focus: str) -> bool:
+        """Show a thing in its source, graph and kernel, unless these stand beside it."""
+        if not ref or refs.kind(ref) not in KINDS or self._linked(focus):
             return False
+        self.go("source", focus)
+        self.select(ref)
         return True
 
     def _linked(self, focus: str) -> bool:
@@ -269,9 +287,9 @@ class Navigator:
                 self.compile(cause.frames[0].compile_id)
                 view.select(cause.place.ref if cause.place else "")
 
-    def _open_break(self, file_line: str, gb: str, focus: str) -> None:
+    def _open_break(self, target: ToBreak, focus: str) -> None:
         for index, site in enumerate(self.view.summary.breaks):
-            if f"{site.place.file}:{site.place.line}" == file_line and site.gb == gb:
+            if ToBreak(site.place.file, site.place.line, site.gb) == target:
                 self.view.site = index
         self.go("break", focus)
         self._show_site()

@@ -11,12 +11,15 @@ from textual.widgets import TextArea
 from compiler.trace.records import Note
 from viewers.panes.notes import known, thing_of, thing_words
 from viewers.panes.rows import Row
+from viewers.panes.targets import ToNote
+from viewers.panes.view import View
 from viewers.plain import plain, plain_lines
 from viewers.teaching.notes import DECISION, LONGEST, append, make, on_decision
+from workbench.tui.commands import command
+from workbench.tui.desk import Desk
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.messages import Delivered
 from workbench.tui.overlay import Sheet
-from workbench.tui.predict import Predicting
 from workbench.tui.theme import Theme
 
 
@@ -73,23 +76,30 @@ class Writing(ModalScreen[str | None]):
             self.dismiss(self.area.text)
 
 
-class Noting(Predicting):
+class Noting:
     """`m` writes, edits and deletes the note on what is selected."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    @property
+    def view(self) -> View:
+        return self.desk.view
 
     def _thing(self) -> str:
         """What a note would be on: the row under the cursor, else the selection."""
-        pane = self.focus_pane()
+        pane = self.desk.focus_pane()
         row = pane.row if pane is not None else Row()
-        kind, _, rest = row.key.partition(":")
-        if kind == "note":
-            return rest
+        if isinstance(row.at, ToNote):
+            return row.at.on
         asked = self.view.asked
         return thing_of(row) or self.view.ref or (on_decision(asked.id) if asked else "")
 
-    def do_note(self) -> None:
+    @command("Note: write, edit or delete one on what is selected", "m")
+    def note(self) -> None:
         on = self._thing()
         if not on:
-            self.say("a note goes on a line, a node, a kernel or a decision: select one")
+            self.desk.say("a note goes on a line, a node, a kernel or a decision: select one")
             return
         before = known(self.view).get(on)
 
@@ -98,33 +108,36 @@ class Noting(Predicting):
                 self.keep_note(on, words)
 
         title = thing_words(self.view, on)
-        self.app.push_screen(Writing(self.look, title, before.text if before else ""), written)
+        self.desk.app.push_screen(
+            Writing(self.desk.look, title, before.text if before else ""), written
+        )
 
     def keep_note(self, on: str, words: str) -> None:
         """Put the words into the trace; none of them takes the note away."""
-        records = self.recording.records
+        records = self.desk.recording.records
         run = self.view.run if on.startswith(DECISION) else 0
         note = make(on, words, run, records[-1].at if records else 0.0)
-        if isinstance(self.feed, LiveFeed) and not self.feed.ended:
-            self.feed.note(note)
+        if isinstance(self.desk.feed, LiveFeed) and not self.desk.feed.ended:
+            self.desk.feed.note(note)
         elif not self._append(note):
             return
         else:
-            self.post_message(Delivered([note]))
+            self.desk.post_message(Delivered([note]))
         where = thing_words(self.view, on)
-        self.say(plain(f"note on {where}" if note.text else f"no note on {where} any more"))
+        self.desk.say(plain(f"note on {where}" if note.text else f"no note on {where} any more"))
 
     def _append(self, note: Note) -> bool:
-        path = self.feed.file
+        path = self.desk.feed.file
         if path is None:
-            self.say("no trace is kept: --trace FILE keeps one")
+            self.desk.say("no trace is kept: --trace FILE keeps one")
             return False
         try:
             append(path, note)
         except OSError as error:
-            self.say(plain(f"the note is not kept: {path}: {error.strerror or error}"))
+            self.desk.say(plain(f"the note is not kept: {path}: {error.strerror or error}"))
             return False
         return True
 
-    async def do_notes(self) -> None:
-        await self.show("notes")
+    @command("List notes")
+    async def notes(self) -> None:
+        await self.desk.show("notes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from textual import events
@@ -65,13 +65,16 @@ class Help(ModalScreen[None]):
 class Choice:
     """An entry of the palette."""
 
-    id: str
     words: str
+    run: Callable[[], Awaitable[None] | None]
+    """What it does."""
     key: str = ""
+    also: str = ""
+    """Further words that find it."""
 
 
-class Palette(ModalScreen[str]):
-    """Type to filter; answers the id of what was chosen, "" for nothing."""
+class Palette(ModalScreen[Choice]):
+    """Type to filter; dismissed with what was chosen, None for nothing."""
 
     DEFAULT_CSS = "Palette { align: center top; background: $background 0%; }"
     HEIGHT = 14
@@ -98,7 +101,11 @@ class Palette(ModalScreen[str]):
     def found(self) -> list[Choice]:
         """Choices with every typed word in them; those that start with the words come first."""
         words = self.words.casefold().split()
-        kept = [c for c in self.choices if all(word in c.words.casefold() for word in words)]
+        kept = [
+            c
+            for c in self.choices
+            if all(word in f"{c.words} {c.also}".casefold() for word in words)
+        ]
         return sorted(kept, key=lambda c: not c.words.casefold().startswith(" ".join(words)))
 
     def _fill(self) -> None:
@@ -126,9 +133,9 @@ class Palette(ModalScreen[str]):
         event.prevent_default()
         found = self.found()
         if event.key == "escape":
-            self.dismiss("")
+            self.dismiss(None)
         elif event.key == "enter":
-            self.dismiss(found[self.index].id if found else "")
+            self.dismiss(found[self.index] if found else None)
         elif event.key in ("down", "ctrl+n", "tab"):
             self.index += 1
         elif event.key in ("up", "ctrl+p", "shift+tab"):
@@ -143,10 +150,10 @@ class Palette(ModalScreen[str]):
     def on_click(self, event: events.Click) -> None:
         widget, _ = self.get_widget_at(event.screen_x, event.screen_y)
         if widget is not self.sheet:
-            self.dismiss("")
+            self.dismiss(None)
             return
         row = event.y - 2
         found = self.found()
         first = max(0, min(self.index - self.HEIGHT // 2, len(found) - self.HEIGHT))
         if 0 <= row < self.HEIGHT and first + row < len(found):
-            self.dismiss(found[first + row].id)
+            self.dismiss(found[first + row])

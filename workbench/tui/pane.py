@@ -17,6 +17,7 @@ from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.panes.highlight import mark
 from viewers.panes.rows import Content, Row, Rows, width_of
+from viewers.panes.targets import Target
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly, fill, paint
 from workbench.tui.theme import Theme, Tint
@@ -213,6 +214,10 @@ class PaneView(Widget, can_focus=True):
         self.show(index)
         self.repaint()
         self.post_message(Moved(self, self.row))
+
+    def go_to(self, target: Target) -> None:
+        """Put the cursor on the row of a target."""
+        self.go(self._find(str(target)))
 
     def ends(self, last: bool) -> None:
         index = self._selectable(len(self.rows) - 1, -1) if last else self._selectable(0, 1)

@@ -29,7 +29,7 @@ _GAP = re.compile(r"( {2,})")
 """Blanks between words are not drawn."""
 
 
-def picture(app: App[None], title: str = "tcw") -> str:
+def picture(app: App[object], title: str = "tcw") -> str:
     """What `app` shows."""
     update = app.screen._compositor.render_update(
         full=True, screen_stack=app._background_screens, simplify=True

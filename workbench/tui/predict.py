@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from textual import events
-
 from compiler.control.commands import Go
 from compiler.trace.records import AnyRecord, Asked, Waiting
 from viewers.panes import score
 from viewers.panes.rows import Row
+from viewers.panes.view import View
 from viewers.teaching.predict import (
     QUESTIONS,
     Answer,
@@ -19,29 +18,37 @@ from viewers.teaching.predict import (
     summary,
     truth_of_asked,
 )
-from workbench.tui.commands import Hint
-from workbench.tui.edge import Lines
-from workbench.tui.presenter import Presenting
+from workbench.tui.commands import command
+from workbench.tui.desk import Desk
+from workbench.tui.driving import Driving
+from workbench.tui.hints import Hint
+from workbench.tui.scrubbing import Scrubbing
 
 GUESSING: tuple[Hint, ...] = (
-    ("y", "fused"), ("n", "kept apart"), ("-", "skip"), ("?", "hint"), ("esc", "end predict"),
+    ("=y", "fused"), ("=n", "kept apart"), ("=-", "skip"), ("=?", "hint"), ("=esc", "end predict"),
 )  # fmt: skip
-TOLD: tuple[Hint, ...] = (("space", "next"), ("j k", "move"), ("esc", "end predict"))
+TOLD: tuple[Hint, ...] = (("=space", "next"), ("down up", "move"), ("=esc", "end predict"))
 ANSWERS: dict[str, Answer] = {"y": "fuse", "n": "apart", "minus": ""}
 
 
-class Predicting(Presenting):
+class Predicting:
     """While a quiz is on, `y n - ?` and `space` are its keys. A recorded trace asks in its order,
     standing before the record that tells; a driven compile asks where it waits."""
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)
+    def __init__(self, desk: Desk, scrubbing: Scrubbing, driving: Driving) -> None:
+        self.desk = desk
+        self.scrubbing = scrubbing
+        self.driving = driving
         self.predict_first = False
         """Begin with the first decision that there is."""
         self.questions = QUESTIONS
         """Asked about one graph; 0 for every pair."""
-        self._truths = Truths()
-        self._guessing = False
+        self.truths = Truths()
+        self.guessing = False
+
+    @property
+    def view(self) -> View:
+        return self.desk.view
 
     @property
     def quiz(self) -> Quiz:
@@ -50,21 +57,21 @@ class Predicting(Presenting):
         return self.view.quiz
 
     async def arrived(self, records: list[AnyRecord]) -> None:
-        await super().arrived(records)
-        self._truths.feed(records)
+        """Records have come: a decision may wait for a guess."""
+        self.truths.feed(records)
         if self.view.quiz is not None:
-            self.view.quiz.learn(self._truths)
-        if self.predict_first and not self._guessing and self._can_ask():
+            self.view.quiz.learn(self.truths)
+        if self.predict_first and not self.guessing and self._can_ask():
             self.predict_first = False
-            await self.do_predict()
-        elif self._guessing and any(isinstance(record, Waiting) for record in records):
+            await self.predict()
+        elif self.guessing and any(isinstance(record, Waiting) for record in records):
             await self._wait_or_end()
 
     def _can_ask(self) -> bool:
         if self.view.driven:
             waiting = self.view.waiting
             return waiting is not None and (waiting.kind == "start" or self._asked() is not None)
-        return bool(self._truths.questions) and self.recording.end is not None
+        return bool(self.truths.questions) and self.desk.recording.end is not None
 
     def _asked(self) -> Asked | None:
         """The fusion at which a driven compile waits."""
@@ -73,17 +80,18 @@ class Predicting(Presenting):
 
     # The questions
 
-    async def do_predict(self) -> None:
+    @command("Predict how pairs fuse, then see")
+    async def predict(self) -> None:
         """Begin, or go on; without a decision to guess, say so."""
-        self._guessing = True
+        self.guessing = True
         self.view.quiz = self.quiz
         self.view.presenting = True
         if await self._ask_next() or self._goes_to_next():
             return
-        self._guessing = self.view.presenting = False
+        self.guessing = self.view.presenting = False
         words = "the compile does not wait: i pauses it"
-        self.say(words if self.view.driven else "this recording has no fusion decision left")
-        await self.rebuild()
+        self.desk.say(words if self.view.driven else "this recording has no fusion decision left")
+        await self.desk.rebuild()
 
     def _goes_to_next(self) -> bool:
         """Have a driven compile go on to a pair that is worth a question; whether it does."""
@@ -92,8 +100,8 @@ class Predicting(Presenting):
             return False
         asked = self._asked()
         enough = asked is not None and self.quiz.full(asked.graph)
-        self.send(Go(mode="graph" if enough else "fusion"))
-        self.say("to the next graph" if enough else "to the next fusion")
+        self.driving.send(Go(mode="graph" if enough else "fusion"))
+        self.desk.say("to the next graph" if enough else "to the next fusion")
         return True
 
     async def _ask_next(self) -> bool:
@@ -106,10 +114,10 @@ class Predicting(Presenting):
                 return False
             await self._ask(question_of(asked))
             return True
-        question = self.quiz.next(self._truths)
+        question = self.quiz.next(self.truths)
         if question is None:
             return False
-        await self.go_to(question.position)
+        await self.scrubbing.go_to(question.position)
         await self._ask(question)
         return True
 
@@ -117,14 +125,14 @@ class Predicting(Presenting):
         view = self.view
         self.quiz.ask(question)
         view.question, view.pair, view.hidden = question, question.id, True
-        self.navigator.compile("/".join(question.graph.split("/")[:2]))
+        self.desk.navigator.compile("/".join(question.graph.split("/")[:2]))
         self._show("predict")
-        self.navigator.light_pair()
-        await self.rebuild()
+        self.desk.navigator.light_pair()
+        await self.desk.rebuild()
 
     def _show(self, arrangement: str) -> None:
         """It is the quiz that shows it: no choice of the reader's for such a place."""
-        self.navigator.arrangement = self._belonged = arrangement
+        self.desk.navigator.arrangement = self.driving.belonged = arrangement
 
     async def _guess(self, answer: Answer) -> None:
         asked = self._asked() if self.view.driven else None
@@ -132,10 +140,10 @@ class Predicting(Presenting):
         truth: Truth | None = None
         if question is not None:
             of_live = asked is not None and asked.id == question.id
-            truth = truth_of_asked(asked) if of_live and asked else self._truths.truth(question.id)
+            truth = truth_of_asked(asked) if of_live and asked else self.truths.truth(question.id)
         self.quiz.answer(answer, truth)
         self.view.hidden = False
-        self.refresh_all()
+        self.desk.refresh_all()
 
     async def _go_on(self) -> None:
         if self.view.driven:
@@ -156,53 +164,43 @@ class Predicting(Presenting):
     async def end_predict(self) -> None:
         """The score, and what was missed."""
         view = self.view
-        self._guessing = view.hidden = view.presenting = False
+        self.guessing = view.hidden = view.presenting = False
         self.quiz.ask(None)
         view.question = None
         if not view.driven and view.playhead:
-            await self.do_live()
+            await self.scrubbing.live()
         self._show("score")
-        await self.rebuild()
-        self.say(summary(self.quiz))
+        await self.desk.rebuild()
+        self.desk.say(summary(self.quiz))
 
     # Keys and edges
 
-    async def on_key(self, event: events.Key) -> None:
-        if not self._guessing or self.focused is self.entry:
-            return
+    async def key(self, key: str) -> bool:
+        """Take a key; False where it is left to the commands."""
+        if not self.guessing:
+            return False
         is_open = self.quiz.question is not None
-        if is_open and event.key in ANSWERS:
-            await self._guess(ANSWERS[event.key])
-        elif is_open and event.key == "question_mark":
+        if is_open and key in ANSWERS:
+            await self._guess(ANSWERS[key])
+        elif is_open and key == "question_mark":
             self.quiz.hint = True
-            self.refresh_all()
-        elif not is_open and event.key in ("space", "enter"):
+            self.desk.refresh_all()
+        elif not is_open and key in ("space", "enter"):
             await self._go_on()
-        elif event.key == "escape":
+        elif key == "escape":
             await self.end_predict()
-        elif is_open and event.key not in MOVES:
-            self.say("y fused, n kept apart, - skip, ? hint, esc ends it")
+        elif is_open and key not in MOVES:
+            self.desk.say("y fused, n kept apart, - skip, ? hint, esc ends it")
         else:
-            return
-        event.stop()
-        event.prevent_default()
+            return False
+        return True
 
+    @property
     def hints(self) -> tuple[Hint, ...]:
-        if self._guessing:
-            return GUESSING if self.quiz.question is not None else TOLD
-        return super().hints()
+        return GUESSING if self.quiz.question is not None else TOLD
 
-    def _bar(self, width: int) -> Lines:
-        if not self._guessing:
-            return super()._bar(width)
-        rows = score.bar(self.view, self.quiz, width)
-        return [
-            (
-                Row(gutter=((" ", "text"),), body=row.body, right=row.right),
-                "title" if row.heading else "",
-            )
-            for row in rows
-        ]
+    def bar(self, width: int) -> list[Row]:
+        return score.bar(self.view, self.quiz, width)
 
 
 MOVES = frozenset({

@@ -7,17 +7,14 @@ import time
 
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import AnyRecord, Resumed, Run
-from compiler.trace.refs import Ref
 from viewers.panes import chrome
-from viewers.panes.view import Facts
+from viewers.panes.view import Facts, View
 from viewers.playhead import Playhead
 from viewers.recording import Recording
 from viewers.timeline import Track
 from workbench.tui.feed import Feed
 from workbench.tui.live_feed import LiveFeed
-from workbench.tui.messages import Delivered, Unreadable
-from workbench.tui.regions import Regions
-from workbench.tui.theme import Theme
+from workbench.tui.navigator import Navigator
 
 PATIENCE = 10.0
 """Seconds without a record after which a recording from elsewhere counts as over."""
@@ -26,66 +23,57 @@ Part = tuple[int, str]
 """(run, engine) of a trace; 0 and "" where it has only one."""
 
 
-class Reading(Regions):
-    """Takes what the feed delivers and keeps the facts of what is looked at."""
+class Reading:
+    """Takes what the feed delivers and keeps the facts of what is looked at. No widget."""
 
-    def __init__(self, feed: Feed, theme: Theme) -> None:
-        super().__init__(feed, theme)
+    def __init__(self, feed: Feed, navigator: Navigator) -> None:
+        self.feed = feed
+        self.navigator = navigator
         self.recording = Recording(file=feed.file)
         """The whole trace."""
         self.playhead = Playhead(self.recording)
+        self.state: chrome.State = "opening"
         self._links: dict[Part, tuple[Provenance, int]] = {}
         """The links of a part, and how many of its records they were fed."""
         self._facts: dict[tuple[int, str, bool], Facts] = {}
         """By run and engine; True: up to the place to which the reader went back."""
         self._stood = 0
         """How many records the facts of a place in the past were worked out from."""
-        self.view.track = Track()
-        self.brings: Ref = ""
-        """What the compile has just come to: every pane puts its cursor there."""
-        self._opened = False
         self._since = time.monotonic()
         """When the compile went on."""
         self._followed = False
         self._grew = -math.inf
+        self.view.track = Track()
+        self.view.live = True
 
-    async def on_mount(self) -> None:
-        self.styles.background = self.look.background
-        self.spine.display = False
-        await self.rebuild()
-        self.feed.start(self.post_message)
-        self.set_interval(1.0, self._look)
+    @property
+    def view(self) -> View:
+        return self.navigator.view
 
-    async def on_unmount(self) -> None:
-        self.feed.stop()
-
+    @property
     def seconds(self) -> float | None:
+        """Since the compile went on; None where this screen does not drive it."""
         return time.monotonic() - self._since if self.view.driven else None
 
-    def _look(self) -> None:
-        """A recording whose process is gone does not go on; one that runs has a clock."""
-        if self.state in ("running", "waiting"):
-            state = self._state()
-            if state != self.state:
-                self.state = state
-                self.view.live = state in ("running", "waiting")
-                self.refresh_all()
-            elif self.view.driven and state == "running":
-                self.refresh_edges("header")
+    def look(self) -> bool:
+        """Whether the state has changed: a recording whose process is gone does not go on."""
+        before = self.state
+        if before in ("running", "waiting"):
+            self._take_state()
+        return self.state != before
 
-    def on_unreadable(self, message: Unreadable) -> None:
-        self.app.give_up(message.why, 2)  # type: ignore[attr-defined]
+    def _take_state(self) -> None:
+        self.state = self._state()
+        self.view.live = self.state in ("running", "waiting")
 
-    async def on_delivered(self, message: Delivered) -> None:
+    def take(self, records: list[AnyRecord]) -> None:
         """Take records that were read."""
-        records = message.records
-        began = time.monotonic()
-        first = self.state == "opening"
-        if records and not first:
-            self._grew = began
+        now = time.monotonic()
+        if records and self.state != "opening":
+            self._grew = now
         before, grown = self.view.track.count, {self.view.track.run}
         if any(isinstance(record, Resumed | Run) for record in records):
-            self._since = began
+            self._since = now
         self.recording.feed(records)
         self.recording.losses = self.feed.losses
         self.view.track.feed(records)
@@ -98,25 +86,7 @@ class Reading(Regions):
         if not self.view.playhead:
             self._look_at_last_run(records)
             self.show_facts()
-        self.state = self._state()
-        self.view.live = self.state in ("running", "waiting")
-        if self.recording.start is not None and not self._opened:
-            self._opened = True
-            await self.opened()
-        await self.arrived(records)
-        await self.rebuild()
-        if self.brings:
-            for pane in self.stage.panes:
-                pane.bring(self.brings)
-            self.brings = ""
-        took = time.monotonic() - began
-        self.feed.pause = max(self.feed.every, 5 * took)
-
-    async def opened(self) -> None:
-        """The trace has begun: it is known what model it is about."""
-
-    async def arrived(self, records: list[AnyRecord]) -> None:
-        """What a screen does about records that have just come."""
+        self._take_state()
 
     def _look_at_last_run(self, records: list[AnyRecord]) -> None:
         if any(isinstance(record, Run) for record in records):

@@ -131,7 +131,7 @@ def _arrangement(navigator: Navigator, name: str) -> Iterator[None]:
             rows = _shows(content)
             yield
         for row in (*rows[:2], *rows[-2:]):
-            navigator.moved(pane, row)
+            navigator.moved(row)
         yield
     for line in (
         chrome.header(view, "running", 100),

@@ -144,7 +144,7 @@ async def test_what_holds_no_overrides_is_never_written_over(
         await driver.press("enter")
         assert "write over it" not in driver.text()
         assert f"{file.name}: it is " in driver.text()
-        assert driver.bench.overruled.unsaved
+        assert driver.bench.overrides.overruled.unsaved
     assert model.read_text() == "import torch\n"
 
 

@@ -14,8 +14,8 @@ from textual.color import Color
 from tests.no_torch.tui.conftest import Reader
 from viewers.plain import GLYPHS, plain
 from workbench.tui.app import Workbench
-from workbench.tui.commands import GOES
 from workbench.tui.glyphs import Ascii, needed
+from workbench.tui.hints import GOES
 
 BLACK = Color(0, 0, 0)
 

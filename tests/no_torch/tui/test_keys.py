@@ -4,21 +4,48 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from compiler.trace import refs
 from compiler.trace.records import GraphBreak, Guards, MemoryPlan
 from tests.block_capture import FILE
 from tests.no_torch.tui.conftest import Open
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
-from workbench.tui.bench import Bench
-from workbench.tui.commands import BY_KEY, COMMANDS, GOES, HINTS
+from workbench.tui import hints
+from workbench.tui.commands import Commands, command
 from workbench.tui.help import SENTENCES
+from workbench.tui.hints import GOES, HINTS
+from workbench.tui.predict import GUESSING, TOLD
 
 
-def test_every_command_has_a_method_and_no_key_has_two() -> None:
-    assert all(hasattr(Bench, f"do_{command.name}") for command in COMMANDS)
-    keys = [key for command in COMMANDS for key in command.keys]
-    assert len(keys) == len(set(keys)) == len(BY_KEY)
-    assert not {"g", *map(str, range(10))} & set(keys)
+class Twice:
+    """A controller with a key that another has."""
+
+    @command("Go elsewhere", "j")
+    def elsewhere(self) -> None: ...
+
+
+async def test_no_key_has_two_commands(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        commands = reader.bench.commands
+        assert len(commands.all) == 79, "none is lost"
+        assert not {"g", *map(str, range(10))} & set(commands.by_key)
+        for one in commands.all:
+            assert one.words[0].isupper()
+            assert bool(one.keys) == bool(one.shown)
+        with pytest.raises(ValueError, match=r"Twice.elsewhere: .*'j'"):
+            commands.register(Twice())
+
+
+async def test_hints_and_help_name_commands(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        commands: Commands = reader.bench.commands
+        footers = [*hints.HINTS.values(), hints.DECIDE, hints.CHOOSE, hints.STEP, hints.STAND]
+        footers += [hints.RUNNING, hints.OVER, hints.PAST, GUESSING, TOLD]
+        for footer in footers:
+            for names, words in footer:
+                assert commands.keys(names).strip()
+                assert words
 
 
 def test_every_arrangement_is_in_the_palette_and_has_hints_and_help() -> None:
@@ -29,9 +56,6 @@ def test_every_arrangement_is_in_the_palette_and_has_hints_and_help() -> None:
     for words in (*SENTENCES.values(), *(words for _, words in GOES)):
         assert words
         assert not words.startswith(" ")
-    for command in COMMANDS:
-        assert command.words[0].isupper()
-        assert bool(command.keys) == bool(command.shown)
 
 
 async def test_move_and_ends(open_trace: Open, block_file: Path) -> None:

@@ -33,8 +33,8 @@ from tests.no_torch.tui.reader import select_buffer, select_line, softmax_block
 from tests.no_torch.two_runs import two_runs
 from viewers.panes.arrangement import ARRANGEMENTS
 from workbench.tui.again import Word, things
-from workbench.tui.commands import GOES
 from workbench.tui.consent import Consent
+from workbench.tui.hints import GOES
 from workbench.tui.notes import Writing
 
 SIZES = [(80, 24), (120, 40), (220, 60)]
@@ -131,8 +131,8 @@ async def _asked(reader: Reader) -> AsyncIterator[str]:
 
 
 async def _predicted(reader: Reader) -> AsyncIterator[str]:
-    reader.bench.questions = 0
-    await reader.bench.do_predict()
+    reader.bench.predicting.questions = 0
+    await reader.bench.predicting.predict()
     for _ in range(12):
         await reader.pilot.press("n")
         await reader.pilot.press("space")

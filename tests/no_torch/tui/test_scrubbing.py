@@ -23,7 +23,7 @@ from viewers.recording import Recording
 async def test_back_and_forth_by_record_and_stage(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         bench = reader.bench
-        start = bench.place()
+        start = bench.scrubbing.place()
         await reader.press("greater_than_sign")
         assert bench.view.playhead > start
         assert f"record {bench.view.playhead} / 618" in reader.text()
@@ -45,11 +45,11 @@ async def test_what_is_shown_is_what_was_known_then(open_trace: Open, block_file
         bench = reader.bench
         records = bench.recording.records
         breaks = [i for i, record in enumerate(records) if isinstance(record, GraphBreak)]
-        await bench.go_to(breaks[0] + 1)
+        await bench.scrubbing.go_to(breaks[0] + 1)
         assert "✗1 break " in reader.text()
-        await bench.go_to(breaks[0])
+        await bench.scrubbing.go_to(breaks[0])
         assert "break " not in reader.lines()[0]
-        await bench.go_to(len(records))
+        await bench.scrubbing.go_to(len(records))
         assert bench.view.playhead == 0
         assert "✗2 breaks" in reader.text()
 
@@ -107,7 +107,7 @@ async def test_a_replay_stops_where_the_compile_would_have(
     path.write_bytes(encoded([*records, End(status="ok", seconds=3.0)]))
     async with open_trace(path) as reader:
         bench = reader.bench
-        await bench.go_to(7)
+        await bench.scrubbing.go_to(7)
         seen = []
         for key in ("s", "s", "L", "L", "d"):
             await reader.press(key)

@@ -15,7 +15,7 @@ from tests.block_capture import LINES
 from tests.no_torch.strangers import RUNS, stranger, unlike_files
 from tests.no_torch.tui.conftest import Open, Reader, encoded
 from tests.no_torch.tui.driven import FUSE
-from tests.no_torch.tui.test_revising import Again
+from tests.no_torch.tui.test_running_again import Again
 from viewers.recording import Recording
 from workbench.tui.again import Refused, Word, reviewed
 from workbench.tui.consent import Consent
@@ -60,7 +60,7 @@ async def by_what_if(reader: Reader) -> None:
 
 
 async def by_inputs(reader: Reader) -> None:
-    reader.bench.choose_setting("inputs:other")
+    reader.bench.setting.ask_inputs()
     await reader.type("f32[2]")
     await reader.press("enter")
 
@@ -118,7 +118,7 @@ async def test_all_of_it_is_shown_and_just_that_is_run(
     again = Again()
     async with open_trace(mailed(tmp_path, block, **ASKED), (120, 50)) as reader:
         reader.app.drive = again
-        reader.bench.choose_setting("dynamic:1")
+        reader.bench.setting.choose("dynamic", 1)
         await reader.settle()
         await reader.press("enter")
         shown = reader.text()
@@ -340,7 +340,7 @@ async def test_overrides_are_written_here_and_through_no_link(
         (tmp_path / "overrides.toml").unlink()
         await reader.press("W", "enter")
         assert FUSE in (tmp_path / "overrides.toml").read_text()
-        assert "system" not in reader.bench.offered
+        assert "system" not in reader.bench._offered
 
 
 # The one way
@@ -360,7 +360,10 @@ def _calls(name: str) -> set[tuple[str, str]]:
 
 
 def test_one_function_leads_from_a_trace_to_a_worker() -> None:
-    assert _calls("LiveFeed") == {("app.py", "run_live"), ("revising.py", "_start")}
-    assert _calls("drives") == {("revising.py", "_start")}
-    assert _calls("_start") >= {("revising.py", "run_again")}
-    assert _calls("Plan") | _calls("own") == {("again.py", "reviewed"), ("revising.py", "_plan")}
+    assert _calls("LiveFeed") == {("app.py", "run_live"), ("running_again.py", "_start")}
+    assert _calls("drives") == {("running_again.py", "_start")}
+    assert _calls("_start") >= {("running_again.py", "run_again")}
+    assert _calls("Plan") | _calls("own") == {
+        ("again.py", "reviewed"),
+        ("running_again.py", "_plan"),
+    }

@@ -24,14 +24,14 @@ def own_block(block_file: Path, tmp_path: Path) -> Path:
 
 
 async def _predict(reader: Reader) -> None:
-    await reader.bench.do_predict()
+    await reader.bench.predicting.predict()
     await reader.settle()
 
 
 async def test_the_outcome_is_hidden_until_the_guess(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         await _predict(reader)
-        quiz = reader.bench.quiz
+        quiz = reader.bench.predicting.quiz
         question = quiz.question
         assert question is not None
         assert reader.bench.view.playhead == question.position
@@ -79,15 +79,15 @@ async def test_the_score_says_what_was_missed(open_trace: Open, block_file: Path
 @pytest.mark.long
 async def test_every_question_can_be_answered(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
-        reader.bench.questions = 0
+        reader.bench.predicting.questions = 0
         await _predict(reader)
-        count = len(reader.bench._truths.askable())
+        count = len(reader.bench.predicting.truths.askable())
         for _ in range(count):
-            assert reader.bench.quiz.question is not None
+            assert reader.bench.predicting.quiz.question is not None
             await reader.pilot.press("n")
             await reader.pilot.press("space")
         await reader.until(lambda: reader.bench.navigator.arrangement == "score")
-        assert reader.bench.quiz.scored == count
+        assert reader.bench.predicting.quiz.scored == count
 
 
 async def test_presenter(open_trace: Open, block_file: Path) -> None:
@@ -105,7 +105,7 @@ async def test_presenter(open_trace: Open, block_file: Path) -> None:
 
 
 async def test_a_presenter_can_show_every_arrangement(open_trace: Open, block_file: Path) -> None:
-    from workbench.tui.commands import GOES
+    from workbench.tui.hints import GOES
 
     async with open_trace(block_file) as reader:
         await reader.press("p")
@@ -193,9 +193,9 @@ async def test_only_pairs_of_a_node(open_trace: Open, block_file: Path) -> None:
 async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
     async with drive() as driver:
         bench = driver.bench
-        bench.predict_first = True
+        bench.predicting.predict_first = True
         await driver.press("d")
-        await driver.until(lambda: bench.quiz.question is not None)
+        await driver.until(lambda: bench.predicting.quiz.question is not None)
         await driver.settle()
         text = driver.text()
         assert "Will the compiler fuse A and B?" in text
@@ -216,15 +216,15 @@ async def test_predict_goes_to_the_first_fusion_by_itself(drive: Drive) -> None:
     async with drive() as driver:
         await driver.choose("predict how")
         assert driver.sent[-1] == Go(mode="fusion")
-        await driver.until(lambda: driver.bench.quiz.question is not None)
+        await driver.until(lambda: driver.bench.predicting.quiz.question is not None)
 
 
 async def test_a_dull_pair_of_a_driven_compile_is_passed(drive: Drive) -> None:
     async with drive(asked={"default": "apart", "rule": "no-shared-data"}) as driver:
-        driver.bench.predict_first = True
+        driver.bench.predicting.predict_first = True
         await driver.press("d")
         await driver.until(lambda: driver.sent[-1] == Go(mode="fusion"))
-        assert driver.bench.quiz.question is None
+        assert driver.bench.predicting.quiz.question is None
 
 
 async def test_a_note_of_a_driven_compile_goes_through_its_writer(drive: Drive) -> None:

@@ -30,7 +30,7 @@ from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 from tests.no_torch.tui.conftest import Open, encoded
 from workbench.tui.app import run
-from workbench.tui.commands import GOES
+from workbench.tui.hints import GOES
 
 ESCAPES = "\x1b[2J\x1b]0;pwned\x07[/nope][@click=app.quit]x[/]\u202etxt\u200b\x9b31m"
 LONG = "n" * 10_000

@@ -98,7 +98,7 @@ def test_a_recording_is_replayed(run: Run, tmp_path: Path) -> None:
                 for key in ("{", "{", ">", "s", "<", "}", "c"):
                     await pilot.press(NAMES.get(key, key))
                     await pilot.pause(0.2)
-                    print(app.screen.place())
+                    print(app.screen.scrubbing.place())
 
         asyncio.run(main())
         """,

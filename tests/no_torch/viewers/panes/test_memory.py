@@ -7,6 +7,7 @@ from compiler.trace.records import AnyRecord, Buffer, Decided, MemoryPlan
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import memory
 from viewers.panes.rows import width_of
+from viewers.panes.targets import Fold
 from viewers.panes.view import View
 from viewers.summary.lifetimes import alive, places
 
@@ -93,8 +94,9 @@ def test_the_peak_comes_first(block: View) -> None:
 
 
 def test_a_place_that_several_took_over_unfolds(block: View) -> None:
-    key = next(r.opens for r in memory.content(block, 120).rows if r.key == "buffer:buf16")
-    block.unfolded.add(key.removeprefix("fold:"))
+    opens = next(r.opens for r in memory.content(block, 120).rows if r.key == "buffer:buf16")
+    assert isinstance(opens, Fold)
+    block.unfolded.add(opens.key)
     rows = [row for row in memory.content(block, 120).rows if row.key]
     names = [row.key for row in rows]
     at = names.index("buffer:buf16")

@@ -39,6 +39,7 @@ from viewers.panes import (
     why,
 )
 from viewers.panes.rows import Content, Rows
+from viewers.panes.targets import ToKernel
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
 
@@ -239,7 +240,7 @@ def test_both_sides_of_a_region_with_what_they_reach(block: list[AnyRecord]) -> 
     assert compiled[1].split()[:3] == ["k2", "copy", "45.2"]
     row = region.compiled(view, 90).rows[1]
     assert row.ref == refs.kernel("k2")
-    assert row.opens == "kernel:k2"
+    assert row.opens == ToKernel("k2")
     assert row.copies == "cpp_fused_clone_1"
 
 

@@ -15,7 +15,8 @@ from tests.no_torch import profiles
 from tests.no_torch.tui.conftest import Drive, Driver, Open, encoded
 from tests.no_torch.tui.driven import FUSE, FakeDriver, compiler, head, settings_of
 from viewers.panes.answered import answered
-from workbench.tui import revising
+from viewers.panes.targets import ToSuggestion
+from workbench.tui import running_again
 from workbench.tui.again import Word
 
 
@@ -159,12 +160,12 @@ async def test_a_recorded_decision_is_run_again_from_the_file(
         assert bench.view.base.recording.start.settings.overrides == {}
         await reader.go("what-if")
         assert "the base is a recording" in reader.text()
-        assert bench.overruled.kept == {}, "w times both here"
+        assert bench.overrides.overruled.kept == {}, "w times both here"
         await reader.press("w")
         assert again.driver is not None
         reruns = [one for one in again.driver.commands if isinstance(one, Rerun)]
         assert [one.settings.overrides for one in reruns] == [{}, {FUSE: "apart"}]
-        assert bench.overruled.unsaved
+        assert bench.overrides.overruled.unsaved
 
 
 async def test_a_trace_is_not_written_over(
@@ -185,7 +186,7 @@ async def test_settings_of_a_recorded_trace_are_run_again(open_trace: Open, reco
     again = Again()
     async with open_trace(recorded) as reader:
         reader.app.drive = again
-        reader.bench.choose_setting("dynamic:1")
+        reader.bench.setting.choose("dynamic", 1)
         await reader.settle()
         await reader.press("enter", "y")
         await reader.until(lambda: again.first is not None)
@@ -199,7 +200,7 @@ async def test_settings_of_a_recorded_trace_are_run_again(open_trace: Open, reco
 async def test_what_a_cause_suggests_is_tried(
     open_trace: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revising, "cannot_run", lambda settings: "")
+    monkeypatch.setattr(running_again, "cannot_run", lambda settings: "")
     file = tmp_path / "profile.tcw"
     file.write_bytes(encoded(profiles.masked_attention()))
     model = tmp_path / "model.py"
@@ -208,7 +209,7 @@ async def test_what_a_cause_suggests_is_tried(
     async with open_trace(file, word=Word(file=model)) as reader:
         reader.app.drive = again
         pane = reader.pane("profile-why")
-        rows = [n for n, row in enumerate(pane.rows) if row.opens.startswith("suggestion:")]
+        rows = [n for n, row in enumerate(pane.rows) if isinstance(row.opens, ToSuggestion)]
         assert pane.rows[rows[0]].copies == "--edit no-mask:21"
         await reader.press("tab", "tab")
         pane.go(rows[0])
@@ -225,9 +226,9 @@ async def test_what_a_cause_suggests_is_tried(
 async def test_without_torch_nothing_is_run(
     open_trace: Open, recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revising.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(running_again.importlib.util, "find_spec", lambda name: None)
     async with open_trace(recorded) as reader:
-        reader.bench.choose_setting("dynamic:1")
+        reader.bench.setting.choose("dynamic", 1)
         await reader.settle()
         assert "torch is not installed here" in reader.lines()[-1]
 
@@ -238,7 +239,7 @@ async def test_times_of_live_runs_are_not_those_of_the_recording(
     again = Again()
     async with open_trace(recorded) as reader:
         reader.app.drive = again
-        reader.bench.choose_setting("dynamic:1")
+        reader.bench.setting.choose("dynamic", 1)
         await reader.settle()
         await reader.press("enter", "y")
         await reader.until(lambda: reader.bench.view.driven)

@@ -1,0 +1,107 @@
+"""Breakpoints: set at the cursor or by kind, listed, switched, taken away."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from compiler.control.commands import Breakpoint, SetBreakpoints
+from viewers.panes import breakpoints as listed
+from viewers.panes.rows import Row
+from viewers.panes.view import View
+from workbench.tui.commands import command
+from workbench.tui.desk import Desk
+from workbench.tui.driving import Driving
+from workbench.tui.overlay import Choice
+
+
+class Breaking:
+    """Keeps the breakpoints of the view, and tells the worker."""
+
+    def __init__(self, desk: Desk, driving: Driving) -> None:
+        self.desk = desk
+        self.driving = driving
+
+    @property
+    def view(self) -> View:
+        return self.desk.view
+
+    def set_breakpoints(self, breakpoints: tuple[Breakpoint, ...]) -> None:
+        self.view.breakpoints = breakpoints
+        if self.view.driven:
+            self.driving.send(SetBreakpoints(breakpoints=breakpoints))
+        self.desk.refresh_all()
+
+    def add_breakpoint(self, made: Breakpoint) -> None:
+        """Set it; one that stands already is taken away."""
+        now = self.view.breakpoints
+        same = next((one for one in now if listed.same(one, made)), None)
+        if same is not None:
+            self.set_breakpoints(tuple(one for one in now if one is not same))
+            self.desk.say(f"removed breakpoint {same.number}: {listed.words(same)}")
+        else:
+            self.set_breakpoints((*now, made))
+            self.desk.say(f"breakpoint {made.number}: {listed.words(made)}")
+
+    def next_number(self) -> int:
+        return max((one.number for one in self.view.breakpoints), default=0) + 1
+
+    @command("Break at the cursor, or choose where", "b")
+    def breakpoint(self) -> None:
+        pane = self.desk.focus_pane()
+        row = pane.row if pane is not None else Row()
+        made = listed.of_row(self.view, row, self.next_number())
+        if made is not None:
+            self.add_breakpoint(made)
+            return
+        self.desk.choose(self.choices(), "break at")
+
+    def choices(self, key: str = "") -> list[Choice]:
+        """Every kind of breakpoint; `key` is shown beside each."""
+        return [
+            Choice(words, partial(self.break_at, index), key)
+            for index, (words, _) in enumerate(listed.KINDS)
+        ]
+
+    def break_at(self, index: int) -> None:
+        """A kind of breakpoint by its place in the palette; some ask for a number or a name."""
+        _, template = listed.KINDS[index]
+        made = listed.numbered(template, self.next_number())
+        if template.number_name:
+            self.desk.ask_words("break at decisions of at least", "1 MB", self._over_bytes)
+        elif template.kind in ("op", "stage") and not (template.op or template.stage):
+            self.desk.ask_words("break at op or node", "", self._at_op)
+        else:
+            self.add_breakpoint(made)
+
+    def _over_bytes(self, words: str) -> None:
+        size = listed.bytes_of(words)
+        if size is None:
+            self.desk.say(f"{words}: it takes a number of bytes, such as 65536 or 1 MB")
+            return
+        number = self.next_number()
+        name = listed.size_name(self.view)
+        self.add_breakpoint(
+            Breakpoint(number=number, kind="decision", number_name=name, at_least=size)
+        )
+
+    def _at_op(self, words: str) -> None:
+        if words:
+            self.add_breakpoint(Breakpoint(number=self.next_number(), kind="op", op=words))
+
+    @command("List breakpoints", "B")
+    async def breakpoints(self) -> None:
+        await self.desk.show("breakpoints")
+
+    def remove(self, number: int) -> None:
+        self.set_breakpoints(tuple(b for b in self.view.breakpoints if b.number != number))
+
+    def toggle(self, number: int) -> None:
+        """Switch a breakpoint on or off."""
+        again = self.next_number()
+        found = []
+        for one in self.view.breakpoints:
+            changed = listed.switched(one) if one.number == number else one
+            # one that was to stop once is spent, under its number
+            spent = changed is not one and changed.once and changed.enabled
+            found.append(listed.numbered(changed, again) if spent else changed)
+        self.set_breakpoints(tuple(found))

@@ -1,0 +1,86 @@
+"""What a controller may ask of the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from textual.app import App
+from textual.message import Message
+from textual.widget import Widget
+
+from viewers.panes.view import View
+from viewers.recording import Recording
+from workbench.tui.feed import Feed
+from workbench.tui.live_feed import LiveFeed
+from workbench.tui.navigator import Navigator
+from workbench.tui.overlay import Choice
+from workbench.tui.pane import PaneView
+from workbench.tui.stage import Stage
+from workbench.tui.theme import Theme, ThemeName
+
+
+class Desk(Protocol):
+    """The screen, as its controllers see it: what is shown, and how to show or ask something."""
+
+    feed: Feed
+    navigator: Navigator
+    look: Theme
+    stage: Stage
+    spine: PaneView
+    note: str
+    """Said in the footer."""
+
+    @property
+    def app(self) -> App[object]: ...
+
+    @property
+    def view(self) -> View: ...
+
+    @property
+    def recording(self) -> Recording:
+        """The whole trace."""
+
+    # Panes
+
+    def panes(self) -> list[PaneView]:
+        """Those that stand now, the spine first."""
+
+    def focus_pane(self) -> PaneView | None: ...
+
+    def focus_on(self, *names: str) -> None:
+        """Focus the first of these panes that stands, or the first of all."""
+
+    def set_focus(self, widget: Widget | None) -> None: ...
+
+    async def rebuild(self) -> None:
+        """Build the panes of the present arrangement, unless they stand, and fill them."""
+
+    def refresh_all(self) -> None:
+        """Fill panes and edges anew."""
+
+    async def show(self, arrangement: str) -> None:
+        """Go to an arrangement; again, back."""
+
+    async def use_theme(self, name: ThemeName) -> None: ...
+
+    # Words
+
+    def say(self, words: str) -> None:
+        """Say something in the footer until the next key."""
+
+    def offer(self, words: str) -> None:
+        """Have the next `y` copy these words."""
+
+    def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
+        """Ask for a line of text; `then` gets it, unless `esc` gives it up."""
+
+    def choose(self, choices: Sequence[Choice], asks: str = "") -> None:
+        """Have the reader choose from a list, unless `esc` gives it up."""
+
+    # Others
+
+    def post_message(self, message: Message) -> bool: ...
+
+    def hand_over(self, feed: LiveFeed) -> None:
+        """Put a screen that drives `feed` in place of this one."""

@@ -1,0 +1,86 @@
+"""What the lines at the edges of the screen say: header, bar, timeline, footer."""
+
+from __future__ import annotations
+
+from viewers.panes import autograd, chrome, decision_bar, fusion, memory, timeline, waterfall
+from viewers.panes.arrangement import PROFILES
+from viewers.panes.rows import Row, Span
+from viewers.panes.view import View
+from workbench.tui.commands import Commands
+from workbench.tui.edge import Lines
+from workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
+
+
+def bar(view: View, arrangement: str, width: int) -> list[Row]:
+    """About what is selected, or about the decision that waits."""
+    rows = decision_bar.rows(view, width)
+    if rows:
+        return rows
+    if arrangement == "source":
+        return chrome.selection(view, width)
+    if arrangement == "fusion":
+        return fusion.verdict(view, width)
+    if arrangement in ("profile", "region"):
+        return waterfall.selection(view, width)
+    if arrangement == "memory":
+        return memory.verdict(view, width)
+    if arrangement == "autograd":
+        return autograd.reason(view, width)
+    return []
+
+
+def barred(rows: list[Row]) -> Lines:
+    """The lines of a bar."""
+    return [
+        (
+            Row(gutter=((" ", "text"),), body=row.body, right=row.right),
+            "title" if row.heading else "",
+        )
+        for row in rows
+    ]
+
+
+def timeline_lines(view: View, arrangement: str, width: int) -> Lines:
+    if width < 100 or view.presenting:
+        return []
+    above, below, right = timeline.timeline(view, width, arrangement)
+    return [(Row(body=above), ""), (Row(body=below, right=right), "")]
+
+
+def footer(note: str, hints: tuple[Hint, ...], commands: Commands, width: int) -> Lines:
+    """What was said last, else as many keys as there is room for."""
+    ending: tuple[Span, ...] = (
+        (commands.keys("help") + " ", "key"),
+        ("help  ", "dim"),
+        (commands.keys("palette") + " ", "key"),
+        ("all commands ", "dim"),
+    )
+    if note:
+        return [(Row(body=((" ", "text"), (note, "accent")), right=ending), "title")]
+    spans: list[Span] = [(" ", "text")]
+    used = 1 + sum(len(words) for words, _ in ending)
+    for names, words in hints:
+        key = commands.keys(names)
+        size = len(key) + len(words) + 3
+        if used + size > width:
+            break
+        used += size
+        spans += [(key + " ", "key"), (words + "  ", "dim")]
+    return [(Row(body=tuple(spans), right=ending), "title")]
+
+
+def hints(view: View, arrangement: str) -> tuple[Hint, ...]:
+    """The keys that matter now, most useful first."""
+    if view.playhead:
+        return DECIDE if view.asked is not None else PAST
+    if not view.driven or arrangement in ("breakpoints", "overrides"):
+        return HINTS[arrangement]
+    waiting = view.waiting
+    if waiting is None:
+        return RUNNING
+    if waiting.decision:
+        return DECIDE if "/fuse/" in waiting.decision else CHOOSE
+    if waiting.kind == "end":
+        profile = arrangement in PROFILES and view.facts.profile is not None
+        return HINTS[arrangement] if profile else OVER
+    return STEP if waiting.kind == "step" or waiting.stage == "capture" else STAND

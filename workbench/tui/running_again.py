@@ -1,0 +1,107 @@
+"""Compiling a recorded file again, on a screen in place of this one."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from pathlib import Path
+
+from compiler.control.commands import Breakpoint, Rerun
+from compiler.trace.records import Settings
+from viewers.plain import plain
+from viewers.recording import Recording
+from workbench.tui.again import Plan, Refused, Word, reviewed
+from workbench.tui.consent import Consent
+from workbench.tui.desk import Desk
+from workbench.tui.live_feed import LiveFeed
+
+
+class RunningAgain:
+    """The one way from a recording to a worker: reviewed, shown, run once the reader says yes."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    @property
+    def word(self) -> Word:
+        """What the reader said of traces on the command line."""
+        found: Word = self.desk.app.word  # type: ignore[attr-defined]
+        return found
+
+    def run_again(self, wanted: Settings, why: str, until: Breakpoint | None = None) -> None:
+        """Drive a compile of the recorded file with other settings. What comes from a trace is
+        run when the reader has seen it and said yes."""
+        desk = self.desk
+        try:
+            plan = self._plan(wanted)
+        except Refused as refused:
+            desk.app.push_screen(Consent(desk.look, str(refused)))
+            return
+        obstacle = cannot_run(plan.settings)
+        if obstacle:
+            desk.say(plain(f"it cannot be run again: {obstacle}"))
+            return
+
+        def kept(words: str) -> None:
+            trace = Path(words.strip()).expanduser() if words.strip() else None
+            if trace is not None and (trace.exists() or not trace.parent.is_dir()):
+                where = "is there already" if trace.exists() else "has no folder"
+                desk.say(f"{plain(trace.name)} {where}: nothing was run")
+            elif not plan.things or self.word.yes:
+                self._start(wanted, plan, why, until, trace)
+            else:
+                desk.app.push_screen(
+                    Consent(desk.look, why, plan.things),
+                    lambda yes: (
+                        self._start(wanted, plan, why, until, trace)
+                        if yes
+                        else desk.say("nothing was run")
+                    ),
+                )
+
+        changed = differs(desk.recording, plan.settings) if not plan.things else ""
+        desk.ask_words(f"{plain(changed)}keep the new recording in (empty: nowhere)", "", kept)
+
+    def _plan(self, wanted: Settings) -> Plan:
+        """Raises `Refused`."""
+        if isinstance(self.desk.feed, LiveFeed):
+            return Plan.own(wanted)
+        return reviewed(wanted, self.desk.recording, self.word)
+
+    def _start(
+        self, wanted: Settings, plan: Plan, why: str, until: Breakpoint | None, trace: Path | None
+    ) -> None:
+        """The one place where a recording leads to a worker."""
+        desk = self.desk
+        try:
+            if self._plan(wanted) != plan:
+                raise Refused("What would run has changed since it was shown")
+        except Refused as refused:
+            desk.app.push_screen(Consent(desk.look, str(refused)))
+            return
+        first = Rerun(settings=plan.settings, because=why, until=until)
+        drive = functools.partial(desk.app.drives(), first=first)  # type: ignore[attr-defined]
+        desk.hand_over(LiveFeed(drive, plan.settings, trace, desk.view.breakpoints))
+
+
+def cannot_run(settings: Settings) -> str:
+    """What keeps a recorded file from being run on this machine; "" for nothing."""
+    if not Path(settings.file).is_file():
+        return f"{settings.file} is not here"
+    if importlib.util.find_spec("torch") is None:
+        return "torch is not installed here"
+    return ""
+
+
+def differs(recording: Recording, settings: Settings) -> str:
+    """Words for a prompt where the file is not as it was recorded; "" where it is."""
+    recorded = recording.source(settings.file)
+    name = Path(settings.file).name
+    if not recorded:
+        return f"the recording has no text of {name} to compare; "
+    try:
+        text = Path(settings.file).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        return f"{name}: {error.strerror or error}; "
+    now = Recording.lines_of(text)
+    return "" if now == recorded else f"{name} has changed since it was recorded; "

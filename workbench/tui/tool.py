@@ -1,0 +1,100 @@
+"""What is about the tool itself: the palette of all commands, the help, the end."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from compiler.trace.records import Run
+from workbench.tui import help as help_text
+from workbench.tui.breaking import Breaking
+from workbench.tui.commands import Commands, command
+from workbench.tui.desk import Desk
+from workbench.tui.driving import Driving
+from workbench.tui.hints import GOES
+from workbench.tui.layouts import Layouts
+from workbench.tui.overlay import Choice, Help
+from workbench.tui.overrides import Overrides
+from workbench.tui.remembering import Remembering
+from workbench.tui.theme import THEMES
+from workbench.tui.turning import Turning
+
+MOST_COMPILES = 500
+"""Offered one by one."""
+
+
+class Tool:
+    """`? : q`."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        commands: Commands,
+        turning: Turning,
+        driving: Driving,
+        breaking: Breaking,
+        overrides: Overrides,
+        layouts: Layouts,
+        remembering: Remembering,
+    ) -> None:
+        self.desk = desk
+        self.commands = commands
+        self.turning = turning
+        self.driving = driving
+        self.breaking = breaking
+        self.overrides = overrides
+        self.layouts = layouts
+        self.remembering = remembering
+
+    @command("Show help", "question_mark", shown="?")
+    def help(self) -> None:
+        pane = self.desk.focus_pane()
+        name = pane.content.name if pane else "tcw"
+        lines = help_text.lines(self.commands, pane.pane if pane else "", name)
+        self.desk.app.push_screen(Help(self.desk.look, lines))
+
+    @command("Show all commands", "colon", shown=":")
+    def palette(self) -> None:
+        self.desk.choose(self.choices())
+
+    def choices(self) -> list[Choice]:
+        """All that the palette offers."""
+        view = self.desk.view
+        choices = [Choice(words, partial(self._go, name)) for name, words in GOES]
+        choices += [Choice(c.words, c.run, c.shown, c.also) for c in self.commands.all]
+        choices += self.breaking.choices("b")
+        if len(view.track.runs) > 1:
+            for run in self.desk.recording.all(Run):
+                said = f": {run.because}" if run.because else ""
+                turn = partial(self.turning.turn_to_run, run.number)
+                choices.append(Choice(f"Look at run {run.number}{said}", turn))
+        choices += self.layouts.pane_choices()
+        choices += [
+            Choice(f"Use the {name} theme", partial(self.remembering.choose_theme, name))
+            for name in THEMES
+        ]
+        for piece in list(view.facts.pieces.values())[:MOST_COMPILES]:
+            name = f"line {piece.resumes_at}" if piece.resumes_at else piece.function
+            look = partial(self._compile, piece.compile_id)
+            choices.append(Choice(f"Look at {piece.compile_id} {name}", look))
+        return choices
+
+    async def _go(self, arrangement: str) -> None:
+        pane = self.desk.focus_pane()
+        self.desk.navigator.go(arrangement, pane.pane if pane else "")
+        await self.desk.rebuild()
+
+    def _compile(self, compile_id: str) -> None:
+        self.desk.navigator.compile(compile_id)
+        self.desk.refresh_all()
+
+    @command("Quit", "q")
+    def quit(self) -> None:
+        if self.overrides.may_leave():
+            self.remembering.remember()
+            self.desk.app.exit(return_code=0)
+
+    @command("Stop the recording; again, quit", "ctrl+c", shown="ctrl-c")
+    def stop(self) -> None:
+        """The first time the recording ends, the second time the tool."""
+        if not self.driving.stop():
+            self.quit()

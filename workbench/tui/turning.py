@@ -1,0 +1,191 @@
+"""Turning to another of a kind: kernel, language, engine, run, order, filter, units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from compiler.trace.records import Run
+from viewers.panes.arrangement import PROFILES
+from viewers.panes.view import Times
+from viewers.plain import plain
+from workbench.tui.commands import command
+from workbench.tui.comparing import Comparing
+from workbench.tui.desk import Desk
+from workbench.tui.reading import Reading
+
+FOLLOWS = (
+    "kernel", "fusion", "fusion-narrow", "causes", "profile", "region-eager", "region-compiled",
+)  # fmt: skip
+"""Panes that go to the thing that `[ ]` chose."""
+
+ORDERS = {
+    "memory": ("", "size", "life"), "fusion": ("", "time"), "profile": ("", "line", "time"),
+}  # fmt: skip
+"""Arrangement -> the orders that its pane has."""
+
+
+class Turning:
+    """Shows another of what a pane shows, or the same otherwise."""
+
+    def __init__(self, desk: Desk, reading: Reading, comparing: Comparing) -> None:
+        self.desk = desk
+        self.reading = reading
+        self.comparing = comparing
+
+    def _focus(self) -> str:
+        pane = self.desk.focus_pane()
+        return pane.pane if pane else ""
+
+    def _update(self, follows: Callable[[str], bool]) -> None:
+        """Fill panes anew; those that follow start at their beginning."""
+        view = self.desk.view
+        for shown in self.desk.panes():
+            shown.update(view.ref, view.lit, reset=follows(shown.pane))
+        self.desk.refresh_all()
+
+    def _kind(self, by: int) -> None:
+        note = self.desk.navigator.step(by, self._focus())
+        self._update(FOLLOWS.__contains__)
+        self.desk.say(note)
+
+    @command("Go to the next of this kind", "right_square_bracket", shown="]")
+    def next_kind(self) -> None:
+        self._kind(1)
+
+    @command("Go to the previous of this kind", "left_square_bracket", shown="[")
+    def previous_kind(self) -> None:
+        self._kind(-1)
+
+    def _language(self, by: int) -> None:
+        focus, view = self._focus(), self.desk.view
+        if not self.desk.navigator.language(by, focus):
+            only = "one graph" if focus == "graph" else "code in one language"
+            self.desk.say(f"this recording has {only} here")
+        for shown in self.desk.panes():
+            if shown.pane == ("graph" if focus == "graph" else "kernel"):
+                shown.update(view.ref, view.lit, reset=True)
+        self.desk.refresh_all()
+
+    @command(
+        "Show the next language or graph",
+        "right_parenthesis",
+        shown=")",
+        also="triton ptx c++ sass",
+    )
+    def next_language(self) -> None:
+        self._language(1)
+
+    @command("Show the previous language or graph", "left_parenthesis", shown="(")
+    def previous_language(self) -> None:
+        self._language(-1)
+
+    @command("Order differently", "o")
+    def order(self) -> None:
+        orders = ORDERS.get(self.desk.navigator.arrangement)
+        if orders is None:
+            self.desk.say("this pane has one order")
+            return
+        view = self.desk.view
+        known = view.order if view.order in orders else ""
+        view.order = orders[(orders.index(known) + 1) % len(orders)]
+        self.desk.refresh_all()
+
+    @command("Show kernels raw or tidied", "R")
+    def raw(self) -> None:
+        self.desk.view.raw = not self.desk.view.raw
+        self.desk.refresh_all()
+
+    @command("Show torch's own text", "U")
+    def torch_text(self) -> None:
+        self.desk.view.torch_text = not self.desk.view.torch_text
+        self.desk.refresh_all()
+
+    @command("Show other times beside the source: compiled, eager, Δ", "C")
+    def times(self) -> None:
+        if self.desk.view.facts.profile is None:
+            self.desk.say("no times: tcw profile measures them")
+            return
+        view, kinds = self.desk.view, get_args(Times)
+        view.times = kinds[(kinds.index(view.times) + 1) % len(kinds)]
+        self.desk.refresh_all()
+        self.desk.say({"difference": "compiled - eager"}.get(view.times, view.times))
+
+    @command("Go to the profile", "V")
+    async def profile(self) -> None:
+        """Go to the profile; there, have a driven compile make one."""
+        view, navigator = self.desk.view, self.desk.navigator
+        if view.driven and view.facts.profile is None and navigator.arrangement in PROFILES:
+            self.comparing.profile_again()
+            return
+        navigator.go("profile", self._focus())
+        await self.desk.rebuild()
+
+    @command("Turn to the other engine or the next run", "T")
+    async def engine(self) -> None:
+        view = self.desk.view
+        facts = view.facts.of_engines
+        runs = [number for _, number in view.track.runs]
+        if len(runs) > 1:
+            await self.turn_to_run(runs[(runs.index(view.run) + 1) % len(runs)])
+            return
+        if len(facts) < 2:
+            self.desk.say("one engine was recorded: tcw explain --engine both records two")
+            return
+        names = list(facts)
+        name = names[(names.index(view.engine) + 1) % len(names)]
+        self.desk.navigator.engine(name, facts[name])
+        self._update(lambda pane: True)
+        self.desk.say(f"{name}, {names.index(name) + 1} of {len(names)} engines")
+
+    async def turn_to_run(self, number: int) -> None:
+        """Look at another run, whole."""
+        view = self.desk.view
+        view.run, view.playhead = number, 0
+        view.kernel = view.pair = view.variant = view.region = ""
+        view.finding = view.site = view.cause = 0
+        self.reading.show_facts()
+        self.comparing.look_at_base()
+        run = next((r for r in self.desk.recording.all(Run) if r.number == number), None)
+        await self.desk.rebuild()
+        self.desk.say(f"run {number}  {plain(run.because) if run else ''}".rstrip())
+
+    @command("Copy this row or its fix", "y")
+    def copy(self) -> None:
+        pane = self.desk.focus_pane()
+        if pane is None or not pane.row.key:
+            return
+        words = pane.row.copies or pane.row.text.strip()
+        self.desk.app.copy_to_clipboard(words)
+        shown = words.splitlines()[0] if words else ""
+        self.desk.say(f"copied  {shown[:60]}")
+
+    @command("Filter regions of the profile, or fusion decisions", "ampersand", shown="&")
+    def filter(self) -> None:
+        """Only some regions, or only pairs of some nodes; all again where nothing is asked for."""
+        view = self.desk.view
+        if self.desk.navigator.arrangement in PROFILES:
+            self.desk.ask_words("only regions with", view.region_filter, self._filter_regions)
+        else:
+            self.desk.ask_words("only pairs of", view.pair_filter, self._filter_pairs)
+
+    def _filter_regions(self, words: str) -> None:
+        self.desk.view.region_filter = words.strip()
+        self.desk.refresh_all()
+
+    def _filter_pairs(self, words: str) -> None:
+        self.desk.view.pair_filter = words.strip()
+        self.desk.refresh_all()
+
+    # What only the picture of a graph does; it takes these itself while it has the focus
+
+    def _only_in_picture(self) -> None:
+        self.desk.say("this is for the picture of a graph: focus it first")
+
+    @command("Show or hide the weights in a graph", "I")
+    def weights(self) -> None:
+        self._only_in_picture()
+
+    @command("Draw all of a graph, or fold it by module", "A")
+    def unfold_all(self) -> None:
+        self._only_in_picture()
