@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from compiler.trace import refs
 from compiler.trace.records import Location
-from viewers.panes import profile_source
+from viewers.panes import breaks, profile_source
 from viewers.panes.highlight import cut_columns, highlight, without_indent
 from viewers.panes.rows import Content, Line, Role, Row, Rows, Span, empty, text
 from viewers.panes.stepping import attempt_words, state_of
@@ -41,7 +41,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     code = highlight("\n".join(lines), "python")
     indents = _class_indents(lines)
     sites = {site.place.line: site for site in view.summary.breaks if site.place.file == file}
-    chosen = view.summary.breaks[view.site] if annotate and view.summary.breaks else None
+    chosen = breaks.site_of(view) if annotate else None
     at = chosen.place.line if chosen and chosen.place.file == file else 0
     at = at if at <= len(lines) else 0
 

@@ -375,16 +375,31 @@ class Bench(Screen[None]):
     async def back(self) -> None:
         if await self.layouts.leave_zoom():
             return
-        self.searching.forget()
+        searched = self.searching.forget()
         stop = self.navigator.back()
         if stop is not None:
+            self.reading.show_facts()  # those of the time in which the stop was
             await self.rebuild()
             self.focus_on(stop.focus)
+        elif not searched:
+            await self._home()
+
+    async def _home(self) -> None:
+        """Where `esc` leads in the end: to where the compile stands, else to the overview; from
+        there back to now."""
+        standing = self.driving.belonged if self.view.waiting is not None else ""
+        home = standing or "overview"
+        if self.navigator.arrangement != home:
+            self.navigator.arrangement = home
+            await self.rebuild()
+        elif self.view.playhead:
+            await self.scrubbing.live()
 
     async def show(self, arrangement: str) -> None:
         """Go to an arrangement; again, back."""
         if self.navigator.arrangement == arrangement:
             self.navigator.back()
+            self.reading.show_facts()
         else:
             pane = self.focus_pane()
             self.navigator.go(arrangement, pane.pane if pane else "")
@@ -393,6 +408,13 @@ class Bench(Screen[None]):
     async def on_edge_clicked(self, message: Edge.Clicked) -> None:
         if message.edge.id == "timeline":
             await self.scrubbing.clicked(message.edge.size.width, message.x)
+        elif message.edge.id == "footer":
+            row, width = message.edge.lines[0][0], message.edge.size.width
+            name = edges.clicked(row, self.commands, width, message.x)
+            if name:
+                await self.run_command(name)
+        elif message.edge.id == "header" and self.navigator.arrangement != "overview":
+            await self.show("overview")
 
     def on_pane_view_dragged(self, message: PaneView.Dragged) -> None:
         """The rule at the left of a pane, or its title row, is moved."""

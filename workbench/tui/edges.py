@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from viewers.panes import autograd, chrome, decision_bar, fusion, memory, timeline, waterfall
 from viewers.panes.arrangement import PROFILES
-from viewers.panes.rows import Row, Span
+from viewers.panes.rows import Row, Span, width_of
 from viewers.panes.view import View
 from workbench.tui.commands import Commands
 from workbench.tui.edge import Lines
@@ -69,12 +71,37 @@ def footer(note: str, hints: tuple[Hint, ...], commands: Commands, width: int) -
     return [(Row(body=tuple(spans), right=ending), "title")]
 
 
+def clicked(row: Row, commands: Commands, width: int, x: int) -> str:
+    """Name of the command whose key or words stand in column `x` of the footer; "" for none. Of
+    several keys, the one that was clicked; on their words, the first."""
+    for start, spans in ((0, row.body), (width - width_of(row.right), row.right)):
+        at, keys = start, [""]
+        for words, role in spans:
+            end = at + cell_len(words)
+            if role == "key":
+                keys = words.split()
+            if at <= x < end:
+                place = words[: x - at].count(" ") if role == "key" else 0
+                shown = keys[min(place, len(keys) - 1)]
+                return next((one.name for one in commands.all if one.shown == shown), "")
+            at = end
+    return ""
+
+
+def _possible(view: View, hints: tuple[Hint, ...]) -> tuple[Hint, ...]:
+    """Without the keys about overrides where there is nothing to keep, undo or write."""
+    missing = set() if view.overrides else {"undo", "write"}
+    if view.overrides == view.kept:
+        missing.add("keep")
+    return tuple(hint for hint in hints if hint[0] not in missing)
+
+
 def hints(view: View, arrangement: str) -> tuple[Hint, ...]:
     """The keys that matter now, most useful first."""
     if view.playhead:
         return DECIDE if view.asked is not None else PAST
     if not view.driven or arrangement in ("breakpoints", "overrides"):
-        return HINTS[arrangement]
+        return _possible(view, HINTS[arrangement])
     waiting = view.waiting
     if waiting is None:
         return RUNNING
@@ -82,5 +109,5 @@ def hints(view: View, arrangement: str) -> tuple[Hint, ...]:
         return DECIDE if "/fuse/" in waiting.decision else CHOOSE
     if waiting.kind == "end":
         profile = arrangement in PROFILES and view.facts.profile is not None
-        return HINTS[arrangement] if profile else OVER
+        return HINTS[arrangement] if profile else _possible(view, OVER)
     return STEP if waiting.kind == "step" or waiting.stage == "capture" else STAND

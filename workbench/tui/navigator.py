@@ -36,6 +36,13 @@ REGION_PANES = (("region", "region-eager"), ("region", "source"))
 T = TypeVar("T")
 
 
+_OF_NOW = (
+    "unfolded", "facts", "engine", "live", "driven", "breakpoints", "overrides", "kept", "base",
+    "quiz",
+)  # fmt: skip
+"""What of a view is of the recording and of the reader's doing, and stays on the way back."""
+
+
 @dataclass(frozen=True)
 class Stop:
     """A place to which `esc` leads back."""
@@ -78,8 +85,8 @@ class Navigator:
         if not self.stops:
             return None
         stop = self.stops.pop()
-        unfolded, facts, engine = self.view.unfolded, self.view.facts, self.view.engine
-        self.view = replace(stop.view, unfolded=unfolded, facts=facts, engine=engine)
+        now = self.view
+        self.view = replace(stop.view, **{name: getattr(now, name) for name in _OF_NOW})
         self.arrangement = stop.arrangement
         return stop
 

@@ -358,9 +358,21 @@ class PaneView(Widget, can_focus=True):
             self._dragged = None
             self.release_mouse()
 
+    def _owner(self, index: int) -> int:
+        """The row that a row belongs to: itself, or the nearest above it that can be selected,
+        with no blank between; -1 for none."""
+        while 0 <= index < len(self.rows):
+            row = self.rows[index]
+            if row.key:
+                return index
+            if row.heading or not row.text.strip():
+                return -1
+            index -= 1
+        return -1
+
     def on_click(self, event: events.Click) -> None:
-        index = self._index(event.y - 1 + self.spacing)
-        if event.y == 0 or not 0 <= index < len(self.rows) or not self.rows[index].key:
+        index = self._owner(self._index(event.y - 1 + self.spacing)) if event.y else -1
+        if index < 0:
             return
         if index == self.cursor and event.chain > 1:
             self.post_message(Opened(self, self.row))

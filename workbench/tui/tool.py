@@ -18,6 +18,11 @@ from workbench.tui.remembering import Remembering
 from workbench.tui.theme import THEMES
 from workbench.tui.turning import Turning
 
+ELSEWHERE = (
+    ("Write a report", "text html markdown json pdf",
+     "in a shell: tcw explain TRACE prints the report, --json as JSON"),
+)  # fmt: skip
+"""What is done outside of the workbench: words, further words, and how."""
 MOST_COMPILES = 500
 """Offered one by one."""
 
@@ -61,6 +66,10 @@ class Tool:
         view = self.desk.view
         choices = [Choice(words, partial(self._go, name)) for name, words in GOES]
         choices += [Choice(c.words, c.run, c.shown, c.also) for c in self.commands.all]
+        choices += [
+            Choice(words, partial(self.desk.say, said), also=also)
+            for words, also, said in ELSEWHERE
+        ]
         choices += self.breaking.choices("b")
         if len(view.track.runs) > 1:
             for run in self.desk.recording.all(Run):

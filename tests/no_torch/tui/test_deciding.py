@@ -176,3 +176,20 @@ async def test_a_veto_on_what_is_apart_already_answers_nothing(drive: Drive) -> 
         await driver.press("d", "v")
         assert not any(isinstance(command, Answer) for command in driver.sent)
         assert "a accepts it" in driver.lines()[-1]
+
+
+async def test_keys_about_overrides_stand_only_where_there_are_some(drive: Drive) -> None:
+    async with drive(size=(220, 40)) as driver:
+        await driver.press("d", "a", "c")
+        await driver.until(lambda: driver.bench.state == "finished")
+        await driver.press("j")
+        for words in ("K keep overrides", "u undo", "W write"):
+            assert words not in driver.lines()[-1]
+        driver.bench.overrides.overruled.wanted[FUSE] = APART
+        driver.bench.overrides.show()
+        driver.bench.refresh_all()
+        await driver.settle()
+        assert "K keep overrides  u undo  W write" in driver.lines()[-1]
+        await driver.press("K", "j")
+        assert "keep overrides" not in driver.lines()[-1]
+        assert "u undo  W write" in driver.lines()[-1]

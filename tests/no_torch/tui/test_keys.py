@@ -341,3 +341,82 @@ async def test_each_arrangement_has_hints_and_the_footer_keeps_help(
             assert reader.bench.navigator.arrangement == name
             assert name in HINTS
             assert "? help  : all commands" in reader.lines()[-1]
+
+
+async def test_esc_leads_to_the_overview_and_to_now(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        reader.bench.navigator.arrangement = "memory"  # as a trace that was left there
+        await reader.bench.rebuild()
+        await reader.press("escape")
+        assert reader.bench.navigator.arrangement == "overview"
+        await reader.press("<")
+        assert reader.bench.view.playhead
+        await reader.press("escape")
+        assert not reader.bench.view.playhead
+
+
+async def test_a_whole_trace_is_never_cut_off(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("e", "e", "enter")
+        assert reader.bench.navigator.arrangement != "overview"
+        await reader.pilot.click("#timeline", offset=(20, 0))
+        await reader.settle()
+        await reader.press("escape")
+        assert reader.bench.navigator.arrangement == "overview"
+        assert "Cut off" not in reader.text()
+        assert not reader.bench.view.playhead
+
+
+async def test_the_way_back_undoes_nothing(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("e", "enter", "b")
+        assert len(reader.bench.view.breakpoints) == 1
+        await reader.press("B", "D", "escape")
+        assert not reader.bench.view.breakpoints
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("triton", "Show the next language or graph"),
+        ("ptx", "Show the next language or graph"),
+        ("c++", "Show the next language or graph"),
+        ("screenshot", "Save a picture of the screen"),
+        ("report", "Write a report"),
+        ("html", "Write a report"),
+    ],
+)
+async def test_the_palette_knows_other_words(
+    words: str, found: str, open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.press("colon")
+        await reader.type(words)
+        assert any(found in line for line in reader.lines()[4:])
+
+
+async def test_the_mouse_works_on_header_footer_and_each_row_of_a_finding(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        footer = reader.lines()[-1]
+        await reader.pilot.click("#footer", offset=(footer.index("next finding"), 0))
+        await reader.settle()
+        findings = reader.pane("findings")
+        assert findings.row.key == "finding:1"
+        await reader.pilot.click("#footer", offset=(footer.index("j k") + 2, 0))
+        await reader.settle()
+        assert findings.row.key == "finding:0", "the second of two keys"
+        await reader.pilot.click("#footer", offset=(footer.index("help"), 0))
+        await reader.settle()
+        assert reader.app.screen is not reader.bench
+        await reader.press("escape")
+        below = findings.rows.index(next(r for r in findings.rows if r.key == "finding:2")) + 1
+        assert not findings.rows[below].key
+        await reader.pilot.click(findings, offset=(20, below - findings.top + 1))
+        await reader.settle()
+        assert findings.row.key == "finding:2"
+        await reader.go("memory")
+        await reader.pilot.click("#header", offset=(3, 0))
+        await reader.settle()
+        assert reader.bench.navigator.arrangement == "overview"
