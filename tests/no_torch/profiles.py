@@ -425,7 +425,7 @@ def modes() -> list[AnyRecord]:
         ModeRow(
             name="inductor max-autotune", engine="inductor", mode="max-autotune", eager=eager,
             time=timed(2255.0), speedup=1.002, noise=0.03, compile_seconds=31.0,
-            peak_bytes=4 << 20, note="no template was chosen: its code is that of the default mode",
+            peak_bytes=4 << 20, note="no template was chosen: same code as the default mode",
         ),
         ModeRow(
             name="inductor reduce-overhead", engine="inductor", mode="reduce-overhead",
