@@ -120,7 +120,7 @@ def block_profile(**profile: Any) -> list[AnyRecord]:
 
 
 def masked_attention() -> list[AnyRecord]:
-    """A mask that only capture brings in: the fused attention becomes products and a softmax."""
+    """A mask that exists only under capture: the fused attention becomes products and a softmax."""
     call = Call()
     _block(call)
     looked = call.operation("aten.all.default", 17, 4.1, "bool[4, 128]")
@@ -451,7 +451,7 @@ def trials() -> list[AnyRecord]:
         Trial(
             id="mode max-autotune", words="mode max-autotune", options=("--mode", "max-autotune"),
             before=before, after=timed(2131.0), difference=7e-6, noise=41e-6,
-            reason="no difference that this run can show",
+            reason="no measurable difference",
         ),
         Trial(id="break block.py:27", words="h = h.clamp(-8, 8)", reason="of the source"),
     ]  # fmt: skip
