@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_written(
     file = trace(tmp_path, kernel("k1", "cpp_fused_gelu_1"), ("k1", False, {}))
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "-o", "nowhere/mine.py")
     assert code == codes.USAGE
-    assert "-o nowhere/mine.py: there is no folder nowhere" in text
+    assert "-o nowhere/mine.py: no folder nowhere" in text
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_nothing_is_written_over_or_through(
     given = ("-o", output) if output == "mine.py" else ()
     code, text = said(capsys, monkeypatch, tmp_path, str(file), *given)
     assert code == codes.USAGE
-    why = "it is there already" if linked is False else "it is a symbolic link"
+    why = "it already exists" if linked is False else "it is a symbolic link"
     assert f"-o {output}: {why}" in text
     assert "wrote" not in text
     if linked is None:

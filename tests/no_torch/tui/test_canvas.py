@@ -183,7 +183,7 @@ async def test_x_exports_what_is_drawn(
         assert "k4 softmax" in file.read_text()
         assert "12 blocks, laid out by tcw" in reader.text()
         await reader.press("x", "enter")
-        assert "is there already" in reader.text()
+        assert "already exists" in reader.text()
 
 
 @pytest.mark.parametrize("name", ["link.svg", "dangling.svg", "model.svg", "pipe.svg"])
