@@ -104,7 +104,7 @@ def test_several_edits_are_made_together() -> None:
         ("drop:19", "no call statement or assertion is on that line"),
         ("later:20", "no call statement is on that line"),
         ("undisable:16", "no torch.compiler.disable is on that line"),
-        ("item:18", "no .item() or float\\(\\) is on that line"),
+        ("item:18", r"no \.item\(\) or float\(\) is on that line"),
         ("torch-math:19", "no math function"),
         ("always:19", "no `if`"),
         ("text:31", "does not print a size"),

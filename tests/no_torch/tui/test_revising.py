@@ -177,7 +177,7 @@ async def test_a_trace_is_not_written_over(
         await reader.press("v", "down", "enter")
         await reader.type(str(recorded))
         await reader.press("enter")
-        assert "already exists" in reader.lines()[-1]
+        assert "is there already" in reader.lines()[-1]
         assert again.first is None
 
 
