@@ -126,7 +126,7 @@ def _first_rows(layer: list[int]) -> list[list[int]]:
 
 
 def _ordered_by_library(rows: list[list[int]], links: Sequence[Edge]) -> list[list[int]] | None:
-    """fast-sugiyama's order; None where the package is not there or answers for other nodes.
+    """fast-sugiyama's order; None if the package is missing or returns other nodes.
 
     It gives positions, and knows neither widths nor our layers: only the order is taken. Its own
     ranking by network simplex, which takes half a minute for 15,000 nodes, is not needed either.
