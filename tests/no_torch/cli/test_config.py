@@ -53,7 +53,7 @@ def test_sections(model: Path, client: Client, capsys: pytest.CaptureFixture[str
     assert main(["explain", "model.py"]) == codes.OK
     out = capsys.readouterr().out
     assert "guards 0/0" in out
-    assert "no cache was asked" in out
+    assert "no cache was queried" in out
 
 
 @pytest.mark.parametrize(
