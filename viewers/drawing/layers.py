@@ -184,7 +184,7 @@ def _swap(rows: list[list[int]], above: list[list[int]], below: list[list[int]])
 
 
 def _crossed(left: list[int], right: list[int]) -> int:
-    """How many links cross that lead to these places (sorted) from a node and its right neighbour."""
+    """How many links cross that lead to these sorted places from a node and its right neighbour."""
     return sum(bisect_left(right, place) for place in left)
 
 

@@ -100,11 +100,11 @@ def hint_for(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{error.name.partition('.')[0]} is not installed in the Python that runs tcw"
     if isinstance(error, ImportError) and "relative import" in message:
-        return "the file is run on its own: import by absolute name, with its folder on sys.path"
+        return "the file runs as a script: use absolute imports; its folder is on sys.path"
     if isinstance(error, RecursionError):
-        return "the calls nest without an end"
+        return "the recursion has no end"
     if name == "Unsupported":
-        return "without --fullgraph the graph breaks here and goes on; explain shows each break"
+        return "without --fullgraph the graph breaks here and continues; explain shows each break"
     return ""
 
 

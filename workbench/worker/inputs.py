@@ -80,7 +80,7 @@ def input_sets(value: Any, file: str) -> list[InputSet]:
     if callable(value) and not isinstance(value, torch.Tensor | Mapping):
         value = value()
         if inspect.isgenerator(value):
-            raise _not_inputs("example_inputs() yields; it has to return", file)
+            raise _not_inputs("example_inputs() is a generator; it has to return its value", file)
     if isinstance(value, list):
         if not value:
             raise _not_inputs("example_inputs is an empty list", file)
@@ -259,7 +259,7 @@ def with_tensors(
         if isinstance(value, torch.Tensor):
             return value
         if isinstance(value, bool) or not isinstance(value, int | float | complex):
-            raise _bad_tensor(f"{name} is a {class_name(value)}, no number")
+            raise _bad_tensor(f"{name} is a {class_name(value)}, not a number")
         return torch.tensor(value)
 
     found = []
@@ -291,7 +291,9 @@ def mark_dynamic(marks: tuple[str, ...], named: dict[str, Any]) -> None:
             raise _bad_mark(f"--mark-dynamic {mark}: no argument {name!r}", ", ".join(names))
         tensor = named[name]
         if not isinstance(tensor, torch.Tensor):
-            raise _bad_mark(f"--mark-dynamic {mark}: {name} is a {class_name(tensor)}, no tensor")
+            raise _bad_mark(
+                f"--mark-dynamic {mark}: {name} is a {class_name(tensor)}, not a tensor"
+            )
         number = int(dimension)
         if not -tensor.dim() <= number < tensor.dim():
             raise _bad_mark(

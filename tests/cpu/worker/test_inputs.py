@@ -119,7 +119,7 @@ def test_marks_count_from_the_end_too() -> None:
         ("z:0", "no argument 'z'"),
         ("x:2", "x has 2 dimensions (2, 3)"),
         ("x:-3", "x has 2 dimensions (2, 3)"),
-        ("scale:0", "scale is a float, no tensor"),
+        ("scale:0", "scale is a float, not a tensor"),
     ],
 )
 def test_marks_that_fit_nothing(mark: str, words: str) -> None:
