@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from compiler.capture.cache_entries import CacheEntries
-from compiler.measure import speed
+from compiler.measure.rounds import speed
 from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
 from workbench.worker.backends import compiled, is_compiled, undo_compile
 from workbench.worker.blame import of_call

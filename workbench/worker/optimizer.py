@@ -19,16 +19,16 @@ import torch
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
-from compiler.measure.account import account, less, line, noise_of_medians, summed
-from compiler.measure.engine_graphs import EngineGraph, engine_graphs
-from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.account.lines import account, less, line, noise_of_medians, summed
+from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import engine_probe
-from compiler.measure.speed import no_collection
-from compiler.measure.team import Team
+from compiler.measure.rounds.speed import no_collection
+from compiler.measure.rounds.team import Team
 from compiler.trace.records import Engine, Progress, Record, Settings, Warned
 from compiler.trace.records.profile import AccountLine, EagerOperation
 from workbench.worker.backends import compiled

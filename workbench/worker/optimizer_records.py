@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.measure.account import difference, summed, timed
+from compiler.measure.account.lines import difference, summed, timed
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.trace.records import Record

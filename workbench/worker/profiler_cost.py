@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from compiler.measure.account import usual
+from compiler.measure.account.lines import usual
 from workbench.worker.profiling_rounds import Lap, Laps, Side, Way, quiet_laps
 
 MOST = 2e-6

@@ -16,21 +16,21 @@ import torch
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
-from compiler.measure import speed
-from compiler.measure.allocator import freed_memory_is_kept
-from compiler.measure.ceilings import ceilings
-from compiler.measure.engine_graphs import EngineGraph, engine_graphs
-from compiler.measure.guard_cost import GuardCosts, guard_costs
-from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
-from compiler.measure.leaves import leaves
-from compiler.measure.named_graphs import named_graphs
-from compiler.measure.origins import Origins
-from compiler.measure.peak import peak_bytes
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.memory.peak import peak_bytes
+from compiler.measure.memory.saved import saved_bytes
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.saved import saved_bytes
-from compiler.measure.team import Team
+from compiler.measure.probes.guard_cost import GuardCosts, guard_costs
+from compiler.measure.regions.origins import Origins
+from compiler.measure.rounds import speed
+from compiler.measure.rounds.allocator import freed_memory_is_kept
+from compiler.measure.rounds.team import Team
+from compiler.measure.work.ceilings import ceilings
 from compiler.trace.records import Engine, Progress, Record, Speed, Warned
 from compiler.trace.records.profile import Unmeasured
 from compiler.trace.records.session import GradMode

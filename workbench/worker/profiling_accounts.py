@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import median
 
-from compiler.measure.account import (
+from compiler.measure.account.lines import (
     Rounds,
     account,
     less,
@@ -15,7 +15,7 @@ from compiler.measure.account import (
     noise_of_medians,
     summed,
 )
-from compiler.measure.regions import Placed
+from compiler.measure.regions.regions import Placed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 from workbench.worker.profiling_rounds import SHORT, Lap
 from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.measure.account import timed
-from compiler.measure.engine_graphs import EngineGraph
-from compiler.measure.inductor_graphs import InductorGraph
-from compiler.measure.kernels import NotAlone
-from compiler.measure.named_graphs import named_graphs
+from compiler.measure.account.lines import timed
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.engine_graphs import EngineGraph
+from compiler.measure.compiled.inductor_graphs import InductorGraph
+from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.probes.nest_clocks import NestClocks, several_nests
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.trace.loop_nests import LoopNest

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from compiler.measure.engine_graphs import EngineGraph
+from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.between import LOSS, EagerRun
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from compiler.measure import regions
-from compiler.measure.account import difference, ratio, summed, usual
-from compiler.measure.origins import Call, Computes, Origins
-from compiler.measure.regions import Grouped, Placed
-from compiler.measure.same_work import least_noise, sameness
-from compiler.measure.work import Work
+from compiler.measure.account.lines import difference, ratio, summed, usual
+from compiler.measure.regions import regions
+from compiler.measure.regions.origins import Call, Computes, Origins
+from compiler.measure.regions.regions import Grouped, Placed
+from compiler.measure.regions.same_work import least_noise, sameness
+from compiler.measure.work.operations import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
     CallPhase,

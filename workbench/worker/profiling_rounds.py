@@ -16,8 +16,8 @@ from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock
 from compiler.measure.probes.library_calls import LibraryCall, inside
-from compiler.measure.speed import no_collection
-from compiler.measure.team import Team
+from compiler.measure.rounds.speed import no_collection
+from compiler.measure.rounds.team import Team
 from compiler.trace.records.profile import CallPhase
 from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 

@@ -10,8 +10,8 @@ import torch
 from msgspec import structs
 
 from compiler.control.recorder import Recorder
-from compiler.measure.leaves import leaves
-from compiler.measure.numerics import Comparison
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.precision.numerics import Comparison
 from compiler.trace.records import Engine, RandomOperation, Warned
 from workbench.worker.inputs import InputSet
 from workbench.worker.ourselves import unrecorded

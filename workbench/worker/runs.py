@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.measure.leaves import leaves
-from compiler.measure.speed import Prepared
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.rounds.speed import Prepared
 from compiler.trace.records.profile import CallPhase
 from compiler.trace.records.session import GradMode
 from workbench.worker.inputs import InputSet

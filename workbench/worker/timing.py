@@ -9,9 +9,9 @@ import torch
 from torch._dynamo.utils import counters
 
 from compiler.control.recorder import Recorder
-from compiler.measure import speed
-from compiler.measure.leaves import leaves
-from compiler.measure.peak import peak_bytes
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.memory.peak import peak_bytes
+from compiler.measure.rounds import speed
 from compiler.trace.records import Engine, EnginePart, Progress, Warned
 from workbench.worker.describe import class_name, message_of
 from workbench.worker.inputs import InputSet, described_arguments

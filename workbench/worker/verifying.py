@@ -13,10 +13,10 @@ from torch import fx
 
 from compiler.control.recorder import Recorder
 from compiler.graphs.realised import kept_graphs
-from compiler.measure.engine_graphs import EngineGraph
-from compiler.measure.inductor_graphs import InductorGraph
-from compiler.measure.kernels import NotAlone
-from compiler.measure.named_graphs import named_graphs
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.engine_graphs import EngineGraph
+from compiler.measure.compiled.inductor_graphs import InductorGraph
+from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.precision.arithmetic import NotComparable
 from compiler.measure.precision.inductor_memory import InductorMemory
 from compiler.measure.precision.repro import repros

@@ -17,16 +17,16 @@ from typing import Any, Literal
 import torch
 
 from compiler.control.recorder import Recorder
-from compiler.measure.engine_graphs import engine_graphs
-from compiler.measure.graphs import compared, equal_outputs, whole
-from compiler.measure.inductor_graphs import inductor_graphs
-from compiler.measure.kernels import CompiledGraph, NotAlone, Replay, captured
-from compiler.measure.leaves import leaves
-from compiler.measure.named_graphs import named_graphs
-from compiler.measure.numerics import Comparison
-from compiler.measure.pairs import Paired, all_in_turn, in_turn
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, captured
+from compiler.measure.compiled.engine_graphs import engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
+from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.compiled.shadows import TooLarge
+from compiler.measure.compiled.whole import compared, equal_outputs, whole
+from compiler.measure.precision.numerics import Comparison
 from compiler.measure.probes.naming import root_graph
-from compiler.measure.shadows import TooLarge
+from compiler.measure.rounds.pairs import Paired, all_in_turn, in_turn
 from compiler.runtime.kernels import without_comments
 from compiler.trace import matching
 from compiler.trace.matching import Match
@@ -42,7 +42,7 @@ from workbench.worker.runs import Model, RandomState, prepare, prepared
 Scope = Literal["kernel", "graph", "call"]
 
 SECONDS = 10.0
-"""Of all measurements together; one pair takes at most `compiler.measure.pairs.SECONDS`."""
+"""Of all measurements together; one pair takes at most `compiler.measure.rounds.pairs.SECONDS`."""
 LEAST_SECONDS = 0.2
 """A pair gets this much even where that is spent."""
 SETS = 8

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.account import (
+from compiler.measure.account.lines import (
     account,
     difference,
     less,

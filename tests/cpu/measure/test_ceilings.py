@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.measure import ceilings as measuring
-from compiler.measure.ceilings import Best, Kind, ceilings
+from compiler.measure.work import ceilings as measuring
+from compiler.measure.work.ceilings import Best, Kind, ceilings
 from compiler.trace.records import Bandwidth, Ceilings
 
 

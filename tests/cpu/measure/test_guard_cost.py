@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from compiler.control.hooks import resolve
-from compiler.measure import guard_cost
-from compiler.measure.guard_cost import NEEDS, guard_costs
+from compiler.measure.probes import guard_cost
+from compiler.measure.probes.guard_cost import NEEDS, guard_costs
 
 
 @pytest.mark.parametrize("need", NEEDS)

@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn import functional
 
 from compiler.engine.backend import backend
-from compiler.measure.kernel_work import GraphWork
-from compiler.measure.work import Work
+from compiler.measure.work.kernel_work import GraphWork
+from compiler.measure.work.operations import Work
 from compiler.trace.records import Graph, Kernel, MemoryPlan, SchedulerNode
 from tests.cpu.inductor.recorded import recording
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.measure.kernels import NotAlone
-from compiler.measure.named_graphs import named_graphs
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.trace.records import Kernel, Wrapper
 from compiler.trace.writer import text_hash
 

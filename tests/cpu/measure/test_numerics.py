@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.leaves import leaves
-from compiler.measure.numerics import Comparison, tensor_error
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.precision.numerics import Comparison, tensor_error
 from compiler.trace.records import Numerics
 
 INF, NAN = float("inf"), float("nan")

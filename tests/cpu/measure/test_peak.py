@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from compiler.engine.backend import backend
-from compiler.measure.peak import peak_bytes
+from compiler.measure.memory.peak import peak_bytes
 
 SIZE = 32 << 20
 

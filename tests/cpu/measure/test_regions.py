@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.alignment import aligned, may_run, plain_word
-from compiler.measure.origins import Call, Computes, Origins, word
-from compiler.measure.regions import Grouped, Placed, label, locations, regions
+from compiler.measure.regions.alignment import aligned, may_run, plain_word
+from compiler.measure.regions.origins import Call, Computes, Origins, word
+from compiler.measure.regions.regions import Grouped, Placed, label, locations, regions
 from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode, TensorMeta
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 

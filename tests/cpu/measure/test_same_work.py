@@ -6,9 +6,9 @@ from typing import Literal
 
 import pytest
 
-from compiler.measure.origins import Computes, Origins
-from compiler.measure.regions import Grouped, Placed
-from compiler.measure.same_work import least_noise, sameness
+from compiler.measure.regions.origins import Computes, Origins
+from compiler.measure.regions.regions import Grouped, Placed
+from compiler.measure.regions.same_work import least_noise, sameness
 from compiler.trace.records import Graph, Node, TensorMeta
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from compiler.measure.saved import saved_bytes
+from compiler.measure.memory.saved import saved_bytes
 from sample_models.gpt import GPT
 
 

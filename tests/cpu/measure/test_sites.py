@@ -17,10 +17,10 @@ from torch import nn
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS
-from compiler.measure.origins import Site
 from compiler.measure.probes.eager_probe import EagerProbe
 from compiler.measure.probes.sites import named_roots
-from compiler.measure.same_sites import as_captured, same_sites
+from compiler.measure.regions.origins import Site
+from compiler.measure.regions.same_sites import as_captured, same_sites
 from compiler.trace.records import Graph
 from tests.cpu.recorded import record
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from compiler.measure import speed
-from compiler.measure.speed import Contender, Times
-from compiler.measure.team import Team
+from compiler.measure.rounds import speed
+from compiler.measure.rounds.speed import Contender, Times
+from compiler.measure.rounds.team import Team
 
 
 def contender(call: int = 1, log: list[str] | None = None) -> Contender:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from compiler.measure.team import Team, team_of
+from compiler.measure.rounds.team import Team, team_of
 
 PROCESSORS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 SCHEDSTAT = "/proc/self/schedstat"

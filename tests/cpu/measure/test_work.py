@@ -16,7 +16,7 @@ from compiler.capture import HOOKS
 from compiler.graphs.tensors import tensor_meta
 from compiler.measure.probes.described import Described
 from compiler.measure.probes.eager_probe import EagerProbe
-from compiler.measure.work import (
+from compiler.measure.work.operations import (
     NOTHING,
     Work,
     operation_named,

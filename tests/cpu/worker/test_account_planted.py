@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from compiler.measure.guard_cost import GuardCosts
-from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
-from compiler.measure.origins import Origins
-from compiler.measure.team import Team
+from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from compiler.measure.probes.guard_cost import GuardCosts
+from compiler.measure.regions.origins import Origins
+from compiler.measure.rounds.team import Team
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import Account
 from tests.cpu.chances import by_chance

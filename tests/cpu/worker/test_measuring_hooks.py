@@ -11,9 +11,9 @@ from torch._dynamo import convert_frame
 
 from compiler.control.hooks import Hook, on_demand
 from compiler.control.recorder import Recorder
-from compiler.measure.inductor_graphs import HOOK as MODULES
-from compiler.measure.inductor_graphs import inductor_graphs
-from compiler.measure.kernels import captured
+from compiler.measure.compiled.alone import captured
+from compiler.measure.compiled.inductor_graphs import HOOK as MODULES
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.trace.records import HookStatus, Settings, WhatIf
 from compiler.trace.writer import TraceWriter
 from workbench.worker import measuring_hooks, what_if

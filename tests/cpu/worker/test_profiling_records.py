@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from compiler.measure.guard_cost import GuardCosts
-from compiler.measure.origins import Origins
 from compiler.measure.probes.between import EagerRun
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphStep
+from compiler.measure.probes.guard_cost import GuardCosts
+from compiler.measure.regions.origins import Origins
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import (
     Account,

@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from compiler.measure.team import Team
+from compiler.measure.rounds.team import Team
 from workbench.worker.inputs import InputSet
 from workbench.worker.profiling import pieces
 from workbench.worker.profiling_rounds import Contender, Lap, Rounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from compiler.measure.team import Team
+from compiler.measure.rounds.team import Team
 from workbench.worker.inputs import InputSet
 from workbench.worker.profiling import pieces
 from workbench.worker.profiling_probes import EagerSide

@@ -13,8 +13,8 @@ from compiler import pipeline
 from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
-from compiler.measure.engine_graphs import engine_graphs
-from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.compiled.engine_graphs import engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.trace.records import Engine, Kernel, KernelPrecision, Warned
 from tests.cpu.recorded import Recorded, record
 from workbench.worker.verifying import verify

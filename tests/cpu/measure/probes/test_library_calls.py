@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.measure.engine_graphs import engine_graphs
-from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.compiled.engine_graphs import engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from compiler.measure.origins import Origins, word
-from compiler.measure.regions import Grouped, Placed, is_view
+from compiler.measure.regions.origins import Origins, word
+from compiler.measure.regions.regions import Grouped, Placed, is_view
 from compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
 from compiler.trace.records.profile import Sameness
 

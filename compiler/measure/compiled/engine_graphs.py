@@ -19,12 +19,12 @@ from torch import fx
 
 from compiler.codegen.launcher.segment import STACK_BYTES
 from compiler.engine.recording import watching
-from compiler.measure.arguments import copied
-from compiler.measure.kernels import NotAlone, Step
+from compiler.measure.compiled.alone import NotAlone, Step
+from compiler.measure.compiled.arguments import copied
+from compiler.measure.compiled.redirected import Redirected
+from compiler.measure.compiled.shadows import Shadow, Shadows
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_unit import KERNEL_CALL
-from compiler.measure.redirected import Redirected
-from compiler.measure.shadows import Shadow, Shadows
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, run_wrapper
 from compiler.runtime.kernels import Unit, library

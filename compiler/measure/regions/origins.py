@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from compiler.measure.alignment import words
-from compiler.measure.kernel_work import GraphWork
 from compiler.measure.probes.graph_probe import GraphStep
 from compiler.measure.probes.naming import kernel_of_steps
-from compiler.measure.work import Work
+from compiler.measure.regions.alignment import words
+from compiler.measure.work.kernel_work import GraphWork
+from compiler.measure.work.operations import Work
 from compiler.trace.matching import base_graph
 from compiler.trace.records import (
     Graph,

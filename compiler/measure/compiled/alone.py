@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import torch
 
-from compiler.measure.shadows import Shadow, Shadows
-from compiler.measure.speed import Prepared
+from compiler.measure.compiled.shadows import Shadow, Shadows
+from compiler.measure.rounds.speed import Prepared
 
 Step = Callable[[], object]
 """One call of one kernel, on the copies; a `DeviceRun` if a GPU runs it."""
@@ -72,7 +72,7 @@ class Replay:
 def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     """The wanted kernels of a graph, in the order of their calls.
 
-    Raises `NotAlone` and `compiler.measure.shadows.TooLarge`.
+    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooLarge`.
     """
     missing = [name for name in wanted if name not in graph.kernels]
     if missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.measure.shadows import Shadows
+from compiler.measure.compiled.shadows import Shadows
 
 
 def copied(arguments: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from compiler.measure.kernels import CompiledGraph
+from compiler.measure.compiled.alone import CompiledGraph
 from compiler.measure.probes.naming import root_graph
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel, Record, Wrapper

@@ -11,7 +11,7 @@ import torch
 from compiler.trace.records import Numerics, OutputError
 
 Leaves = list[tuple[str, Any]]
-"""(path, value), as listed by `compiler.measure.leaves`."""
+"""(path, value), as listed by `compiler.measure.calls.leaves`."""
 
 _WORST = 16
 

@@ -2,9 +2,9 @@
 
 Bytes count each of the kernel's buffers once: inputs, to the extent that its operations touch them,
 and outputs. Values that stay inside a kernel are not in memory. FLOPs are those of the lowered
-graph's nodes that the kernel computes, by the rules of `compiler.measure.work`. If several kernels
-each compute a part of a node, each counts the whole node. The record of a kernel that is called
-several times has the operations of all its calls.
+graph's nodes that the kernel computes, by the rules of `compiler.measure.work.operations`. If
+several kernels each compute a part of a node, each counts the whole node. The record of a kernel
+that is called several times has the operations of all its calls.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from compiler.measure.work import NOTHING, Work, operation_named, values_of, work_of_node
+from compiler.measure.work.operations import NOTHING, Work, operation_named, values_of, work_of_node
 from compiler.trace.records import (
     Buffer,
     Graph,

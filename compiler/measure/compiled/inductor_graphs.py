@@ -15,12 +15,12 @@ from typing import Any
 import torch
 
 from compiler.control.hooks import Hook, on_demand, patch
-from compiler.measure.arguments import copied
-from compiler.measure.kernels import NotAlone, Step
+from compiler.measure.compiled.alone import NotAlone, Step
+from compiler.measure.compiled.arguments import copied
+from compiler.measure.compiled.redirected import Boxed, Redirected
+from compiler.measure.compiled.shadows import Shadows
 from compiler.measure.probes.inductor_probe import InductorProbe
-from compiler.measure.redirected import Boxed, Redirected
-from compiler.measure.shadows import Shadows
-from compiler.measure.speed import DeviceRun
+from compiler.measure.rounds.speed import DeviceRun
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
 _TEXT = re.compile(

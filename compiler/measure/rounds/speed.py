@@ -17,7 +17,7 @@ from statistics import median
 
 import torch
 
-from compiler.measure.team import Team
+from compiler.measure.rounds.team import Team
 from compiler.trace.records import EngineSpeed, SetSpeed, Speed
 
 SECONDS = 3.0

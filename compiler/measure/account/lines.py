@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from math import hypot, sqrt
 from statistics import median
 
-from compiler.measure.speed import spread
+from compiler.measure.rounds.speed import spread
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import Account, AccountLine
 

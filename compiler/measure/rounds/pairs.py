@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from compiler.measure.account import timed
-from compiler.measure.speed import Side, in_rounds, spread
+from compiler.measure.account.lines import timed
+from compiler.measure.rounds.speed import Side, in_rounds, spread
 from compiler.trace.records import Timed
 
 SECONDS = 2.0
