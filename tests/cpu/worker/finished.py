@@ -15,14 +15,14 @@ import torch
 
 from compiler import pipeline
 from compiler.control.recorder import Recorder
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import Model, prepare
+from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.trace.records import AnyRecord, Engine, Run, Settings
 from compiler.trace.writer import TraceWriter
 from workbench.worker.backends import alone, register
-from workbench.worker.finished_run import FinishedRun
 from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.inputs import InputSet
 from workbench.worker.notes import NOT_KEPT
-from workbench.worker.runs import Model, prepare
 
 _decode = msgspec.json.Decoder(AnyRecord).decode
 

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from compiler.measure.account.profile import pieces
+from compiler.measure.account.readings import Measured
+from compiler.measure.account.records import Numbers, records
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import PreparedRun, prepare
 from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
 from compiler.measure.probes.guard_cost import GuardCosts
+from compiler.measure.probes.sides import CompiledSide, EagerSide
 from compiler.measure.regions.origins import Origins
+from compiler.measure.rounds.rounds import Contender, Rounds, Side
 from compiler.measure.rounds.team import Team
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import Account
 from tests.cpu.chances import by_chance
-from workbench.worker.inputs import InputSet
-from workbench.worker.profiling import pieces
-from workbench.worker.profiling_probes import CompiledSide, EagerSide
-from workbench.worker.profiling_records import Numbers, records
-from workbench.worker.profiling_rounds import Contender, Rounds, Side
-from workbench.worker.profiling_sides import Measured
-from workbench.worker.runs import PreparedRun, prepare
 
 PLANTED = 0.1
 """Seconds: far more than a call takes, and than a busy machine disturbs it by."""

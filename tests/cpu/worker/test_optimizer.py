@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from compiler.trace.records import Engine, Record, Settings, Warned
+from compiler.measure.account import optimizer
+from compiler.measure.account.optimizer import Trained, optimizer_of, step_records_of
+from compiler.measure.account.records import Numbers
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import Twin
+from compiler.measure.compiled.collected import Collected, RecordedModel
+from compiler.trace.records import Record, Settings, Warned
 from compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
 from tests.cpu.worker.finished import Trace
-from workbench.worker import optimizer
 from workbench.worker.backends import compiled, register
-from workbench.worker.inputs import InputSet
-from workbench.worker.optimizer import Trained, optimizer_of, step_records_of
-from workbench.worker.profiling_records import Numbers
-from workbench.worker.runs import Model, Twin
+from workbench.worker.ourselves import measuring
 
 
 class Net(nn.Module):
@@ -28,13 +30,6 @@ class Net(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.second(torch.relu(self.first(x)))
-
-
-@dataclass
-class Sides:
-    model: Model
-    eager: Twin
-    engine: Engine = "tcw"
 
 
 def _adam(parameters: Any) -> torch.optim.Optimizer:
@@ -47,10 +42,15 @@ def _records(given: Callable[[nn.Module], Any]) -> tuple[list[Record], list[str]
     settings = Settings(file=__file__, grad="train", engine="tcw")
     register(settings)
     model = Net()
-    sides = Sides(compiled(model, settings, "tcw"), Twin(model))
+    made = RecordedModel(
+        "tcw", compiled(model, settings, "tcw"), [], Twin(model), Collected(), records=[]
+    )
     inputs = InputSet((torch.randn(3, 4),))
     recorder = trace.of(settings)
-    found = step_records_of(recorder, given(model), model, sides, inputs, Numbers(2, 3, 4))
+    step = partial(compiled, settings=settings, engine="tcw")
+    numbers = Numbers(2, 3, 4)
+    host = measuring(recorder)
+    found = step_records_of(host, given(model), model, made, step, inputs, numbers)
     return found, [one.message for one in trace.records if isinstance(one, Warned)], model
 
 

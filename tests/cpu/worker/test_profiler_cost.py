@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compiler.measure.probes.between import EagerRun
-from workbench.worker.profiler_cost import MOST, event_cost, take_off
-from workbench.worker.profiling_rounds import Lap, Laps
+from compiler.measure.rounds.profiler_cost import MOST, event_cost, take_off
+from compiler.measure.rounds.rounds import Lap, Laps
 
 
 def operation(ns: int, events: float) -> EagerRun:

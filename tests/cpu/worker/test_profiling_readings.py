@@ -7,8 +7,8 @@ import torch
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe
+from compiler.measure.probes.sides import readings_of
 from compiler.trace.records.profile import EagerOperation
-from workbench.worker.profiling_probes import readings_of
 
 
 def model(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from compiler.measure.account.readings import Measured, SideRounds
+from compiler.measure.account.records import Numbers, records
 from compiler.measure.probes.between import EagerRun
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphStep
 from compiler.measure.probes.guard_cost import GuardCosts
 from compiler.measure.regions.origins import Origins
+from compiler.measure.rounds.rounds import Lap, quiet_laps, quiet_rounds
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import (
     Account,
@@ -20,9 +23,6 @@ from compiler.trace.records.profile import (
     EagerOperation,
     Region,
 )
-from workbench.worker.profiling_records import Numbers, records
-from workbench.worker.profiling_rounds import Lap, quiet_laps, quiet_rounds
-from workbench.worker.profiling_sides import Measured, SideRounds
 
 MS = 1_000_000
 

@@ -10,11 +10,11 @@ import time
 import pytest
 import torch
 
+from compiler.measure.account.profile import pieces
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import prepare
+from compiler.measure.rounds.rounds import Contender, Lap, Rounds
 from compiler.measure.rounds.team import Team
-from workbench.worker.inputs import InputSet
-from workbench.worker.profiling import pieces
-from workbench.worker.profiling_rounds import Contender, Lap, Rounds
-from workbench.worker.runs import prepare
 
 
 def rounds_of(seconds: float) -> Rounds:

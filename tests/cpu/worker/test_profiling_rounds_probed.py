@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from compiler.measure.account.profile import pieces
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import PreparedRun, prepare
+from compiler.measure.probes.sides import EagerSide
+from compiler.measure.rounds.rounds import Contender, Rounds
 from compiler.measure.rounds.team import Team
-from workbench.worker.inputs import InputSet
-from workbench.worker.profiling import pieces
-from workbench.worker.profiling_probes import EagerSide
-from workbench.worker.profiling_rounds import Contender, Rounds
-from workbench.worker.runs import PreparedRun, prepare
 
 
 def test_a_dispatch_mode_times_the_call_and_not_what_prepares_it() -> None:

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import RandomState, Twin, loss_of, original_of, prepare
 from workbench.worker.backends import is_compiled
-from workbench.worker.inputs import InputSet
-from workbench.worker.runs import RandomState, Twin, loss_of, original_of, prepare
-from workbench.worker.user_code import UserError
 
 
 class Counting(nn.Module):

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.measure.what_if import compare as what_if
+from compiler.measure.what_if.compare import compare
+from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.trace.records import Decided, Kernel, Progress, WhatIf
 from tests.cpu.chances import by_chance
 from tests.cpu.worker.finished import Trace, finished
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, difference
-from workbench.worker import what_if
-from workbench.worker.finished_run import FinishedRun
-from workbench.worker.what_if import compare
+from workbench.worker.ourselves import measuring
 
 SOFTMAX = {
     "tcw": "tcw/0/0/inference/fuse/exp+sum",
@@ -64,7 +65,7 @@ class Pair:
     def timed(self, scope: what_if.Scope) -> list[WhatIf]:
         """Measure; what came out."""
         before = len(self.trace.records)
-        compare(self.trace.recorder, self.base, self.run, scope)
+        compare(measuring(self.trace.recorder), self.base, self.run, scope)
         return [one for one in self.trace.records[before:] if isinstance(one, WhatIf)]
 
     def difference(self) -> Difference:
@@ -210,7 +211,7 @@ def test_a_run_that_cannot_be_called(spoil: Callable[[FinishedRun], None]) -> No
     runs = [FinishedRun(n, trace.recorder.settings, []) for n in (1, 2)]
     runs[0].compile_again = dict
     spoil(runs[1])
-    compare(trace.recorder, runs[0], runs[1], "kernel")
+    compare(measuring(trace.recorder), runs[0], runs[1], "kernel")
     (found,) = [one for one in trace.records if not isinstance(one, Progress)]
     assert isinstance(found, WhatIf)
     assert found.before is None

@@ -14,7 +14,7 @@ from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.library_calls import LibraryCall, inside, less_calling, times
-from workbench.worker.profiling_probes import CompiledSide
+from compiler.measure.probes.sides import CompiledSide
 
 CALLS = 3
 

@@ -13,12 +13,9 @@ from compiler.measure.probes.guard_cost import GuardCosts
 from compiler.measure.probes.library_calls import less_calling, times
 from compiler.measure.regions.origins import Origins
 from compiler.measure.regions.same_sites import Canonical
+from compiler.measure.rounds.rounds import Laps, Side
 from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
-from workbench.worker.profiling_rounds import Laps, Side
-
-BACKWARD = "/backward"
-"""In the id of a backward graph."""
 
 
 @dataclass

@@ -5,19 +5,20 @@ from __future__ import annotations
 import copy
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
 from compiler.measure.rounds.speed import Prepared
+from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase
 from compiler.trace.records.session import GradMode
-from workbench.worker.inputs import InputSet
-from workbench.worker.user_code import UserError
 
 Model = Callable[..., Any]
 
@@ -218,3 +219,21 @@ def original_of(model: Model) -> Model:
     if inner is None:
         inner = getattr(model, "_torchdynamo_orig_callable", None)
     return model if inner is None else inner
+
+
+@dataclass
+class CompiledModel:
+    """A model as one engine compiled it."""
+
+    engine: Engine
+    model: Model
+    calls: Sequence[tuple[float, float]]
+    """Wall and CPU seconds of each recorded call, compilation included."""
+
+
+def device_of(model: Model, sets: Sequence[InputSet]) -> str:
+    """`cuda` if any parameter or input is on a GPU, else `cpu`."""
+    tensors = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    tensors += [value for one in sets for _, value in leaves((one.positional, one.keyword))]
+    on_gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in tensors)
+    return "cuda" if on_gpu else "cpu"

@@ -12,12 +12,12 @@ from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.compiled.inductor_graphs import InductorGraph
 from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.host import reason_of
 from compiler.measure.probes.nest_clocks import NestClocks, several_nests
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.trace.loop_nests import LoopNest
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel, KernelNests, NestTime, Record
-from workbench.worker.describe import class_name, message_of
 
 ROUNDS, COLD = 9, 2
 """Of which the first ones are none: they find the caches cold."""
@@ -136,7 +136,7 @@ def _only(kernels: Sequence[Kernel], graph: str, name: str) -> Kernel | None:
 
 
 def _not_built(kernel: Kernel, call: int, error: Exception) -> KernelNests:
-    reason = f"{class_name(error)}: {message_of(error, 200)}"
+    reason = reason_of(error, 200)
     return _record(kernel, call, reason=f"it could not be built with clocks: {reason}")
 
 

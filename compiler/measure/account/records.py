@@ -8,11 +8,15 @@ from typing import Any
 
 import msgspec
 
+from compiler.measure.account.accounts import compiled_account, eager_account
 from compiler.measure.account.lines import difference, ratio, summed, usual
+from compiler.measure.account.readings import Measured, SideRounds
+from compiler.measure.probes.naming import BACKWARD
 from compiler.measure.regions import regions
 from compiler.measure.regions.origins import Call, Computes, Origins
 from compiler.measure.regions.regions import Grouped, Placed
 from compiler.measure.regions.same_work import least_noise, sameness
+from compiler.measure.rounds.rounds import Side, quiet_laps, quiet_rounds
 from compiler.measure.work.operations import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -24,9 +28,6 @@ from compiler.trace.records.profile import (
     Moment,
     Region,
 )
-from workbench.worker.profiling_accounts import compiled_account, eager_account
-from workbench.worker.profiling_rounds import Side, quiet_laps, quiet_rounds
-from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds
 
 NO_WORK = Work()
 

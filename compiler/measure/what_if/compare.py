@@ -16,28 +16,25 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.control.recorder import Recorder
+from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
+from compiler.measure.calls.runs import Model, RandomState, prepare, prepared
 from compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, captured
 from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.compiled.shadows import TooLarge
 from compiler.measure.compiled.whole import compared, equal_outputs, whole
+from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.numerics import Comparison
-from compiler.measure.probes.naming import root_graph
+from compiler.measure.probes.naming import BACKWARD, root_graph
 from compiler.measure.rounds.pairs import Paired, all_in_turn, in_turn
+from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.runtime.kernels import without_comments
 from compiler.trace import matching
 from compiler.trace.matching import Match
-from compiler.trace.records import Kernel, Progress, SchedulerNode, WhatIf
+from compiler.trace.records import Kernel, SchedulerNode, WhatIf
 from compiler.trace.records.session import GradMode
-from workbench.worker.describe import class_name, message_of
-from workbench.worker.finished_run import FinishedRun
-from workbench.worker.inputs import InputSet
-from workbench.worker.measuring_hooks import missing
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.runs import Model, RandomState, prepare, prepared
 
 Scope = Literal["kernel", "graph", "call"]
 
@@ -47,9 +44,6 @@ LEAST_SECONDS = 0.2
 """A pair gets this much even where that is spent."""
 SETS = 8
 """Input sets of which whole calls are timed."""
-
-BACKWARD = "/backward"
-"""In the id of a backward graph."""
 
 GRAPHS = "graphs"
 """Where a finished run keeps its compiled graphs, in `FinishedRun.kept`."""
@@ -74,24 +68,27 @@ class Budget:
             self.left -= time.perf_counter() - start
 
 
-def compare(recorder: Recorder, base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
+def compare(
+    host: Host, base: FinishedRun, run: FinishedRun, scope: Scope, missing: str = ""
+) -> None:
     """Time `run` against `base` and record what comes out, or why nothing does.
 
-    It makes Dynamo forget what is compiled.
+    It makes Dynamo forget what is compiled. `missing`: why this torch cannot time runs against
+    each other; "" if it can.
     """
     try:
-        _possible(base, run, scope)
+        _possible(base, run, missing)
         if scope == "call":
-            _calls(recorder, base, run)
+            _calls(host, base, run)
         else:
-            _graphs_and_kernels(recorder, base, run, scope)
+            _graphs_and_kernels(host, base, run, scope)
     except Exception as error:  # a measurement that fails is an answer, and never a failed run
-        recorder.emit(_not_measured(base, run, scope, error))
+        host.emit(_not_measured(base, run, scope, error))
 
 
-def _possible(base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
-    if reason := missing():
-        raise NotAlone(reason)
+def _possible(base: FinishedRun, run: FinishedRun, missing: str) -> None:
+    if missing:
+        raise NotAlone(missing)
     for one in (base, run):
         if one.compile_again is None or one.status != "ok":
             raise NotAlone(f"run {one.number} did not get to its end ({one.status})")
@@ -105,7 +102,7 @@ def _not_measured(
     base: FinishedRun, run: FinishedRun, scope: Scope, error: BaseException, **about: Any
 ) -> WhatIf:
     known = isinstance(error, (NotAlone, TooLarge))
-    words = str(error) if known else f"{class_name(error)}: {message_of(error, 200)}"
+    words = str(error) if known else reason_of(error, 200)
     return WhatIf(base=base.number, run=run.number, scope=scope, reason=words, **about)
 
 
@@ -129,10 +126,8 @@ Graphs = dict[str, CompiledGraph]
 """By id: `0/0/forward`."""
 
 
-def _graphs_and_kernels(
-    recorder: Recorder, base: FinishedRun, run: FinishedRun, scope: Scope
-) -> None:
-    recorder.emit(Progress(stage="run", activity="compiling both runs again, to time them"))
+def _graphs_and_kernels(host: Host, base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
+    host.begins("compiling both runs again, to time them")
     first, second = (compiled_graphs(one) for one in (base, run))
     changed = changed_kernels(base, run, first, second)
     whole_graphs = dict.fromkeys(one.graph for one in changed) if scope == "graph" else {}
@@ -144,13 +139,13 @@ def _graphs_and_kernels(
     for place, one in enumerate(changed):
         if scope == "graph":
             break
-        record = _kernels(recorder, base, run, one, first, second, budget, waiting - place)
-        recorder.emit(record)
+        record = _kernels(host, base, run, one, first, second, budget, waiting - place)
+        host.emit(record)
         if record.before is None:
             whole_graphs[one.graph] = None
     for place, name in enumerate(whole_graphs):
         left = len(whole_graphs) - place
-        recorder.emit(_graph(recorder, base, run, name, first, second, budget, left))
+        host.emit(_graph(host, base, run, name, first, second, budget, left))
 
 
 def compiled_graphs(run: FinishedRun) -> Graphs:
@@ -219,7 +214,7 @@ def _compared(text: str, name: str) -> str:
 
 
 def _kernels(
-    recorder: Recorder,
+    host: Host,
     base: FinishedRun,
     run: FinishedRun,
     match: Match,
@@ -234,9 +229,9 @@ def _kernels(
         "run_kernels": tuple(kernel.id for kernel in match.after),
     }
     words = ", ".join(kernel.id for kernel in match.after or match.before)
-    recorder.emit(Progress(stage="run", activity=f"timing {words} of {match.graph}"))
+    host.begins(f"timing {words} of {match.graph}")
     try:
-        with unrecorded(recorder), torch.no_grad():
+        with host.unrecorded(), torch.no_grad():
             if match.kind in ("new", "gone"):
                 other = base if match.kind == "new" else run
                 raise NotAlone(f"run {other.number} has no kernel that does the same")
@@ -272,7 +267,7 @@ def _replay(graph: CompiledGraph, kernels: Sequence[Kernel]) -> Replay:
 
 
 def _graph(
-    recorder: Recorder,
+    host: Host,
     base: FinishedRun,
     run: FinishedRun,
     name: str,
@@ -281,9 +276,9 @@ def _graph(
     budget: Budget,
     waiting: int,
 ) -> WhatIf:
-    recorder.emit(Progress(stage="run", activity=f"timing {name} whole"))
+    host.begins(f"timing {name} whole")
     try:
-        with unrecorded(recorder):
+        with host.unrecorded():
             one, two = _both(name, base, run, first, second)
             equal, error = equal_outputs(one, two, BACKWARD not in name)
             sides = whole(one), whole(two)
@@ -294,14 +289,14 @@ def _graph(
     return _timed(base, run, "graph", found, graph=name, equal=equal, max_error=error)
 
 
-def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
-    recorder.emit(Progress(stage="run", activity="compiling both runs again, to time whole calls"))
+def _calls(host: Host, base: FinishedRun, run: FinishedRun) -> None:
+    host.begins("compiling both runs again, to time whole calls")
     torch._dynamo.reset()
     models = [_compile_again(one) for one in (base, run)]
-    recorder.emit(Progress(stage="run", activity="timing whole calls of both runs"))
+    host.begins("timing whole calls of both runs")
     modes = base.settings.grad, run.settings.grad
     sets = list(zip(base.sets, run.sets, strict=False))[:SETS]
-    with unrecorded(recorder):
+    with host.unrecorded():
         equal, error, within = _results(models, sets, modes)
         found = all_in_turn(
             [
@@ -311,7 +306,7 @@ def _calls(recorder: Recorder, base: FinishedRun, run: FinishedRun) -> None:
             seconds=SECONDS / 2,
         )
     about: dict[str, Any] = {"equal": equal, "max_error": error, "within": within}
-    recorder.emit(_timed(base, run, "call", found, **about))
+    host.emit(_timed(base, run, "call", found, **about))
 
 
 def _results(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.worker.describe import LIMIT, class_name, describe, message_of
+from compiler.control.describe import LIMIT, class_name, describe, message_of
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),

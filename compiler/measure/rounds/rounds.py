@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 
+from compiler.measure.calls.runs import Piece, PreparedRun, RandomState, grad_mode
 from compiler.measure.probes.between import EagerRun, outside
 from compiler.measure.probes.clock import Clock, HostClock, Reading
 from compiler.measure.probes.device_clock import DeviceClock
@@ -19,7 +20,6 @@ from compiler.measure.probes.library_calls import LibraryCall, inside
 from compiler.measure.rounds.speed import no_collection
 from compiler.measure.rounds.team import Team
 from compiler.trace.records.profile import CallPhase
-from workbench.worker.runs import Piece, PreparedRun, RandomState, grad_mode
 
 SECONDS = 10.0
 """Time budget of all rounds …"""

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from compiler.measure.account.lines import difference, summed, timed
+from compiler.measure.account.readings import by_key
+from compiler.measure.account.records import Numbers
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.rounds.rounds import Lap
 from compiler.trace.records import Record
 from compiler.trace.records.profile import CompiledStep, EagerOperation, Region
-from workbench.worker.profiling_records import Numbers
-from workbench.worker.profiling_rounds import Lap
-from workbench.worker.profiling_sides import by_key
 
 
 def step_records(

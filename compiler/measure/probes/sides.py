@@ -10,15 +10,15 @@ from typing import Any
 
 import torch
 
+from compiler.measure.calls.runs import Model, PreparedRun, grad_mode
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.between import LOSS, EagerRun
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.rounds.rounds import Lap, Looked, Probe, Way, timed
 from compiler.trace.records.profile import CallPhase, EagerOperation
-from workbench.worker.profiling_rounds import Lap, Looked, Probe, Way, timed
-from workbench.worker.runs import Model, PreparedRun, grad_mode
 
 _MISSED = 0.05
 """Share of the operations that a profiler may miss, for its figures to be taken."""

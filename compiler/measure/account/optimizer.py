@@ -12,40 +12,41 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-import msgspec
 import torch
 from torch._dynamo.utils import counters
 
-from compiler.control.recorder import Recorder
+from compiler.control.describe import class_name
+from compiler.control.user_error import UserError
+from compiler.measure.account.accounts import counted
 from compiler.measure.account.lines import account, less, line, noise_of_medians, summed
+from compiler.measure.account.optimizer_records import step_records, steps_of
+from compiler.measure.account.records import Numbers
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import Model, Piece, RandomState, original_of, prepare
+from compiler.measure.compiled.collected import RecordedModel
 from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
+from compiler.measure.host import Host, reason_of
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import engine_probe
+from compiler.measure.rounds.rounds import Lap, Laps, Side, quiet_rounds, timed
 from compiler.measure.rounds.speed import no_collection
 from compiler.measure.rounds.team import Team
-from compiler.trace.records import Engine, Progress, Record, Settings, Warned
+from compiler.trace.records import Record, Warned
 from compiler.trace.records.profile import AccountLine, EagerOperation
-from workbench.worker.backends import compiled
-from workbench.worker.describe import class_name, message_of
-from workbench.worker.inputs import InputSet
-from workbench.worker.optimizer_records import step_records, steps_of
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.profiling_accounts import counted
-from workbench.worker.profiling_records import Numbers
-from workbench.worker.profiling_rounds import Lap, Laps, Side, quiet_rounds, timed
-from workbench.worker.runs import Model, Piece, RandomState, Twin, original_of, prepare
-from workbench.worker.user_code import UserError
 
 ROUNDS = 30
 WARM_UPS = 3
 SECONDS = 5.0
 IDLE = "what the device's work leaves of the step"
+
+Action = Callable[..., Any]
+"""An optimizer's `step`, as it is or compiled."""
 
 Probing = Callable[[Clock], AbstractContextManager[None]]
 
@@ -77,17 +78,6 @@ class Trained:
                 tensor.detach().copy_(value)
         for state, name, value in self._others:
             state[name] = copy.deepcopy(value)
-
-
-class Sides(Protocol):
-    """As `workbench.worker.profiling.Compiled`."""
-
-    @property
-    def engine(self) -> Engine: ...
-    @property
-    def model(self) -> Model: ...
-    @property
-    def eager(self) -> Twin: ...
 
 
 def optimizer_of(given: Any, original: Model, model: Model) -> torch.optim.Optimizer:
@@ -126,10 +116,11 @@ def _bad(what: str) -> UserError:
 
 
 def step_records_of(
-    recorder: Recorder,
+    host: Host,
     given: Any,
     original: Model,
-    call: Sides,
+    call: RecordedModel,
+    compiled: Callable[[Action], Action],
     inputs: InputSet,
     numbers: Numbers,
     contended: bool = False,
@@ -138,24 +129,25 @@ def step_records_of(
     where it cannot be measured, which is said.
 
     `original` is the model that the file's optimizer is of. The models of both sides are run once
-    more, for gradients. What is compiled here is none of the recording's graphs. `contended`: as
-    `Rounds.contended` of the call.
+    more, for gradients. `compiled` compiles a step as the recording compiled the model; its graphs
+    are not part of the recording. `contended`: as `Measured.contended` of the call.
     """
-    recorder.emit(Progress(stage="run", activity="timing the optimizer's step"))
+    host.begins("timing the optimizer's step")
     generators = RandomState.now()
     try:
-        with unrecorded(recorder):
+        with host.unrecorded():
             models = call.eager.model, original_of(call.model)
             sides = [Trained(one, optimizer_of(given, original, one)) for one in models]
             with Team(torch.get_num_threads()) as team:
                 if contended:
                     team.keep_apart()
-                return list(_measured(sides, recorder.settings, call.engine, inputs, numbers, team))
+                return list(
+                    _measured(sides, host.settings.profiled_call, compiled, inputs, numbers, team)
+                )
     except Exception as error:  # whatever the user's optimizer raises
-        recorder.emit(
+        host.emit(
             Warned(
-                message="the optimizer's step was not measured: "
-                f"{class_name(error)}: {message_of(error, 300)}",
+                message=f"the optimizer's step was not measured: {reason_of(error)}",
                 asked=True,
             )
         )
@@ -166,13 +158,12 @@ def step_records_of(
 
 def _measured(
     sides: Sequence[Trained],
-    settings: Settings,
-    engine: Engine,
+    call: int,
+    compiled: Callable[[Action], Action],
     inputs: InputSet,
     numbers: Numbers,
     team: Team,
 ) -> Iterator[Record]:
-    call = settings.profiled_call
     for side in sides:
         prepare(side.model, inputs, "train")()  # gradients, from the same inputs
         with torch.no_grad():
@@ -184,10 +175,9 @@ def _measured(
         side.remember()
     eager, other = sides
     on_device = any(tensor.is_cuda for tensor, _ in eager._tensors)
-    options = msgspec.structs.replace(settings, fullgraph=False, until="run")
     left: list[AtenGraph] = []
     with inductor_graphs(keep_arguments=False) as ours, engine_graphs(False, left) as own:
-        step = compiled(other.optimizer.step, options, engine)
+        step = compiled(other.optimizer.step)
         for _ in range(WARM_UPS):
             other.rewind()
             step()

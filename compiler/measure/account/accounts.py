@@ -15,10 +15,11 @@ from compiler.measure.account.lines import (
     noise_of_medians,
     summed,
 )
+from compiler.measure.account.readings import Measured, SideRounds
+from compiler.measure.probes.naming import BACKWARD
 from compiler.measure.regions.regions import Placed
+from compiler.measure.rounds.rounds import SHORT, Lap
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
-from workbench.worker.profiling_rounds import SHORT, Lap
-from workbench.worker.profiling_sides import BACKWARD, Measured, SideRounds
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
 """(name of the line, kind of the steps, one of them in words)."""

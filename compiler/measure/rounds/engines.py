@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import torch
 from torch._dynamo.utils import counters
 
-from compiler.control.recorder import Recorder
-from compiler.measure.calls.leaves import leaves
+from compiler.measure.calls.inputs import InputSet, described_arguments
+from compiler.measure.calls.runs import CompiledModel, Model, device_of, prepared
+from compiler.measure.host import Host, reason_of
 from compiler.measure.memory.peak import peak_bytes
 from compiler.measure.rounds import speed
-from compiler.trace.records import Engine, EnginePart, Progress, Warned
-from workbench.worker.describe import class_name, message_of
-from workbench.worker.inputs import InputSet, described_arguments
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.runs import Model, prepared
+from compiler.trace.records import EnginePart, Warned
 
 _SETS = 8
 """Input sets that differ in a description are timed each, up to this many."""
 
 
-@dataclass
-class Side:
-    """What one engine compiled."""
-
-    engine: Engine
-    compiled: Model
-    calls: list[tuple[float, float]]
-    """Wall and CPU seconds of each recorded call, compilation included."""
-
-
-def time_sides(
-    recorder: Recorder, eager: Model, sides: Sequence[Side], sets: list[InputSet]
+def time_engines(
+    host: Host, eager: Model, engines: Sequence[CompiledModel], sets: list[InputSet]
 ) -> None:
     """Time eager against what one engine compiled, or two, and record it."""
-    mode = recorder.settings.grad
+    mode = host.settings.grad
     contenders: list[speed.Contender] = []
     known: dict[object, int] = {}
     stands_for: list[int] = []
@@ -46,11 +31,11 @@ def time_sides(
         key = described_arguments({**named, **inputs.keyword})
         if key not in known and len(contenders) < _SETS:
             known[key] = len(contenders)
-            runs = [prepared(side.compiled, inputs, mode) for side in sides]
+            runs = [prepared(engine.model, inputs, mode) for engine in engines]
             contenders.append(speed.Contender(number, prepared(eager, inputs, mode), *runs))
         stands_for.append(known.get(key, len(contenders) - 1))
-    names = " against ".join(side.engine for side in sides) if len(sides) > 1 else "compiled"
-    recorder.emit(Progress(stage="run", activity=f"timing eager against {names}"))
+    names = " against ".join(one.engine for one in engines) if len(engines) > 1 else "compiled"
+    host.begins(f"timing eager against {names}")
     graphs = [0]
 
     def warmed() -> None:
@@ -59,59 +44,51 @@ def time_sides(
     # A model that recompiles on the same inputs must not pass for one that does not, so compiles
     # of the timed calls are recorded. Those of two engines could not be told apart, and a driven
     # compile must not stop here.
-    if len(sides) == 1 and recorder.live is None:
+    if len(engines) == 1 and host.recorder.live is None:
         for one in contenders:
-            one.eager = _with_hooks(recorder, one.eager, quiet=True)
-            one.compiled = _with_hooks(recorder, one.compiled, quiet=False)
+            one.eager = _with_hooks(host, one.eager, quiet=True)
+            one.compiled = _with_hooks(host, one.compiled, quiet=False)
     device = device_of(eager, sets)
-    peaks: list[int | None] = [None] * (1 + len(sides))
+    peaks: list[int | None] = [None] * (1 + len(engines))
     try:
-        with unrecorded(recorder):
+        with host.unrecorded():
             times = speed.measure(contenders, warmed=warmed)
             again = counters["stats"]["unique_graphs"] - graphs[0]
-            recorder.quiet = True
+            host.recorder.quiet = True
             running = [
                 [speed.cpu_of(contender.sides()[1 + place]) for contender in contenders]
-                for place in range(len(sides))
+                for place in range(len(engines))
             ]
-            if recorder.settings.memory:
-                peaks = [_most(contenders, place, device) for place in range(1 + len(sides))]
+            if host.settings.memory:
+                peaks = [_most(contenders, place, device) for place in range(1 + len(engines))]
     except BaseException as error:  # whatever the user's model raises on a later run
-        reason = f"{class_name(error)}: {message_of(error, 300)}"
-        recorder.emit(Warned(message=f"speed not measured: a repeated call raised {reason}"))
+        reason = reason_of(error)
+        host.emit(Warned(message=f"speed not measured: a repeated call raised {reason}"))
         return
     what = "forward + backward" if mode == "train" else "forward"
-    for place, (side, cpu_of_sets) in enumerate(zip(sides, running, strict=True)):
-        if len(sides) > 1:
-            recorder.emit(EnginePart(engine=side.engine))
-        first = [(wall, index) for (wall, _), index in zip(side.calls, stands_for, strict=False)]
-        cpu = sum(spent for _, spent in side.calls)
-        cpu -= sum(cpu_of_sets[index] for index in stands_for[: len(side.calls)])
+    for place, (engine, cpu_of_sets) in enumerate(zip(engines, running, strict=True)):
+        if len(engines) > 1:
+            host.emit(EnginePart(engine=engine.engine))
+        first = [(wall, index) for (wall, _), index in zip(engine.calls, stands_for, strict=False)]
+        cpu = sum(spent for _, spent in engine.calls)
+        cpu -= sum(cpu_of_sets[index] for index in stands_for[: len(engine.calls)])
         found = [one.of_rival() for one in times] if place else times
         both = peaks[0], peaks[1 + place]
-        recorder.emit(
+        host.emit(
             speed.summarise(contenders, found, first, max(0.0, cpu), what, device, both, again)
         )
-    if len(sides) > 1:
-        recorder.emit(speed.compare(times, sides[0].engine, sides[1].engine))
+    if len(engines) > 1:
+        host.emit(speed.compare(times, engines[0].engine, engines[1].engine))
 
 
-def _with_hooks(recorder: Recorder, side: speed.Side, quiet: bool) -> speed.Side:
+def _with_hooks(host: Host, side: speed.Side, quiet: bool) -> speed.Side:
     """The side with hooks switched as it is prepared, so that the clock does not see it."""
 
     def prepare() -> speed.Prepared:
-        recorder.quiet = quiet
+        host.recorder.quiet = quiet
         return side()
 
     return prepare
-
-
-def device_of(model: Model, sets: Sequence[InputSet]) -> str:
-    """`cuda` where any parameter or input is on a GPU, else `cpu`."""
-    tensors = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    tensors += [value for one in sets for _, value in leaves((one.positional, one.keyword))]
-    on_gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in tensors)
-    return "cuda" if on_gpu else "cpu"
 
 
 def _most(contenders: Sequence[speed.Contender], place: int, device: str) -> int | None:

@@ -9,13 +9,12 @@ from typing import Any
 import torch
 from msgspec import structs
 
-from compiler.control.recorder import Recorder
+from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
+from compiler.measure.calls.runs import Model, PreparedRun, RandomState, Twin, prepare
+from compiler.measure.host import Host
 from compiler.measure.precision.numerics import Comparison
 from compiler.trace.records import Engine, RandomOperation, Warned
-from workbench.worker.inputs import InputSet
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.runs import Model, PreparedRun, RandomState, Twin, prepare
 
 _WHY = (
     "torch.compile draws other random numbers than eager: "
@@ -28,15 +27,15 @@ _SHOWN = 3
 class Reference:
     """The eager side of a recording: a model of its own, and what differed so far."""
 
-    def __init__(self, model: Model, recorder: Recorder, engine: Engine = "inductor") -> None:
-        self.recorder = recorder
+    def __init__(self, model: Model, host: Host, engine: Engine = "inductor") -> None:
+        self.host = host
         self.engine = engine
         self.twin = Twin(model)
         self._comparison = Comparison()
         self._random = False
         self._before = RandomState.now()
         if self.twin.shared:
-            recorder.emit(
+            host.emit(
                 Warned(
                     message=f"the model cannot be copied ({self.twin.shared}): eager and compiled "
                     "share it, and its state is put back between them"
@@ -53,10 +52,10 @@ class Reference:
         after = RandomState.now()
         # a shared model's gradients are read before the next run clears them
         ours = run.result(outputs)
-        with unrecorded(self.recorder):
+        with self.host.unrecorded():
             self.twin.rewind()
             self._before.restore()
-            reference = prepare(self.twin.model, inputs, self.recorder.settings.grad)
+            reference = prepare(self.twin.model, inputs, self.host.settings.grad)
             theirs = reference.result(reference())
             drew = self._before.drawn_since()
             after.restore()
@@ -67,7 +66,7 @@ class Reference:
         ]
         accepted = [self._comparison.add(call, *pair) for pair in pairs]
         # code outside of compiled graphs draws the same numbers on both sides
-        draws = bool(self.recorder.random_operations) or self.recorder.graphs_unknown
+        draws = bool(self.host.recorder.random_operations) or self.host.recorder.graphs_unknown
         draws &= self.engine == "inductor"  # ours draws through ATen, as eager does
         self._random |= drew and draws and not all(accepted)
 
@@ -76,10 +75,10 @@ class Reference:
         found = self._comparison.record()
         if self._random:
             # a difference that other random numbers explain proves nothing wrong
-            drawn = tuple(self.recorder.random_operations)
+            drawn = tuple(self.host.recorder.random_operations)
             note = "; ".join(filter(None, (random_note(drawn), _WHY, found.note)))
             found = structs.replace(found, within=None, note=note, random=drawn)
-        self.recorder.emit(found)
+        self.host.emit(found)
 
 
 def random_note(drawn: Sequence[RandomOperation]) -> str:

@@ -6,17 +6,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import structs
 from torch import fx
 
-from compiler.control.recorder import Recorder
 from compiler.graphs.realised import kept_graphs
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import RandomState, prepare
 from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.collected import RecordedModel
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.compiled.inductor_graphs import InductorGraph
 from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.arithmetic import NotComparable
 from compiler.measure.precision.inductor_memory import InductorMemory
 from compiler.measure.precision.repro import repros
@@ -26,22 +29,15 @@ from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
 from compiler.measure.probes.inductor_probe import InductorProbe
-from compiler.measure.probes.naming import kernel_of_steps
+from compiler.measure.probes.naming import BACKWARD, kernel_of_steps
 from compiler.trace.matching import base_graph
 from compiler.trace.records import (
     Engine,
     Kernel,
     KernelPrecision,
-    Progress,
-    Record,
     SchedulerNode,
     Warned,
 )
-from workbench.worker.describe import class_name, message_of
-from workbench.worker.inputs import InputSet
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.profiling_sides import BACKWARD
-from workbench.worker.runs import Model, RandomState, prepare
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -56,32 +52,16 @@ class Looked:
     """By index of the step."""
 
 
-class Call(Protocol):
-    """What one engine compiled while it was recorded (`workbench.worker.profiling.Compiled`)."""
-
-    @property
-    def engine(self) -> Engine: ...
-    @property
-    def model(self) -> Model: ...
-    @property
-    def collected(self) -> Any:
-        """Its graphs: `of_inductor`, `of_engine`, `left_to_aten`."""
-        ...
-
-    @property
-    def records(self) -> Sequence[Record]: ...
-
-
-def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
+def verify_call(host: Host, one: RecordedModel, inputs: InputSet) -> None:
     """Verify the call that the settings name, on these inputs."""
-    settings = recorder.settings
+    settings = host.settings
     kernels = [record for record in one.records if isinstance(record, Kernel)]
     graphs = one.collected
     state = RandomState.now()
     try:
         run = prepare(one.model, inputs, settings.grad)
         verify(
-            recorder, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
+            host, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
             one.engine, [record for record in one.records if isinstance(record, SchedulerNode)],
             graphs.left_to_aten,
         )  # fmt: skip
@@ -90,7 +70,7 @@ def verify_call(recorder: Recorder, one: Call, inputs: InputSet) -> None:
 
 
 def verify(
-    recorder: Recorder,
+    host: Host,
     kernels: Sequence[Kernel],
     of_inductor: Sequence[InductorGraph],
     of_engine: Sequence[EngineGraph],
@@ -107,11 +87,11 @@ def verify(
     asked for, by id or by name. What cannot be done is recorded, and ends nothing. `nodes` tell
     which kernel reads what another writes.
     """
-    wanted = recorder.settings.repro
-    recorder.emit(Progress(stage="run", activity="comparing each kernel with float64"))
-    looked, refused = _looked(recorder, kernels, of_inductor, [*of_engine, *left_to_aten], wanted)
+    wanted = host.settings.repro
+    host.begins("comparing each kernel with float64")
+    looked, refused = _looked(host, kernels, of_inductor, [*of_engine, *left_to_aten], wanted)
     try:
-        with unrecorded(recorder), ExitStack() as stack:
+        with host.unrecorded(), ExitStack() as stack:
             for one in list(looked):
                 try:
                     first = _Once(one.verifier, isinstance(one.probe, InductorProbe))
@@ -121,11 +101,11 @@ def verify(
                     refused.append((one.probe.graph, str(error)))
             run()
     except Exception as error:  # whatever the user's model raises on a later run
-        reason = f"{class_name(error)}: {message_of(error, 300)}"
-        recorder.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
+        reason = reason_of(error)
+        host.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
         return
     for graph, reason in refused:
-        recorder.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
+        host.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
     found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
     cut: dict[bool, str] = {}
     for one, kernel, verdicts in found:
@@ -135,9 +115,9 @@ def verify(
     for one, kernel, verdicts in found:
         record = blind.told(kernel, _record(one.probe.graph, kernel, number, verdicts))
         if kernel.id in cut.values():
-            recorder.emit(Progress(stage="run", activity=f"cutting out {kernel.id}"))
-            record = _with_repro(recorder, record, one, kernel, verdicts, engine)
-        recorder.emit(record)
+            host.begins(f"cutting out {kernel.id}")
+            record = _with_repro(host, record, one, kernel, verdicts, engine)
+        host.emit(record)
 
 
 class _Blind:
@@ -171,7 +151,7 @@ def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
 
 
 def _with_repro(
-    recorder: Recorder,
+    host: Host,
     record: KernelPrecision,
     one: Looked,
     kernel: Kernel,
@@ -187,7 +167,7 @@ def _with_repro(
     text, last = "", Tried(None, "")
     try:
         for made in repros(one.verifier.module, verdict.cut, kernel, engine, _words(record)):
-            with unrecorded(recorder):
+            with host.unrecorded():
                 last = tried(made.text)
             text = text if text and not last.shows else made.text
             if last.shows or record.within is not False:
@@ -196,7 +176,7 @@ def _with_repro(
         if not text:
             return structs.replace(record, repro_note=f"it cannot be cut out: {error}")
     return structs.replace(
-        record, repro=recorder.text(text), reproduces=last.shows, repro_note=last.words
+        record, repro=host.recorder.text(text), reproduces=last.shows, repro_note=last.words
     )
 
 
@@ -236,7 +216,7 @@ class _Once:
 
 
 def _looked(
-    recorder: Recorder,
+    host: Host,
     kernels: Sequence[Kernel],
     of_inductor: Sequence[InductorGraph],
     of_engine: Sequence[EngineGraph | AtenGraph],
@@ -259,7 +239,7 @@ def _looked(
         looked.append(Looked(probe, verifier, of_steps))
 
     named = named_graphs(of_inductor, kernels) if of_inductor else None
-    kept = kept_graphs(recorder)
+    kept = kept_graphs(host.recorder)
     for id, graph in named.graphs.items() if named is not None else ():
         realised = kept.get(f"{id}/lowered")
         if realised is None:

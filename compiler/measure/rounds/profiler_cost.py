@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from compiler.measure.account.lines import usual
-from workbench.worker.profiling_rounds import Lap, Laps, Side, Way, quiet_laps
+from compiler.measure.rounds.rounds import Lap, Laps, Side, Way, quiet_laps
 
 MOST = 2e-6
 """Seconds: over one microsecond was seen on a virtual machine."""

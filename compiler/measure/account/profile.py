@@ -1,111 +1,72 @@
 """A call taken apart: both sides in rounds, each step and operation timed where it really runs.
 
-`Collected` keeps the graphs of the recorded compile, with what their guards cost; `profile` runs
-the rounds and writes the records (docs/notes/profile.md).
+`profile` runs the rounds and writes the records (docs/notes/profile.md).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch._dynamo.utils import counters
 
-from compiler.control.recorder import Recorder
+from compiler.measure.account.readings import Measured
+from compiler.measure.account.records import Numbers, records
+from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
-from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
-from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from compiler.measure.calls.runs import (
+    Model,
+    Piece,
+    PreparedRun,
+    RandomState,
+    device_of,
+    original_of,
+    prepare,
+)
+from compiler.measure.compiled.collected import RecordedModel
 from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.host import Host, reason_of
 from compiler.measure.memory.peak import peak_bytes
 from compiler.measure.memory.saved import saved_bytes
-from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.probes.guard_cost import GuardCosts, guard_costs
+from compiler.measure.probes.sides import CompiledSide, EagerSide
 from compiler.measure.regions.origins import Origins
 from compiler.measure.rounds import speed
 from compiler.measure.rounds.allocator import freed_memory_is_kept
+from compiler.measure.rounds.profiler_cost import take_off
+from compiler.measure.rounds.rounds import Contender, Rounds, Side
 from compiler.measure.rounds.team import Team
 from compiler.measure.work.ceilings import ceilings
-from compiler.trace.records import Engine, Progress, Record, Speed, Warned
+from compiler.trace.records import Speed, Warned
 from compiler.trace.records.profile import Unmeasured
 from compiler.trace.records.session import GradMode
-from workbench.worker.describe import class_name, message_of
-from workbench.worker.inputs import InputSet
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.profiler_cost import take_off
-from workbench.worker.profiling_probes import CompiledSide, EagerSide
-from workbench.worker.profiling_records import Numbers, records
-from workbench.worker.profiling_rounds import Contender, Rounds, Side
-from workbench.worker.profiling_sides import Measured
-from workbench.worker.runs import Model, Piece, PreparedRun, RandomState, Twin, original_of, prepare
-from workbench.worker.timing import device_of
 
 
-@dataclass
-class Collected:
-    """What one engine compiled while it was recorded."""
-
-    of_inductor: list[InductorGraph] = field(default_factory=list)
-    of_engine: list[EngineGraph] = field(default_factory=list)
-    left_to_aten: list[AtenGraph] = field(default_factory=list)
-    guards: GuardCosts = field(default_factory=GuardCosts)
-
-
-@contextmanager
-def collecting() -> Iterator[Collected]:
-    """Keeps what is compiled inside the block."""
-    left: list[AtenGraph] = []
-    with ExitStack() as stack:
-        yield Collected(
-            of_inductor=stack.enter_context(inductor_graphs(keep_arguments=False)),
-            of_engine=stack.enter_context(engine_graphs(False, left)),
-            left_to_aten=left,
-            guards=stack.enter_context(guard_costs()),
-        )
-
-
-@dataclass
-class Compiled:
-    """What is taken apart."""
-
-    engine: Engine
-    model: Model
-    eager: Twin
-    collected: Collected
-    records: Sequence[Record]
-    """Of this engine's recording."""
-    calls: Sequence[tuple[float, float]] = ()
-    """Wall and CPU seconds of each recorded call, compilation included."""
-
-
-def profile(
-    recorder: Recorder, one: Compiled, inputs: InputSet, numbers: Numbers
-) -> Measured | None:
+def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: Numbers) -> Measured | None:
     """Take a call apart and record it; what cannot be measured is said, and ends nothing."""
-    settings = recorder.settings
+    settings = host.settings
     call = settings.profiled_call
     try:
-        with unrecorded(recorder):
-            measured = _measured(recorder, one, inputs, call)
+        with host.unrecorded():
+            measured = _measured(host, one, inputs, call)
         made = list(records(measured, numbers))
     except BaseException as error:  # whatever the user's model raises on a later run
-        reason = f"{class_name(error)}: {message_of(error, 300)}"
-        recorder.emit(Warned(message=f"call {call} was not profiled: {reason}", asked=True))
+        reason = reason_of(error)
+        host.emit(Warned(message=f"call {call} was not profiled: {reason}", asked=True))
         if not isinstance(error, Exception):
             raise
         return None
     if not numbers.ceilings:
         numbers.ceilings = True
-        _emit_ceilings(recorder, measured.device)
+        _emit_ceilings(host, measured.device)
     for record in made:
-        recorder.emit(record)
+        host.emit(record)
     if measured.compiled_again:
-        recorder.emit(
+        host.emit(
             Warned(
                 message=f"the model was compiled again while it was profiled "
                 f"({measured.compiled_again} graphs): its times hold compile time",
@@ -115,7 +76,7 @@ def profile(
     return measured
 
 
-def speed_of(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode) -> Speed:
+def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode) -> Speed:
     """The whole call, eager against compiled, from the rounds of the profile."""
     sides: dict[Side, Callable[[], PreparedRun]] = {
         "eager": lambda: prepare(one.eager.model, inputs, mode),
@@ -134,8 +95,8 @@ def speed_of(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode
     )
 
 
-def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) -> Measured:
-    settings = recorder.settings
+def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Measured:
+    settings = host.settings
     mode = settings.grad
     device = device_of(one.eager.model, [inputs])
     on_device = device == "cuda"
@@ -158,7 +119,7 @@ def _measured(recorder: Recorder, one: Compiled, inputs: InputSet, call: int) ->
             kept.enter_context(Team(1 if on_device else torch.get_num_threads())),
             on_device,
         )
-        told = _teller(recorder, f"profiling call {call}", settings.rounds)
+        told = _teller(host, f"profiling call {call}", settings.rounds)
         kept.enter_context(freed_memory_is_kept())
         if on_device:
             rounds.plain_first(settings.rounds, told=told)
@@ -210,16 +171,16 @@ def _unmeasured(differs: str, missing: Sequence[str], guards: str) -> list[tuple
     return found
 
 
-def _emit_ceilings(recorder: Recorder, device: str) -> None:
-    recorder.emit(Progress(stage="run", activity="measuring what this machine can do at most"))
+def _emit_ceilings(host: Host, device: str) -> None:
+    host.begins("measuring what this machine can do at most")
     try:
-        with unrecorded(recorder):
+        with host.unrecorded():
             found = ceilings("cuda" if device.startswith("cuda") else "cpu")
     except (RuntimeError, OSError, MemoryError) as error:
-        reason = f"{class_name(error)}: {message_of(error, 300)}"
-        recorder.emit(Warned(message=f"the machine's ceilings were not measured: {reason}"))
+        reason = reason_of(error)
+        host.emit(Warned(message=f"the machine's ceilings were not measured: {reason}"))
         return
-    recorder.emit(found)
+    host.emit(found)
 
 
 def pieces(run: PreparedRun) -> list[Piece]:
@@ -227,7 +188,7 @@ def pieces(run: PreparedRun) -> list[Piece]:
     return run.pieces()
 
 
-def _teller(recorder: Recorder, doing: str, rounds: int) -> Callable[[int], None]:
+def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
     """Says which round it is, at most once a second."""
     said = [-1.0]
 
@@ -237,12 +198,12 @@ def _teller(recorder: Recorder, doing: str, rounds: int) -> Callable[[int], None
             said[0] = now
             of = f" of {rounds}" if done < rounds else ", as others use the machine"
             words = f"{doing}: round {done + 1}{of}"
-            recorder.emit(Progress(stage="run", activity=words))
+            host.begins(words)
 
     return told
 
 
-def _graph_probes(one: Compiled) -> tuple[list[GraphProbe], str]:
+def _graph_probes(one: RecordedModel) -> tuple[list[GraphProbe], str]:
     """Of all graphs that were compiled while they were recorded; and which could not be found."""
     named = named_graphs(one.collected.of_inductor, one.records)
     found: list[GraphProbe] = [graph.probe(id) for id, graph in named.graphs.items()]
@@ -254,7 +215,9 @@ def _graph_probes(one: Compiled) -> tuple[list[GraphProbe], str]:
     return found, f"the code of {', '.join(lost)} was not found again" if lost else ""
 
 
-def _measure_memory(measured: Measured, one: Compiled, inputs: InputSet, mode: GradMode) -> None:
+def _measure_memory(
+    measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode
+) -> None:
     """What a call takes at most, and what its forward keeps for the backward, of both sides."""
     models: dict[Side, Model] = {"eager": one.eager.model, "compiled": one.model}
     for side, model in models.items():
