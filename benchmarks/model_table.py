@@ -129,7 +129,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
 
     from benchmarks import table_models
     from compiler.measure.calls.runs import loss_of
-    from compiler.measure.rounds.speed import no_collection
+    from compiler.measure.rounds.rounds import no_collection
 
     machine = Machine()
     title, make = table_models.MODELS[name]

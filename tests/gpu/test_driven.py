@@ -12,7 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 from compiler.control.commands import Rerun
 from compiler.measure.compiled.alone import captured
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.rounds.speed import DeviceRun
+from compiler.measure.rounds.whole_runs import DeviceRun
 from compiler.trace.records import FusionPair, Kernel, Numerics, Settings, WhatIf
 from tests.cpu.worker.driven import person
 from viewers.recording import Recording

@@ -8,7 +8,7 @@ from compiler.capture.cache_entries import CacheEntries
 from compiler.measure.calls.inputs import InputSet, described_arguments
 from compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
 from compiler.measure.precision.reference import Reference
-from compiler.measure.rounds import speed
+from compiler.measure.rounds.cpu import children_cpu_seconds
 from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
 from workbench.worker.backends import compiled, is_compiled, undo_compile
 from workbench.worker.blame import of_call
@@ -58,7 +58,7 @@ class EngineCalls:
         except BaseException as error:
             recorder.emit(failure_of(error, "compiling the model", recorder))
             return ended_by(error)
-        self.children = speed.children_cpu_seconds()
+        self.children = children_cpu_seconds()
         if self.settings.until == "run":
             self.reference = Reference(self.original, measuring(recorder), self.engine)
         for number, inputs in enumerate(self.sets, 1):
@@ -152,7 +152,7 @@ class EngineCalls:
 
     def _children_since(self) -> float:
         """CPU seconds that processes below this one spent since this was last asked."""
-        before, self.children = self.children, speed.children_cpu_seconds()
+        before, self.children = self.children, children_cpu_seconds()
         return self.children - before
 
     def _failed(self, number: int, inputs: InputSet, error: BaseException) -> Ended:

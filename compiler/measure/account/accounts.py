@@ -6,19 +6,13 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import median
 
-from compiler.measure.account.lines import (
-    Rounds,
-    account,
-    less,
-    line,
-    line_of_parts,
-    noise_of_medians,
-    summed,
-)
+from compiler.measure.account.lines import account, less, line, line_of_parts, summed
 from compiler.measure.account.readings import Measured, SideRounds
 from compiler.measure.probes.naming import BACKWARD
 from compiler.measure.regions.regions import Placed
-from compiler.measure.rounds.rounds import SHORT, Lap
+from compiler.measure.rounds.call_rounds import SHORT
+from compiler.measure.rounds.laps import Lap
+from compiler.measure.rounds.noise import Rounds, noise_of_medians
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
@@ -43,7 +37,7 @@ def eager_account(
         lines.append(line("dispatch", around, "Python, modules, autograd"))
     plain = side.plain(phase)
     # once for these rounds, and once for those that what the profiler takes was told by
-    noise = sqrt(2) * _noise(side, phase)
+    noise = sqrt(2) * remainder_noise(side, phase)
     return account("eager", measured.call, phase, plain, lines, noise, measured.contended)
 
 
@@ -65,7 +59,13 @@ def compiled_account(
         lines.append(_left(side, phase))
         plain = side.plain(phase)
         return account(
-            "compiled", measured.call, phase, plain, lines, _noise(side, phase), measured.contended
+            "compiled",
+            measured.call,
+            phase,
+            plain,
+            lines,
+            remainder_noise(side, phase),
+            measured.contended,
         )
     graphs = [
         base
@@ -94,7 +94,13 @@ def compiled_account(
     ]
     plain = side.plain(phase)
     return account(
-        "compiled", measured.call, phase, plain, lines, _noise(side, phase), measured.contended
+        "compiled",
+        measured.call,
+        phase,
+        plain,
+        lines,
+        remainder_noise(side, phase),
+        measured.contended,
     )
 
 
@@ -106,10 +112,10 @@ def _working(
     return line_of_parts(name, parts, what) if measured.contended else line(name, together, what)
 
 
-def _noise(side: SideRounds, phase: CallPhase) -> float:
+def remainder_noise(side: SideRounds, phase: CallPhase) -> float:
     """Of the remainder: the lines come from the probed call, and are compared with the plain one.
     Calls of one round are made in a row, and share what disturbs it."""
-    rounds = min(len({lap.round for lap in side.laps[way]}) for way in ("plain", "probed"))
+    rounds = min(len({lap.turn for lap in side.laps[way]}) for way in ("plain", "probed"))
     return noise_of_medians(side.plain(phase), side.probed_running(phase), rounds)
 
 

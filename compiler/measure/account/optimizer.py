@@ -9,8 +9,8 @@ place, so that every round does the same.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,10 @@ from torch._dynamo.utils import counters
 
 from compiler.control.describe import class_name
 from compiler.control.user_error import UserError
-from compiler.measure.account.accounts import counted
-from compiler.measure.account.lines import account, less, line, noise_of_medians, summed
+from compiler.measure.account.accounts import counted, remainder_noise
+from compiler.measure.account.lines import account, less, line, summed
 from compiler.measure.account.optimizer_records import step_records, steps_of
+from compiler.measure.account.readings import SideRounds
 from compiler.measure.account.records import Numbers
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model, Piece, RandomState, original_of, prepare
@@ -30,25 +31,22 @@ from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.host import Host, reason_of
 from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
-from compiler.measure.probes.device_clock import device_clock
-from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.engine_probe import engine_probe
-from compiler.measure.rounds.rounds import Lap, Laps, Side, quiet_rounds, timed
-from compiler.measure.rounds.speed import no_collection
+from compiler.measure.probes.sides import CompiledSide, EagerSide
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide
+from compiler.measure.rounds.quiet import quiet_rounds
+from compiler.measure.rounds.rounds import Plan
 from compiler.measure.rounds.team import Team
 from compiler.trace.records import Record, Warned
 from compiler.trace.records.profile import AccountLine, EagerOperation
+from compiler.trace.records.session import GradMode
 
 ROUNDS = 30
 WARM_UPS = 3
-SECONDS = 5.0
 IDLE = "what the device's work leaves of the step"
 
 Action = Callable[..., Any]
 """An optimizer's `step`, as it is or compiled."""
-
-Probing = Callable[[Clock], AbstractContextManager[None]]
 
 
 @dataclass
@@ -71,6 +69,11 @@ class Trained:
                 else:
                     self._others.append((state, name, copy.deepcopy(value)))
 
+    @property
+    def on_device(self) -> bool:
+        """Whether a GPU holds any of them."""
+        return any(tensor.is_cuda for tensor, _ in self._tensors)
+
     def rewind(self) -> None:
         """Put them back, each in its place: compiled code knows tensors by their addresses."""
         with torch.no_grad():
@@ -78,6 +81,17 @@ class Trained:
                 tensor.detach().copy_(value)
         for state, name, value in self._others:
             state[name] = copy.deepcopy(value)
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """One step as a run: there is nothing to copy, the model's gradients are put back."""
+
+    action: Action
+    mode: GradMode = "train"
+
+    def pieces(self) -> list[Piece]:
+        return [Piece("step", "optimizer", self.action)]
 
 
 def optimizer_of(given: Any, original: Model, model: Model) -> torch.optim.Optimizer:
@@ -136,14 +150,15 @@ def step_records_of(
     generators = RandomState.now()
     try:
         with host.unrecorded():
-            models = call.eager.model, original_of(call.model)
-            sides = [Trained(one, optimizer_of(given, original, one)) for one in models]
+            eager, other = (
+                Trained(one, optimizer_of(given, original, one))
+                for one in (call.eager.model, original_of(call.model))
+            )
             with Team(torch.get_num_threads()) as team:
                 if contended:
                     team.keep_apart()
-                return list(
-                    _measured(sides, host.settings.profiled_call, compiled, inputs, numbers, team)
-                )
+                number = host.settings.profiled_call
+                return list(_measured(eager, other, number, compiled, inputs, numbers, team))
     except Exception as error:  # whatever the user's optimizer raises
         host.emit(
             Warned(
@@ -157,153 +172,110 @@ def step_records_of(
 
 
 def _measured(
-    sides: Sequence[Trained],
+    eager: Trained,
+    other: Trained,
     call: int,
     compiled: Callable[[Action], Action],
     inputs: InputSet,
     numbers: Numbers,
     team: Team,
 ) -> Iterator[Record]:
-    for side in sides:
-        prepare(side.model, inputs, "train")()  # gradients, from the same inputs
-        with torch.no_grad():
-            before = [p.detach().clone() for g in side.optimizer.param_groups for p in g["params"]]
-            side.optimizer.step()  # the first one makes the state
-            for group in side.optimizer.param_groups:
-                for parameter in group["params"]:
-                    parameter.copy_(before.pop(0))
-        side.remember()
-    eager, other = sides
-    on_device = any(tensor.is_cuda for tensor, _ in eager._tensors)
+    for one in (eager, other):
+        _start(one, inputs)
     left: list[AtenGraph] = []
     with inductor_graphs(keep_arguments=False) as ours, engine_graphs(False, left) as own:
         step = compiled(other.optimizer.step)
         for _ in range(WARM_UPS):
             other.rewind()
             step()
-    probe = EagerProbe(torch.nn.Module(), call)
-    eager.rewind()
-    with probe.describing(), probe.during("step", "optimizer"):
-        eager.optimizer.step()
     graphs = [graph.probe(f"step/{place}") for place, graph in enumerate(ours)]
     of_engine: list[EngineGraph | AtenGraph] = [*own, *left]
     graphs += [engine_probe(graph) for graph in of_engine]  # type: ignore[misc]
-    bases = [sum(1 + len(one.steps) for one in graphs[:place]) for place in range(len(graphs))]
-
-    @contextmanager
-    def in_graphs(clock: Clock) -> Iterator[None]:
-        with ExitStack() as stack:
-            for one, base in zip(graphs, bases, strict=True):
-                stack.enter_context(one.timing(clock, base))
-            yield
-
-    runs = ((eager, eager.optimizer.step), (other, step))
-    known = counters["stats"]["unique_graphs"]
-    probings: tuple[tuple[Probing, int], ...] = (
-        (probe.timing, call_cost()),
-        (in_graphs, own_cost()),
+    before = EagerSide(torch.nn.Module(), call, eager.on_device)
+    before.by_profiler = False  # a dispatch mode times its operations
+    after = CompiledSide(graphs, eager.on_device, [])
+    eager.rewind()
+    before.describe(StepRun(eager.optimizer.step))
+    rounds = CallRounds(
+        {
+            "eager": CallSide(
+                lambda: StepRun(eager.optimizer.step), {"probed": before.probing}, eager.rewind
+            ),
+            "compiled": CallSide(
+                lambda: StepRun(step), {"probed": after.probes()["probed"]}, other.rewind
+            ),
+        },
+        team,
+        eager.on_device,
+        in_a_row=1,
     )
-    plain, probed = _rounds(runs, probings, on_device, team)
+    known = counters["stats"]["unique_graphs"]
+    try:
+        rounds.warm_up()
+        rounds.run(Plan(ROUNDS, seconds=10.0, least=7, patience=60.0))
+    finally:
+        eager.rewind()
+        other.rewind()
     if counters["stats"]["unique_graphs"] != known:
         raise RuntimeError("it was compiled again while it was timed")
-    if probe.differs:
-        raise RuntimeError(probe.differs)
-    steps = steps_of(call, graphs, bases)
-    label = type(eager.optimizer).__name__
-    yield from step_records(call, label, probe.operations, steps, probed, numbers)
-    lines = (
-        _eager_lines(probed[0], probe.operations),
-        _compiled_lines(probed[1], bases, {key: one.kind for key, one in steps.items()}, on_device),
-    )
-    sides_laps = zip(("eager", "compiled"), plain, probed, lines, strict=True)
-    for name, laps, beside, found in sides_laps:
-        whole = [lap.running() for lap in laps]
-        if on_device:
-            busy = sum(one.time.median for one in found)
-            found.append(line("idle", less(whole, [busy] * len(whole)), IDLE))
-        noise = noise_of_medians(
-            whole, [lap.running() for lap in beside], min(len(whole), len(beside))
-        )
-        yield account(name, call, "step", whole, found, noise)
-
-
-def _rounds(
-    runs: Sequence[tuple[Trained, Callable[[], object]]],
-    probings: Sequence[tuple[Probing, int]],
-    on_device: bool,
-    team: Team,
-) -> tuple[list[list[Lap]], list[list[Lap]]]:
-    """Each side's plain laps, and probed ones, of the rounds that were disturbed least; the order
-    turns from round to round."""
-    plain: list[list[Lap]] = [[], []]
-    probed: list[list[Lap]] = [[], []]
-
-    def once(place: int, probing: bool) -> Lap:
-        side, action = runs[place]
-        side.rewind()
-        pieces = [Piece("step", "optimizer", action)]
-        if not probing:
-            return timed(pieces, on_device, team=team)
-        enter, cost = probings[place]
-        clock: Clock
-        with ExitStack() as stack:
-            clock = stack.enter_context(device_clock()) if on_device else HostClock(cost)
-            stack.enter_context(enter(clock))
-            lap = timed(pieces, on_device, team=team)
-        lap.readings = clock.readings()
-        return lap
-
-    order = [(0, False), (1, False), *((place, True) for place in range(len(probings)))]
-    for place, probing in order:
-        once(place, probing)
-    spent = 0.0
-    try:
-        with no_collection():
-            for number in range(ROUNDS):
-                if number >= 7 and spent > SECONDS:
-                    break
-                for place, probing in reversed(order) if number % 2 else order:
-                    lap = once(place, probing)
-                    spent += lap.seconds
-                    (probed if probing else plain)[place].append(lap)
-    finally:
-        for side, _ in runs:
-            side.rewind()
-    laps: dict[Side, Laps] = {
-        "eager": {"plain": plain[0], "probed": probed[0]},
-        "compiled": {"plain": plain[1], "probed": probed[1]},
+    if before.probe.differs:
+        raise RuntimeError(before.probe.differs)
+    sides = {side: SideRounds(laps) for side, laps in quiet_rounds(rounds.laps).items()}
+    operations = before.probe.operations
+    steps = steps_of(call, graphs, after.bases)
+    yield from step_records(call, type(eager.optimizer).__name__, operations, steps, sides, numbers)
+    kinds = {key: one.kind for key, one in steps.items()}
+    lines = {
+        "eager": _eager_lines(sides["eager"], operations),
+        "compiled": _compiled_lines(sides["compiled"], after.bases, kinds, eager.on_device),
     }
-    quiet = quiet_rounds(laps)
-    return [one["plain"] for one in quiet.values()], [one["probed"] for one in quiet.values()]
+    for side, found in sides.items():
+        whole = found.plain("step")
+        if eager.on_device:
+            busy = sum(one.time.median for one in lines[side])
+            lines[side].append(line("idle", less(whole, [busy] * len(whole)), IDLE))
+        noise = remainder_noise(found, "step")
+        yield account(side, call, "step", whole, lines[side], noise)
 
 
-def _seconds(laps: Sequence[Lap], wanted: Callable[[Reading], bool]) -> list[float]:
-    return [sum(one.ns for one in lap.readings if wanted(one)) / 1e9 for lap in laps]
+def _start(one: Trained, inputs: InputSet) -> None:
+    """Gradients from these inputs, and the optimizer's state, which its first step makes."""
+    prepare(one.model, inputs, "train")()
+    with torch.no_grad():
+        parameters = [p for group in one.optimizer.param_groups for p in group["params"]]
+        before = [parameter.detach().clone() for parameter in parameters]
+        one.optimizer.step()
+        for parameter, value in zip(parameters, before, strict=True):
+            parameter.copy_(value)
+    one.remember()
 
 
-def _eager_lines(laps: Sequence[Lap], operations: Sequence[EagerOperation]) -> list[AccountLine]:
+def _eager_lines(side: SideRounds, operations: Sequence[EagerOperation]) -> list[AccountLine]:
     # what is between them is Python, and the probe's own: it is no line of its own
-    return [line("operations", _seconds(laps, lambda _: True), f"{len(operations)} of ATen")]
+    together = summed(side.seconds.values(), side.rounds)
+    return [line("operations", together, f"{len(operations)} of ATen")]
 
 
 def _compiled_lines(
-    laps: Sequence[Lap], bases: Sequence[int], kinds: Mapping[int, str], on_device: bool
+    side: SideRounds, bases: Sequence[int], kinds: Mapping[int, str], on_device: bool
 ) -> list[AccountLine]:
-    whole = _seconds(laps, lambda one: one.key in bases)
+    whole = summed((side.seconds[key] for key in bases if key in side.seconds), side.rounds)
     parts = {
-        kind: _seconds(laps, lambda one, kind=kind: kinds.get(one.key) == kind)  # type: ignore[misc]
+        kind: summed(
+            (found for key, found in side.seconds.items() if kinds.get(key) == kind), side.rounds
+        )
         for kind in ("kernel", "aten")
     }
-    counts = {kind: sum(one == kind for one in kinds.values()) for kind in parts}
-    inside = summed(parts.values(), len(laps))
+    counts = Counter(kinds.values())
     working = [
         line("kernels", parts["kernel"], counted(counts["kernel"], "kernel")),
         line("aten", parts["aten"], counted(counts["aten"], "call")),
     ]
     if on_device:
         return working
+    wrapper = less(whole, *parts.values())
     return [
         *working,
-        line("wrapper", less(whole, inside), f"of {counted(len(bases), 'graph')}"),
-        line("dispatch", less([lap.seconds for lap in laps], whole), "guards, Dynamo's wrappers"),
+        line("wrapper", wrapper, f"of {counted(len(bases), 'graph')}"),
+        line("dispatch", less(side.probed("step"), whole), "guards, Dynamo's wrappers"),
     ]

@@ -19,7 +19,6 @@ from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
 from compiler.measure.calls.runs import (
     Model,
-    Piece,
     PreparedRun,
     RandomState,
     device_of,
@@ -37,8 +36,10 @@ from compiler.measure.probes.sides import CompiledSide, EagerSide
 from compiler.measure.regions.origins import Origins
 from compiler.measure.rounds import speed
 from compiler.measure.rounds.allocator import freed_memory_is_kept
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from compiler.measure.rounds.cpu import cpu_of
+from compiler.measure.rounds.laps import Side
 from compiler.measure.rounds.profiler_cost import take_off
-from compiler.measure.rounds.rounds import Contender, Rounds, Side
 from compiler.measure.rounds.team import Team
 from compiler.measure.work.ceilings import ceilings
 from compiler.trace.records import Speed, Warned
@@ -83,7 +84,7 @@ def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: Gra
         "compiled": lambda: prepare(one.model, inputs, mode),
     }
     plain = {side: [lap.running() for lap in measured.laps[side]["plain"]] for side in sides}
-    running = speed.cpu_of(sides["compiled"])
+    running = cpu_of(sides["compiled"])
     return speed.summarise(
         [speed.Contender(measured.call, sides["eager"], sides["compiled"])],
         [speed.Times(plain["eager"], plain["compiled"])],
@@ -111,24 +112,25 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
     kept = ExitStack()
     try:
         eager.describe(prepared(one.eager.model)())
-        rounds = Rounds(
+        rounds = CallRounds(
             {
-                "eager": Contender(prepared(one.eager.model), pieces, {"probed": eager.looked}),
-                "compiled": Contender(prepared(one.model), pieces, compiled.probes()),
+                "eager": CallSide(prepared(one.eager.model), {"probed": eager.probing}),
+                "compiled": CallSide(prepared(one.model), compiled.probes()),
             },
             kept.enter_context(Team(1 if on_device else torch.get_num_threads())),
             on_device,
         )
+        plan = plan_of(settings.rounds)
         told = _teller(host, f"profiling call {call}", settings.rounds)
         kept.enter_context(freed_memory_is_kept())
         if on_device:
-            rounds.plain_first(settings.rounds, told=told)
+            rounds.plain_first(plan, told)
         last = rounds.warm_up()
         eager.check(last["eager", "probed"])
         if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
             rounds.leave_out("compiled", "between")
         before = counters["stats"]["unique_graphs"]
-        rounds.run(settings.rounds, told=told)
+        rounds.run(plan, told)
         kept.close()
         if not on_device:
             take_off(rounds.laps)
@@ -181,11 +183,6 @@ def _emit_ceilings(host: Host, device: str) -> None:
         host.emit(Warned(message=f"the machine's ceilings were not measured: {reason}"))
         return
     host.emit(found)
-
-
-def pieces(run: PreparedRun) -> list[Piece]:
-    """What a call consists of."""
-    return run.pieces()
 
 
 def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from compiler.measure.account.lines import usual
 from compiler.measure.probes.between import in_rounds
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphProbe
@@ -13,7 +12,8 @@ from compiler.measure.probes.guard_cost import GuardCosts
 from compiler.measure.probes.library_calls import less_calling, times
 from compiler.measure.regions.origins import Origins
 from compiler.measure.regions.same_sites import Canonical
-from compiler.measure.rounds.rounds import Laps, Side
+from compiler.measure.rounds.laps import Laps, Side
+from compiler.measure.rounds.noise import usual
 from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 

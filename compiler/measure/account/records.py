@@ -9,14 +9,16 @@ from typing import Any
 import msgspec
 
 from compiler.measure.account.accounts import compiled_account, eager_account
-from compiler.measure.account.lines import difference, ratio, summed, usual
+from compiler.measure.account.lines import summed
 from compiler.measure.account.readings import Measured, SideRounds
 from compiler.measure.probes.naming import BACKWARD
 from compiler.measure.regions import regions
 from compiler.measure.regions.origins import Call, Computes, Origins
 from compiler.measure.regions.regions import Grouped, Placed
 from compiler.measure.regions.same_work import least_noise, sameness
-from compiler.measure.rounds.rounds import Side, quiet_laps, quiet_rounds
+from compiler.measure.rounds.laps import Side
+from compiler.measure.rounds.noise import difference, ratio, usual
+from compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
 from compiler.measure.work.operations import Work
 from compiler.trace.records import Record
 from compiler.trace.records.profile import (
@@ -72,13 +74,13 @@ def _operations(
     numbers.operations += len(names)
     return {
         key: msgspec.structs.replace(
-            one, id=names[one.id], of=names.get(one.of, ""), **_times(side, key)
+            one, id=names[one.id], of=names.get(one.of, ""), **times(side, key)
         )
         for key, one in enumerate(measured.operations)
     }
 
 
-def _times(side: SideRounds, key: int) -> dict[str, Any]:
+def times(side: SideRounds, key: int) -> dict[str, Any]:
     """Fields of an operation or a step that the clock of its side read."""
     if key not in side.seconds:
         return {}
@@ -136,8 +138,8 @@ def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
                 graph=probe.graph,
                 index=one.index,
             )
-            times = {"launches": len(side.seen[key]), **_times(side, key)}
-            yield key, msgspec.structs.replace(step, **times), calls.get(one.index)
+            found = {"launches": len(side.seen[key]), **times(side, key)}
+            yield key, msgspec.structs.replace(step, **found), calls.get(one.index)
 
 
 def _between(measured: Measured, side: SideRounds) -> Iterator[_Found]:

@@ -15,12 +15,17 @@ import torch
 from compiler.control.user_error import UserError
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
-from compiler.measure.rounds.speed import Prepared
 from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase
 from compiler.trace.records.session import GradMode
 
 Model = Callable[..., Any]
+
+Prepared = Callable[[], object]
+"""A run that is ready to be timed: its inputs are already copied."""
+
+Prepare = Callable[[], Prepared]
+"""Prepares one run, untimed."""
 
 
 @dataclass
@@ -107,7 +112,7 @@ def prepare(model: Model, inputs: InputSet, mode: GradMode) -> PreparedRun:
     return PreparedRun(model, positional, keyword, mode)
 
 
-def prepared(model: Model, inputs: InputSet, mode: GradMode) -> Callable[[], Prepared]:
+def prepared(model: Model, inputs: InputSet, mode: GradMode) -> Prepare:
     """For timing: each call copies the inputs anew."""
     return lambda: prepare(model, inputs, mode)
 

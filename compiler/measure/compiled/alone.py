@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import torch
 
+from compiler.measure.calls.runs import Prepared
 from compiler.measure.compiled.shadows import Shadow, Shadows
-from compiler.measure.rounds.speed import Prepared
 
 Step = Callable[[], object]
 """One call of one kernel, on the copies; a `DeviceRun` if a GPU runs it."""

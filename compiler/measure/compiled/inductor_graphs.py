@@ -20,7 +20,7 @@ from compiler.measure.compiled.arguments import copied
 from compiler.measure.compiled.redirected import Boxed, Redirected
 from compiler.measure.compiled.shadows import Shadows
 from compiler.measure.probes.inductor_probe import InductorProbe
-from compiler.measure.rounds.speed import DeviceRun
+from compiler.measure.rounds.whole_runs import DeviceRun
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
 _TEXT = re.compile(

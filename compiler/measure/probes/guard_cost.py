@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from compiler.control.hooks import Missing, patch, resolve
-from compiler.measure.account.lines import timed
+from compiler.measure.rounds.noise import timed
 from compiler.trace.records import Timed
 
 NEEDS = (

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.measure.account.lines import timed
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.compiled.inductor_graphs import InductorGraph
@@ -15,12 +14,13 @@ from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.host import reason_of
 from compiler.measure.probes.nest_clocks import NestClocks, several_nests
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
+from compiler.measure.rounds.noise import timed
+from compiler.measure.rounds.rounds import Plan, in_rounds, warm_up
 from compiler.trace.loop_nests import LoopNest
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel, KernelNests, NestTime, Record
 
-ROUNDS, COLD = 9, 2
-"""Of which the first ones are none: they find the caches cold."""
+ROUNDS = 7
 MOST = 16
 """Kernels that are built again: each takes seconds."""
 
@@ -61,13 +61,20 @@ def kernel_nests(
             yield made
         else:
             clocks.append(made)
-    for number in range(ROUNDS if clocks else 0):
+
+    def once(_: object = None) -> list[list[float]]:
         with ExitStack() as stack:
             reads = [start(stack) for _, start in clocks]
             run()
-            for (one, _), read in zip(clocks, reads, strict=True):
-                if number >= COLD:
-                    one.rounds.append(read())
+            return [read() for read in reads]
+
+    def make(_: object, turn: int, count: int) -> None:
+        for (one, _), seconds in zip(clocks, once(), strict=True):
+            one.rounds.append(seconds)
+
+    if clocks:
+        warm_up([run], once)
+        in_rounds([[run]], make, Plan(ROUNDS))
     for one, _ in clocks:
         yield one.record(call)
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import torch
 
-from compiler.measure.calls.runs import Model, PreparedRun, grad_mode
+from compiler.measure.calls.runs import Model, grad_mode
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.between import LOSS, EagerRun
 from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.rounds.rounds import Lap, Looked, Probe, Way, timed
+from compiler.measure.rounds.call_rounds import InPieces, Probe, Probing
+from compiler.measure.rounds.laps import Lap, Way, timed
 from compiler.trace.records.profile import CallPhase, EagerOperation
 
 _MISSED = 0.05
@@ -38,7 +39,7 @@ class EagerSide:
         self.by_profiler = True
         """False where the profiler saw other operations: then a dispatch mode times them."""
 
-    def describe(self, run: PreparedRun) -> None:
+    def describe(self, run: InPieces) -> None:
         """Make the call once, to know its operations."""
         with grad_mode(run.mode), self.probe.describing():
             timed(run.pieces(), during=self.probe.during)
@@ -59,17 +60,17 @@ class EagerSide:
                 lap.readings = readings_of(self.probe.operations, lap.eager)
 
     @contextmanager
-    def looked(self) -> Iterator[Looked]:
+    def probing(self) -> Iterator[Probing]:
         """Entered around one run."""
         if self.on_device:
             with device_clock() as device:
-                yield Looked(device, profile=device, around=partial(self.probe.timing, device))
+                yield Probing(device, profile=device, around=partial(self.probe.timing, device))
         elif self.by_profiler:
             with device_clock(device=False) as host:
-                yield Looked(profile=host, between=True, during=_named)
+                yield Probing(profile=host, between=True, during=_named)
         else:
             clock = HostClock(call_cost())
-            yield Looked(clock, around=partial(self.probe.timing, clock))
+            yield Probing(clock, around=partial(self.probe.timing, clock))
 
 
 def readings_of(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
@@ -176,15 +177,15 @@ class CompiledSide:
             yield
 
     @contextmanager
-    def _on_host(self) -> Iterator[Looked]:
+    def _on_host(self) -> Iterator[Probing]:
         clock = HostClock(self._cost)
         with self._timing(clock):
-            yield Looked(clock)
+            yield Probing(clock)
 
     @contextmanager
-    def _profiled(self) -> Iterator[Looked]:
+    def _profiled(self) -> Iterator[Probing]:
         with device_clock(self.on_device) as clock, self._timing(clock, marked=True):
-            yield Looked(clock, profile=clock, between=True, during=_named)
+            yield Probing(clock, profile=clock, between=True, during=_named)
 
 
 @contextmanager

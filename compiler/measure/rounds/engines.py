@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from torch._dynamo.utils import counters
 
 from compiler.measure.calls.inputs import InputSet, described_arguments
-from compiler.measure.calls.runs import CompiledModel, Model, device_of, prepared
+from compiler.measure.calls.runs import CompiledModel, Model, Prepare, Prepared, device_of, prepared
 from compiler.measure.host import Host, reason_of
 from compiler.measure.memory.peak import peak_bytes
 from compiler.measure.rounds import speed
+from compiler.measure.rounds.cpu import cpu_of
 from compiler.trace.records import EnginePart, Warned
 
 _SETS = 8
@@ -56,7 +57,7 @@ def time_engines(
             again = counters["stats"]["unique_graphs"] - graphs[0]
             host.recorder.quiet = True
             running = [
-                [speed.cpu_of(contender.sides()[1 + place]) for contender in contenders]
+                [cpu_of(contender.runs()[1 + place]) for contender in contenders]
                 for place in range(len(engines))
             ]
             if host.settings.memory:
@@ -81,12 +82,12 @@ def time_engines(
         host.emit(speed.compare(times, engines[0].engine, engines[1].engine))
 
 
-def _with_hooks(host: Host, side: speed.Side, quiet: bool) -> speed.Side:
-    """The side with hooks switched as it is prepared, so that the clock does not see it."""
+def _with_hooks(host: Host, run: Prepare, quiet: bool) -> Prepare:
+    """The run with hooks switched as it is prepared, so that the clock does not see it."""
 
-    def prepare() -> speed.Prepared:
+    def prepare() -> Prepared:
         host.recorder.quiet = quiet
-        return side()
+        return run()
 
     return prepare
 
@@ -95,6 +96,6 @@ def _most(contenders: Sequence[speed.Contender], place: int, device: str) -> int
     """Of one side's calls the one that takes most; of two tries the lesser."""
     most: list[int] = []
     for contender in contenders:
-        tries = [peak_bytes(contender.sides()[place](), device, graphs=place > 0) for _ in range(2)]
+        tries = [peak_bytes(contender.runs()[place](), device, graphs=place > 0) for _ in range(2)]
         most += [min(known)] if (known := [one for one in tries if one is not None]) else []
     return max(most, default=None)

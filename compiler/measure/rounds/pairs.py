@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
 
-from compiler.measure.account.lines import timed
-from compiler.measure.rounds.speed import Side, in_rounds, spread
+from compiler.measure.calls.runs import Prepare
+from compiler.measure.rounds.noise import mean_round, paired_difference, timed
+from compiler.measure.rounds.rounds import Plan
+from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.trace.records import Timed
 
-SECONDS = 2.0
-"""Time budget of one pair."""
-PAIRS = 600
+PLAN = Plan(rounds=600, seconds=2.0, least=10, patience=30.0)
+"""Of one pair."""
 
 
 @dataclass(frozen=True)
@@ -28,25 +28,10 @@ class Paired:
     pairs: int
 
 
-def in_turn(before: Side, after: Side, seconds: float = SECONDS, pairs: int = PAIRS) -> Paired:
-    """Time both after a warm-up, one after the other in each round. Caches are warm."""
-    return all_in_turn([(before, after)], seconds, pairs)
-
-
-def all_in_turn(
-    contenders: Sequence[tuple[Side, Side]], seconds: float = SECONDS, pairs: int = PAIRS
-) -> Paired:
-    """As `in_turn`, for several pairs together: a round's time is the mean over them."""
-    times = in_rounds(contenders, seconds, pairs)
-    one, other = (
-        [sum(round_) / len(times) for round_ in zip(*sides, strict=True)]
-        for sides in zip(*times, strict=True)
-    )
-    differences = [b - a for a, b in zip(one, other, strict=True)]
-    return Paired(
-        before=timed(one),
-        after=timed(other),
-        difference=median(differences),
-        noise=max(3 * spread(differences), 0.01 * median(one)),
-        pairs=len(differences),
-    )
+def in_turn(contenders: Sequence[tuple[Prepare, Prepare]], seconds: float = PLAN.seconds) -> Paired:
+    """Time both of each pair after a warm-up, one after the other in each round. Caches are warm.
+    A round's time is the mean over the pairs."""
+    times = seconds_in_rounds(contenders, replace(PLAN, seconds=seconds))
+    before, after = (mean_round(found) for found in zip(*times, strict=True))
+    difference, noise = paired_difference(before, after)
+    return Paired(timed(before), timed(after), difference, noise, pairs=len(before))

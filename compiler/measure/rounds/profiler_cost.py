@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from compiler.measure.account.lines import usual
-from compiler.measure.rounds.rounds import Lap, Laps, Side, Way, quiet_laps
+from compiler.measure.rounds.laps import Lap, Laps, Side, Way
+from compiler.measure.rounds.noise import usual
+from compiler.measure.rounds.quiet import quiet_laps
 
 MOST = 2e-6
 """Seconds: over one microsecond was seen on a virtual machine."""
@@ -35,7 +36,7 @@ def take_off(sides: dict[Side, Laps]) -> None:
             plain, told = (sides["eager"]["plain"], eager) if eager else (laps["plain"], watched)
             costs = [event_cost(plain, told, other) for other in (1, 0)]
             for lap in watched:
-                each = costs[lap.round % 2]
+                each = costs[lap.turn % 2]
                 lap.eager = [run.without(each * 1e9) for run in lap.eager]
                 lap.inside = [call.without(each * 1e9) for call in lap.inside]
                 lap.took += each * lap.events  # in operations, and around them
@@ -44,7 +45,7 @@ def take_off(sides: dict[Side, Laps]) -> None:
 def event_cost(plain: Sequence[Lap], watched: Sequence[Lap], odd: int) -> float:
     """Seconds for each event, from undisturbed calls of the odd rounds, or of the even ones; of all
     rounds where there is but one kind. A profiler gives no time back."""
-    apart = [[lap for lap in of_way if lap.round % 2 == odd] for of_way in (plain, watched)]
+    apart = [[lap for lap in of_way if lap.turn % 2 == odd] for of_way in (plain, watched)]
     if not all(apart):
         apart = [list(plain), list(watched)]
     quiet = quiet_laps({"plain": apart[0], "probed": apart[1]})

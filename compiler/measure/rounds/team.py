@@ -15,6 +15,7 @@ import os
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from time import perf_counter_ns
 from types import TracebackType
 from typing import Self
 
@@ -130,12 +131,24 @@ class Watch:
     def __init__(self, threads: Sequence[Thread]) -> None:
         self._threads = threads
         self._began = [_waited(thread) for thread in threads]
+        self._since = perf_counter_ns()
         self._caller = _waited(threads[0])
 
-    def caller(self) -> float:
-        """Seconds of the calling thread since the last call of this method."""
-        before, self._caller = self._caller, _waited(self._threads[0])
-        return self._caller - before
+    def caller(self, began: int, ended: int) -> float:
+        """Seconds of the calling thread between these two times of `perf_counter_ns`, of which the
+        first is after the last call of this method.
+
+        The system's count is read before the one and after the other, so that reading takes none
+        of the time between them. What passes in between is microseconds, unless the thread waits
+        right there, as the system likes to switch threads when a read returns: that wait is not
+        part of the time, and is left out.
+        """
+        last, since = self._caller, self._since
+        self._since = perf_counter_ns()
+        self._caller = _waited(self._threads[0])
+        outside = (began - since) + (perf_counter_ns() - ended)
+        waited = self._caller - last - outside / 1e9
+        return min(max(0.0, waited), (ended - began) / 1e9)
 
     def longest(self) -> float:
         """Seconds of the thread that waited longest in the whole run."""

@@ -28,7 +28,7 @@ from compiler.measure.compiled.whole import compared, equal_outputs, whole
 from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.numerics import Comparison
 from compiler.measure.probes.naming import BACKWARD, root_graph
-from compiler.measure.rounds.pairs import Paired, all_in_turn, in_turn
+from compiler.measure.rounds.pairs import Paired, in_turn
 from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.runtime.kernels import without_comments
 from compiler.trace import matching
@@ -39,7 +39,7 @@ from compiler.trace.records.session import GradMode
 Scope = Literal["kernel", "graph", "call"]
 
 SECONDS = 10.0
-"""Of all measurements together; one pair takes at most `compiler.measure.rounds.pairs.SECONDS`."""
+"""Of all measurements together; one pair takes at most `compiler.measure.rounds.pairs.PLAN`."""
 LEAST_SECONDS = 0.2
 """A pair gets this much even where that is spent."""
 SETS = 8
@@ -238,13 +238,13 @@ def _kernels(
             if match.only_one_side:
                 raise NotAlone(f"only one of the runs computes {match.only_one_side[0]} in them")
             one, two = _both(match.graph, base, run, first, second)
-            sides = [
+            replays = [
                 _replay(graph, kernels)
                 for graph, kernels in ((one, match.before), (two, match.after))
             ]
             equal, error = equal_outputs(one, two, BACKWARD not in match.graph)
             with budget.spent():
-                found = in_turn(sides[0].prepare, sides[1].prepare, budget.of_one(waiting))
+                found = in_turn([(replays[0].prepare, replays[1].prepare)], budget.of_one(waiting))
     except Exception as problem:
         return _not_measured(base, run, "kernel", problem, **about)
     return _timed(base, run, "kernel", found, equal=equal, max_error=error, **about)
@@ -281,9 +281,9 @@ def _graph(
         with host.unrecorded():
             one, two = _both(name, base, run, first, second)
             equal, error = equal_outputs(one, two, BACKWARD not in name)
-            sides = whole(one), whole(two)
+            replays = whole(one), whole(two)
             with budget.spent():
-                found = in_turn(sides[0].prepare, sides[1].prepare, budget.of_one(waiting))
+                found = in_turn([(replays[0].prepare, replays[1].prepare)], budget.of_one(waiting))
     except Exception as problem:
         return _not_measured(base, run, "graph", problem, graph=name)
     return _timed(base, run, "graph", found, graph=name, equal=equal, max_error=error)
@@ -298,7 +298,7 @@ def _calls(host: Host, base: FinishedRun, run: FinishedRun) -> None:
     sets = list(zip(base.sets, run.sets, strict=False))[:SETS]
     with host.unrecorded():
         equal, error, within = _results(models, sets, modes)
-        found = all_in_turn(
+        found = in_turn(
             [
                 (prepared(models[0], first, modes[0]), prepared(models[1], second, modes[1]))
                 for first, second in sets

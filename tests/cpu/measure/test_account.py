@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.account.lines import (
-    account,
+from compiler.measure.account.lines import account, less, line, summed
+from compiler.measure.rounds.noise import (
     difference,
-    less,
-    line,
     noise_of_medians,
     ratio,
-    summed,
     three_errors,
     timed,
     usual,

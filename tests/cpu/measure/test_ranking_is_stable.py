@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from compiler.measure.account.lines import difference, usual
 from compiler.measure.regions import same_work
+from compiler.measure.rounds.noise import difference, usual
 from compiler.trace.records import Region, Timed
 from compiler.trace.records.profile import Sameness
 from viewers.summary.profile.ranking import Difference, standings

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from compiler.measure.rounds.team import Team, team_of
+from compiler.measure.rounds import team as team_module
+from compiler.measure.rounds.team import Team, Watch, team_of
 
 PROCESSORS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 SCHEDSTAT = "/proc/self/schedstat"
@@ -109,12 +110,45 @@ def test_a_thread_that_shares_its_processor_waits() -> None:
         try:
             os.sched_setaffinity(other.pid, PROCESSORS[:1])
             os.sched_setaffinity(team.threads[0], PROCESSORS[:1])
-            watch, until = team.watch(), time.perf_counter() + 0.5
-            while time.perf_counter() < until:
+            watch, began = team.watch(), time.perf_counter_ns()
+            while time.perf_counter_ns() < began + 500_000_000:
                 pass
+            ended = time.perf_counter_ns()
             assert watch.longest() > 0.02
-            assert watch.caller() > 0.02
-            assert watch.caller() < 0.02, "since it was asked for the last time"
+            assert watch.caller(began, ended) > 0.02
+            now = time.perf_counter_ns()
+            assert watch.caller(now, now) < 0.02, "since it was asked for the last time"
         finally:
             os.sched_setaffinity(team.threads[0], allowed)
             other.kill()
+
+
+def test_a_wait_while_the_count_is_read_is_not_part_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In microseconds: the clock, and how long the thread has waited until then."""
+    now = [0]
+    waited = [0.0]
+
+    def passes(microseconds: int, waiting: bool = False) -> None:
+        now[0] += 1000 * microseconds
+        waited[0] += microseconds / 1e6 * waiting
+
+    monkeypatch.setattr(team_module, "perf_counter_ns", lambda: now[0])
+    monkeypatch.setattr(team_module, "_waited", lambda _: waited[0])
+    watch = Watch([1])
+    passes(4000, waiting=True)  # the read has returned, and another program runs first
+    began = now[0]
+    passes(1000)
+    passes(4000, waiting=True)
+    passes(1000)
+    ended = now[0]
+    passes(3000, waiting=True)
+    assert watch.caller(began, ended) == pytest.approx(4e-3)
+    began = now[0]
+    passes(2000)
+    assert watch.caller(began, now[0]) == 0.0
+    passes(10)
+    began = now[0]
+    passes(1000, waiting=True)
+    assert watch.caller(began, now[0]) == pytest.approx(0.99e-3), "reading takes microseconds"

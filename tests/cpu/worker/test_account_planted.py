@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from compiler.measure.account.profile import pieces
 from compiler.measure.account.readings import Measured
 from compiler.measure.account.records import Numbers, records
 from compiler.measure.calls.inputs import InputSet
@@ -18,7 +17,8 @@ from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_gr
 from compiler.measure.probes.guard_cost import GuardCosts
 from compiler.measure.probes.sides import CompiledSide, EagerSide
 from compiler.measure.regions.origins import Origins
-from compiler.measure.rounds.rounds import Contender, Rounds, Side
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from compiler.measure.rounds.laps import Side
 from compiler.measure.rounds.team import Team
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import Account
@@ -97,15 +97,15 @@ class Planted:
         self.in_operation = in_operation
         compiled = CompiledSide([self.graph.probe("0/0/inference")], False, [])
         probe = compiled.probes()["probed"]
-        sides: dict[Side, Contender] = {
-            "eager": Contender(prepared(self.eager), pieces, {"probed": eager.looked}),
-            "compiled": Contender(prepared(self.compiled), pieces, {"probed": probe}),
+        sides: dict[Side, CallSide] = {
+            "eager": CallSide(prepared(self.eager), {"probed": eager.probing}),
+            "compiled": CallSide(prepared(self.compiled), {"probed": probe}),
         }
         with Team(torch.get_num_threads()) as team:
-            rounds = Rounds(sides, team)
+            rounds = CallRounds(sides, team)
             last = rounds.warm_up()
             eager.check(last["eager", "probed"])
-            rounds.run(3)
+            rounds.run(plan_of(3))
         eager.read(rounds.laps["eager"]["probed"])
         cost = {"0/0": Timed(median=guards, spread=0.0, runs=3)}
         measured = Measured(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compiler.measure.probes.between import EagerRun
+from compiler.measure.rounds.laps import Lap, Laps
 from compiler.measure.rounds.profiler_cost import MOST, event_cost, take_off
-from compiler.measure.rounds.rounds import Lap, Laps
 
 
 def operation(ns: int, events: float) -> EagerRun:
@@ -20,13 +20,13 @@ def rounds(added: tuple[float, float]) -> Laps:
     for number in range(6):
         for preempted in (0, 0, 1):
             extra = 9.0 * preempted
-            plain.append(Lap({"": 1e-3 + extra}, preempted=preempted, round=number))
+            plain.append(Lap({"": 1e-3 + extra}, preempted=preempted, turn=number))
             watched.append(
                 Lap(
                     {"": 1e-3 + added[number % 2] + extra},
                     preempted=preempted,
                     events=200,
-                    round=number,
+                    turn=number,
                     eager=[operation(50_000, 20.5), operation(100, 10.5)],
                 )
             )

@@ -14,7 +14,8 @@ from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphStep
 from compiler.measure.probes.guard_cost import GuardCosts
 from compiler.measure.regions.origins import Origins
-from compiler.measure.rounds.rounds import Lap, quiet_laps, quiet_rounds
+from compiler.measure.rounds.laps import Lap
+from compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
 from compiler.trace.records import Timed
 from compiler.trace.records.profile import (
     Account,

@@ -1,4 +1,4 @@
-"""Rounds on processors that others use: it is told, and no waiting is in the time of a call."""
+"""CallRounds on processors that others use: it is told, and no waiting is in the time of a call."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import time
 import pytest
 import torch
 
-from compiler.measure.account.profile import pieces
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import prepare
-from compiler.measure.rounds.rounds import Contender, Lap, Rounds
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from compiler.measure.rounds.laps import Lap
 from compiler.measure.rounds.team import Team
 
 
-def rounds_of(seconds: float) -> Rounds:
+def rounds_of(seconds: float) -> CallRounds:
     """Of a call that uses a processor for so long."""
 
     def model(x: torch.Tensor) -> torch.Tensor:
@@ -27,8 +27,8 @@ def rounds_of(seconds: float) -> Rounds:
         return x + 1
 
     inputs = InputSet((torch.zeros(4),), {})
-    side = Contender(lambda: prepare(model, inputs, "no-grad"), pieces, {})
-    return Rounds({"eager": side}, Team(1))
+    side = CallSide(lambda: prepare(model, inputs, "no-grad"), {})
+    return CallRounds({"eager": side}, Team(1))
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system does not tell")
@@ -42,7 +42,7 @@ def test_a_busy_processor_is_told_and_what_is_waited_is_taken_off() -> None:
             rounds = rounds_of(0.03)
             with rounds.team:
                 rounds.warm_up()
-                rounds.run(10)
+                rounds.run(plan_of(10))
         finally:
             os.sched_setaffinity(0, allowed)
             other.kill()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from compiler.measure.account.profile import pieces
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import PreparedRun, prepare
 from compiler.measure.probes.sides import EagerSide
-from compiler.measure.rounds.rounds import Contender, Rounds
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
 from compiler.measure.rounds.team import Team
 
 
@@ -22,10 +21,10 @@ def test_a_dispatch_mode_times_the_call_and_not_what_prepares_it() -> None:
         return prepare(model, inputs, "no-grad")
 
     eager.describe(prepared())
-    contender = Contender(prepared, pieces, {"probed": eager.looked})
-    rounds = Rounds({"eager": contender}, Team(1))
+    side = CallSide(prepared, {"probed": eager.probing})
+    rounds = CallRounds({"eager": side}, Team(1))
     rounds.warm_up()
-    rounds.run(3)
+    rounds.run(plan_of(3))
     assert not eager.probe.differs
     for lap in rounds.laps["eager"]["probed"]:
         assert [one.key for one in lap.readings] == list(range(len(eager.probe.operations)))
