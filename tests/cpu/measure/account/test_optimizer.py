@@ -18,7 +18,7 @@ from compiler.measure.calls.runs import Twin
 from compiler.measure.compiled.collected import Collected, RecordedModel
 from compiler.trace.records import Record, Settings, Warned
 from compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
-from tests.cpu.worker.finished import Trace
+from tests.cpu.measure.what_if.finished import Trace
 from workbench.worker.backends import compiled, register
 from workbench.worker.ourselves import measuring
 

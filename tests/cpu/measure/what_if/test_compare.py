@@ -13,7 +13,7 @@ from compiler.measure.what_if.compare import compare
 from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.trace.records import Decided, Kernel, Progress, WhatIf
 from tests.cpu.chances import by_chance
-from tests.cpu.worker.finished import Trace, finished
+from tests.cpu.measure.what_if.finished import Trace, finished
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, difference
 from workbench.worker.ourselves import measuring
