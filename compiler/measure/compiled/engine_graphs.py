@@ -20,9 +20,8 @@ from torch import fx
 from compiler.codegen.launcher.segment import STACK_BYTES
 from compiler.engine.recording import watching
 from compiler.measure.compiled.alone import NotAlone, Step
-from compiler.measure.compiled.arguments import copied
 from compiler.measure.compiled.redirected import Redirected
-from compiler.measure.compiled.shadows import Shadow, Shadows
+from compiler.measure.compiled.shadows import Shadow, Shadows, copied
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_unit import KERNEL_CALL
 from compiler.runtime.build import BuildFailed

@@ -16,9 +16,8 @@ import torch
 
 from compiler.control.hooks import Hook, on_demand, patch
 from compiler.measure.compiled.alone import NotAlone, Step
-from compiler.measure.compiled.arguments import copied
 from compiler.measure.compiled.redirected import Boxed, Redirected
-from compiler.measure.compiled.shadows import Shadows
+from compiler.measure.compiled.shadows import Shadows, copied
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.rounds.whole_runs import DeviceRun
 

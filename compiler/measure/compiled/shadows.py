@@ -7,6 +7,7 @@ Otherwise the next step gets a new shadow with what it really read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -80,3 +81,9 @@ class Shadows:
         if isinstance(value, torch.Tensor) and value.layout is torch.strided:
             return self.tensor(value.detach())
         return value
+
+
+def copied(arguments: Sequence[Any]) -> list[Any]:
+    """Arguments of a call, stored for repeated calls: they share memory as the originals do."""
+    shadows = Shadows()
+    return [shadows.value(value) for value in arguments]

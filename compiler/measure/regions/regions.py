@@ -1,10 +1,10 @@
 """Regions: the smallest sets of compiled steps and eager operations that share no work.
 
-What the two sides share is a *unit*: the work of one captured call in one phase. An eager operation
-has the unit of the call that ran it, found by its line and module. A step has the units of the
+What the two sides share is a *task*: the work of one captured call in one phase. An eager operation
+has the task of the call that ran it, found by its line and module. A step has the tasks of the
 captured nodes that it computes. If both sides run the same ATen operations for one call (the two
-products of a linear layer's backward), each operation is a separate unit. A region is a connected
-component: two units are joined by a step or an operation that does work of both.
+products of a linear layer's backward), each operation is a separate task. A region is a connected
+component: two tasks are joined by a step or an operation that does work of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compiler.trace.records import Location
 from compiler.trace.records.base import Size
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
-Unit = tuple[Hashable, ...]
+Task = tuple[Hashable, ...]
 """Begins with (phase, call)."""
 
 _Where = tuple[str, Hashable]
@@ -59,7 +59,7 @@ class Grouped:
 
     steps: list[Placed] = field(default_factory=list)
     operations: list[EagerOperation] = field(default_factory=list)
-    units: set[Unit] = field(default_factory=set)
+    tasks: set[Task] = field(default_factory=set)
 
 
 def regions(
@@ -70,21 +70,21 @@ def regions(
     canonical: Canonical = lambda path: path,
 ) -> list[Grouped]:
     """All steps and operations, each in one region, in the order of the eager call."""
-    units = _Units(origins, operations, compile_ids, canonical)
-    units.pair(steps)
+    tasks = _Tasks(origins, operations, compile_ids, canonical)
+    tasks.pair(steps)
     roots = _Joined()
-    of_step = [units.of_step(placed) for placed in steps]
-    views = [units.call_of_view(placed) for placed in steps]
-    of_operation = [units.of_operation(one) for one in operations]
+    of_step = [tasks.of_step(placed) for placed in steps]
+    views = [tasks.call_of_view(placed) for placed in steps]
+    of_operation = [tasks.of_operation(one) for one in operations]
     working = [
         found for one, found in zip(operations, of_operation, strict=True) if not is_view(one)
     ]
-    first: dict[Unit, Unit] = {}
+    first: dict[Task, Task] = {}
     doing = [found for found, view in zip(of_step, views, strict=True) if view is None]
     for found in (*doing, *working):
         roots.join(found)
-        for unit in found:
-            first.setdefault(unit[:2], unit)
+        for task in found:
+            first.setdefault(task[:2], task)
     # a view belongs with its call's work, or by itself if the call does none
     of_operation = [
         {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(one) else found
@@ -94,7 +94,7 @@ def regions(
         found if view is None else {first.get(view, next(iter(found)))}
         for found, view in zip(of_step, views, strict=True)
     ]
-    groups: dict[Unit, Grouped] = {}
+    groups: dict[Task, Grouped] = {}
     for one, found in zip(operations, of_operation, strict=True):
         _into(groups, roots, found).operations.append(one)
     for placed, found in zip(steps, of_step, strict=True):
@@ -102,28 +102,28 @@ def regions(
     return list(groups.values())
 
 
-def _into(groups: dict[Unit, Grouped], roots: _Joined, units: set[Unit]) -> Grouped:
-    group = groups.setdefault(roots.root(next(iter(units))), Grouped())
-    group.units |= units
+def _into(groups: dict[Task, Grouped], roots: _Joined, tasks: set[Task]) -> Grouped:
+    group = groups.setdefault(roots.root(next(iter(tasks))), Grouped())
+    group.tasks |= tasks
     return group
 
 
 class _Joined:
-    """Units that belong together (union-find)."""
+    """Tasks that belong together (union-find)."""
 
     def __init__(self) -> None:
-        self._above: dict[Unit, Unit] = {}
+        self._above: dict[Task, Task] = {}
 
-    def root(self, unit: Unit) -> Unit:
+    def root(self, task: Task) -> Task:
         above = self._above
-        above.setdefault(unit, unit)
-        while above[unit] != unit:
-            above[unit] = above[above[unit]]
-            unit = above[unit]
-        return unit
+        above.setdefault(task, task)
+        while above[task] != task:
+            above[task] = above[above[task]]
+            task = above[task]
+        return task
 
-    def join(self, units: Iterable[Unit]) -> None:
-        first, *rest = units
+    def join(self, tasks: Iterable[Task]) -> None:
+        first, *rest = tasks
         for other in rest:
             self._above[self.root(other)] = self.root(first)
         self.root(first)
@@ -134,7 +134,7 @@ def is_view(operation: EagerOperation) -> bool:
     return operation.launches == 0
 
 
-class _Units:
+class _Tasks:
     """Maps both sides to the calls of the user's program."""
 
     def __init__(
@@ -152,8 +152,8 @@ class _Units:
         """Id of an eager operation -> its call."""
         self._at: dict[Site, list[Hashable]] = defaultdict(list)
         """All calls of a line."""
-        self._paired: dict[tuple[str, Hashable, Hashable], Unit] = {}
-        """(phase, call, lowered node or eager operation) -> its own unit."""
+        self._paired: dict[tuple[str, Hashable, Hashable], Task] = {}
+        """(phase, call, lowered node or eager operation) -> its own task."""
         self._settled: set[tuple[str, Hashable]] = set()
         """Calls whose eager operations are all paired: further lowered nodes that torch attributes
         to them (accumulated gradients) are not their work."""
@@ -242,18 +242,18 @@ class _Units:
             self._runs[one.id] = ("call", refs[calls[place]])
         for i in calls:
             self._calls[refs[i]] = ("call", refs[i])
-        units = list(dict.fromkeys(self._calls[refs[i]] for i in calls))
-        self._at[site] = units
+        tasks = list(dict.fromkeys(self._calls[refs[i]] for i in calls))
+        self._at[site] = tasks
         # a view goes with the call before it: it does no work and joins nothing
         for place, ref in enumerate(refs):
             before = [i for i in calls if i <= place] or calls
             self._calls.setdefault(ref, self._calls[refs[before[-1]]])
-        last = units[0]
+        last = tasks[0]
         for one in operations:
             last = self._runs.setdefault(one.id, last)
 
     def pair(self, steps: Sequence[Placed]) -> None:
-        """Give each ATen operation that both sides run a separate unit."""
+        """Give each ATen operation that both sides run a separate task."""
         lowered: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         places = {ref: place for place, ref in enumerate(self.origins.nodes)}
         run = [(placed.step.phase, ref) for placed in steps for ref in placed.computes.lowered]
@@ -330,8 +330,8 @@ class _Units:
         site = self._site(one)
         return self._at.get(site, []) if site is not None else []
 
-    def of_operation(self, one: EagerOperation) -> set[Unit]:
-        """The operation's units; never empty."""
+    def of_operation(self, one: EagerOperation) -> set[Task]:
+        """The operation's tasks; never empty."""
         found = {
             self._paired.get((one.phase, call, one.id), (one.phase, call))
             for call in self._calls_run_by(one)
@@ -339,20 +339,20 @@ class _Units:
         name = plain_word(word(one.operation))
         return found or {(one.phase, ("nowhere", one.part, name))}
 
-    def of_step(self, placed: Placed) -> set[Unit]:
-        """The step's units; never empty."""
+    def of_step(self, placed: Placed) -> set[Task]:
+        """The step's tasks; never empty."""
         phase, step = placed.step.phase, placed.step
-        found: set[Unit] = set()
+        found: set[Task] = set()
         for ref in placed.computes.lowered:
             nodes = self._captured(ref)
             if not nodes:
                 found |= {(phase, call) for call in self._inside(ref)}
             for captured in nodes:
                 call = self._calls.get(captured)
-                unit = self._paired.get((phase, call, ref))
-                if call is None or (unit is None and (phase, call) in self._settled):
+                task = self._paired.get((phase, call, ref))
+                if call is None or (task is None and (phase, call) in self._settled):
                     continue
-                found.add(unit if unit is not None else (phase, call))
+                found.add(task if task is not None else (phase, call))
                 if captured not in placed.counted:
                     placed.counted.append(captured)
         if found:
@@ -383,8 +383,8 @@ class _Units:
         written = dict.fromkeys(call for one in backward for call in self._calls_run_by(one))
         return self._at.get(site) or list(written)
 
-    def _of_eager(self, step: CompiledStep) -> set[Unit]:
-        """The units of a step outside graphs: those of the same operation in eager. Both sides run
+    def _of_eager(self, step: CompiledStep) -> set[Task]:
+        """The tasks of a step outside graphs: those of the same operation in eager. Both sides run
         the same Python there, in the same order; the profiler that recorded it reports no lines."""
         like = kind(plain_word(word(step.name)))
         if step.part == "model":

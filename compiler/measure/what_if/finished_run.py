@@ -28,7 +28,7 @@ class FinishedRun:
     eager: Model | None = None
     """The model that made the eager reference calls: a copy, in the state that they left."""
     records: tuple[Record, ...] = ()
-    """All records of the run but those of `notes.NOT_KEPT`, in order."""
+    """The records of the run that a comparison needs, in order."""
     kept: dict[str, Any] = field(default_factory=dict)
     """`Recorder.kept` of the run: what stages put there for timing, by graph id."""
     status: str = "ok"

@@ -12,9 +12,9 @@ from torch.utils import _pytree as pytree
 
 from compiler.inductor import codegen, memory
 from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.arguments import copied
 from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
 from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.compiled.shadows import copied
 from compiler.measure.probes.clock import HostClock, Reading
 from compiler.measure.probes.graph_probe import GraphStep
 from compiler.measure.probes.inductor_probe import InductorProbe, cost_of_marks, spans
