@@ -24,11 +24,12 @@ from compiler.measure.calls.runs import (
     device_of,
     original_of,
     prepare,
+    prepared,
 )
 from compiler.measure.compiled.collected import RecordedModel
 from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.host import Host, reason_of
-from compiler.measure.memory.peak import peak_bytes
+from compiler.measure.memory.peak import least_peak_bytes
 from compiler.measure.memory.saved import saved_bytes
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
@@ -80,8 +81,8 @@ def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: Numbers) 
 def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode) -> Speed:
     """The whole call, eager against compiled, from the rounds of the profile."""
     sides: dict[Side, Callable[[], PreparedRun]] = {
-        "eager": lambda: prepare(one.eager.model, inputs, mode),
-        "compiled": lambda: prepare(one.model, inputs, mode),
+        "eager": prepared(one.eager.model, inputs, mode),
+        "compiled": prepared(one.model, inputs, mode),
     }
     plain = {side: [lap.running() for lap in measured.laps[side]["plain"]] for side in sides}
     running = cpu_of(sides["compiled"])
@@ -104,18 +105,17 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
     eager = EagerSide(one.eager.model, call, on_device)
     probes, lost = _graph_probes(one)
     compiled = CompiledSide(probes, on_device, one.collected.of_engine)
-
-    def prepared(model: Model) -> Callable[[], PreparedRun]:
-        return lambda: prepare(model, inputs, mode)
-
+    run_eager, run_compiled = (
+        prepared(model, inputs, mode) for model in (one.eager.model, one.model)
+    )
     state = RandomState.now()
     kept = ExitStack()
     try:
-        eager.describe(prepared(one.eager.model)())
+        eager.describe(run_eager())
         rounds = CallRounds(
             {
-                "eager": CallSide(prepared(one.eager.model), {"probed": eager.probing}),
-                "compiled": CallSide(prepared(one.model), compiled.probes()),
+                "eager": CallSide(run_eager, {"probed": eager.probing}),
+                "compiled": CallSide(run_compiled, compiled.probes()),
             },
             kept.enter_context(Team(1 if on_device else torch.get_num_threads())),
             on_device,
@@ -218,13 +218,9 @@ def _measure_memory(
     """What a call takes at most, and what its forward keeps for the backward, of both sides."""
     models: dict[Side, Model] = {"eager": one.eager.model, "compiled": one.model}
     for side, model in models.items():
-        graphs = side == "compiled"
-        peaks = [
-            peak_bytes(prepare(model, inputs, mode), measured.device, graphs=graphs)
-            for _ in range(2)
-        ]
-        known = [peak for peak in peaks if peak is not None]
-        measured.peaks[side] = min(known, default=None)
+        measured.peaks[side] = least_peak_bytes(
+            prepared(model, inputs, mode), measured.device, graphs=side == "compiled"
+        )
         if mode == "train":
             run = prepare(model, inputs, mode)
             given = [value for _, value in leaves((run.positional, run.keyword))]

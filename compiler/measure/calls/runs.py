@@ -112,7 +112,7 @@ def prepare(model: Model, inputs: InputSet, mode: GradMode) -> PreparedRun:
     return PreparedRun(model, positional, keyword, mode)
 
 
-def prepared(model: Model, inputs: InputSet, mode: GradMode) -> Prepare:
+def prepared(model: Model, inputs: InputSet, mode: GradMode) -> Callable[[], PreparedRun]:
     """For timing: each call copies the inputs anew."""
     return lambda: prepare(model, inputs, mode)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from compiler.measure.calls.runs import Prepare
 from compiler.runtime.launcher import release_pooled
 
 _SELF = Path("/proc/self")
@@ -31,6 +32,12 @@ def peak_bytes(
     if not device.startswith("cuda"):
         return _of_process(call)
     return _of_gpu(call) + (graph_pool_bytes() if graphs else 0)
+
+
+def least_peak_bytes(prepare: Prepare, device: str, *, graphs: bool = False) -> int | None:
+    """The lesser of two tries, each of a run that is prepared before it is watched."""
+    tries = [peak_bytes(prepare(), device, graphs=graphs) for _ in range(2)]
+    return min((peak for peak in tries if peak is not None), default=None)
 
 
 def _of_gpu(call: Callable[[], object]) -> int:

@@ -9,7 +9,7 @@ from torch._dynamo.utils import counters
 from compiler.measure.calls.inputs import InputSet, described_arguments
 from compiler.measure.calls.runs import CompiledModel, Model, Prepare, Prepared, device_of, prepared
 from compiler.measure.host import Host, reason_of
-from compiler.measure.memory.peak import peak_bytes
+from compiler.measure.memory.peak import least_peak_bytes
 from compiler.measure.rounds import speed
 from compiler.measure.rounds.cpu import cpu_of
 from compiler.trace.records import EnginePart, Warned
@@ -93,9 +93,6 @@ def _with_hooks(host: Host, run: Prepare, quiet: bool) -> Prepare:
 
 
 def _most(contenders: Sequence[speed.Contender], place: int, device: str) -> int | None:
-    """Of one side's calls the one that takes most; of two tries the lesser."""
-    most: list[int] = []
-    for contender in contenders:
-        tries = [peak_bytes(contender.runs()[place](), device, graphs=place > 0) for _ in range(2)]
-        most += [min(known)] if (known := [one for one in tries if one is not None]) else []
-    return max(most, default=None)
+    """Of one side's calls the one that takes most."""
+    peaks = [least_peak_bytes(one.runs()[place], device, graphs=place > 0) for one in contenders]
+    return max((peak for peak in peaks if peak is not None), default=None)

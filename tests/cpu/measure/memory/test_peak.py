@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from compiler.engine.backend import backend
-from compiler.measure.memory.peak import peak_bytes
+from compiler.measure.memory import peak
+from compiler.measure.memory.peak import least_peak_bytes, peak_bytes
 
 SIZE = 32 << 20
 
@@ -53,3 +55,23 @@ def test_pooled_outputs_of_our_engine_count() -> None:
     found = peak_bytes(lambda: compiled(ones))
     assert found is not None
     assert 0.9 * SIZE <= found < 1.5 * SIZE
+
+
+@pytest.mark.parametrize(("tries", "least"), [([7, 5], 5), ([None, 5], 5), ([None, None], None)])
+def test_the_lesser_of_two_tries_counts_each_prepared_anew(
+    monkeypatch: pytest.MonkeyPatch, tries: list[int | None], least: int | None
+) -> None:
+    prepared: list[object] = []
+
+    def prepare() -> object:
+        prepared.append(object())
+        return prepared[-1]
+
+    def told(call: object, device: str, *, graphs: bool) -> int | None:
+        assert (call, device, graphs) == (prepared[-1], "cuda", True)
+        return tries[len(prepared) - 1]
+
+    monkeypatch.setattr(peak, "peak_bytes", told)
+    found = least_peak_bytes(prepare, "cuda", graphs=True)  # type: ignore[arg-type]
+    assert found == least
+    assert len(prepared) == 2
