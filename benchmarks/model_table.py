@@ -128,8 +128,8 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
     from torch._inductor.utils import fresh_cache
 
     from benchmarks import table_models
-    from compiler.measure.speed import no_collection
-    from workbench.worker.runs import loss_of
+    from compiler.measure.calls.runs import loss_of
+    from compiler.measure.rounds.rounds import no_collection
 
     machine = Machine()
     title, make = table_models.MODELS[name]

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.control.describe import class_name, message_of
 from compiler.graphs.lines import outside_torch
-from workbench.worker.describe import class_name, message_of
 from workbench.worker.places import not_ours, ours, traceback_frames
 
 Culprit = Literal["user", "torch", "tcw", "machine"]

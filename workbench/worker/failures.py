@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import traceback
 
+from compiler.control.describe import class_name, message_of
 from compiler.control.recorder import Recorder
+from compiler.control.user_error import UserError
 from compiler.graphs.lines import outside_torch
 from compiler.trace.records import Failure, Location
 from workbench.worker.blame import Blame, cause, chain, machine_fault
-from workbench.worker.describe import class_name, message_of
 from workbench.worker.places import deepest, from_summaries, ours, source_line, traceback_frames
-from workbench.worker.user_code import UserError
 
 TORCH_FRAMES = 3
 """How many frames inside torch a traceback keeps: where it raised."""

@@ -15,11 +15,13 @@ from typing import Any, Literal
 
 import torch
 
+from compiler.control.describe import class_name
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
 from compiler.trace.records import Location, Settings
-from workbench.worker.describe import class_name
-from workbench.worker.inputs import InputSet, generated, input_sets
+from workbench.worker.inputs import generated, input_sets
 from workbench.worker.specification import CallSpecification
-from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.user_code import UserCode
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Loaded:
     model: Callable[..., Any]
     sets: list[InputSet]
     optimizer: Any = None
-    """The file's own, as it is there: `workbench.worker.optimizer` reads it."""
+    """The file's own, as it is there: `compiler.measure.account.optimizer` reads it."""
     names: dict[str, Any] = field(default_factory=dict)
     """What the file binds."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext

@@ -9,16 +9,10 @@ import pytest
 import torch
 import torch._dynamo
 
-from workbench.worker.inputs import (
-    InputSet,
-    generated,
-    input_sets,
-    mark_dynamic,
-    named_arguments,
-    parameters,
-)
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
+from workbench.worker.inputs import generated, input_sets, mark_dynamic, named_arguments, parameters
 from workbench.worker.specification import parse_inputs
-from workbench.worker.user_code import UserError
 
 X = torch.ones(2, 3)
 

@@ -109,7 +109,7 @@ class RegionRow:
 
     @property
     def same_calls(self) -> bool:
-        """Both sides run the same library calls: see `compiler.measure.same_work`."""
+        """Both sides run the same library calls: see `compiler.measure.regions.same_work`."""
         return all(region.same == "calls" for region in self.regions)
 
     @property
@@ -131,7 +131,7 @@ class RegionRow:
 
 def same_calls_least(head: CallProfile) -> str:
     """The limit below which a difference of the same calls is noise, as used by the recording
-    (`compiler/measure/same_work.py`)."""
+    (`compiler/measure/regions/same_work.py`)."""
     return "twice the time" if head.contended else "5%"
 
 
